@@ -1,0 +1,45 @@
+# make run: set up and start the product.  make test: set up and run every test.
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup run test check format simulate bench clean
+
+help:
+	@echo "make setup | run | test | check | format | simulate | bench | clean"
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is missing ($(PYTHON) is older)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: apt install python3-venv"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,dev]'
+	@touch $@
+
+setup: $(STAMP)
+
+run: setup
+	@$(BIN)/python -m app.reports.java --check || true
+	$(BIN)/conclave up
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/test_tidy.py
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: setup check
+	$(BIN)/pytest
+
+simulate: setup
+	$(BIN)/python -m tests.simulator --seeds 10000
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build
