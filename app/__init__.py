@@ -1,0 +1,1 @@
+"""The web process of Conclave: REST, pages, reports and the command line."""

@@ -1,0 +1,1 @@
+"""The quorum seen from outside: observer, admin calls, history."""

@@ -1,0 +1,1 @@
+"""HTML, one router a page, one frozen view model a template."""

@@ -1,0 +1,1 @@
+"""Placement reports: export, Spark job, scheduler and proposals."""

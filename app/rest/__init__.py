@@ -1,0 +1,1 @@
+"""JSON under /v3, one router a resource."""

@@ -1,0 +1,1 @@
+"""Users, roles, sessions, API tokens, CSRF and audit."""

@@ -1,0 +1,1 @@
+"""Side-by-side measurements against Apache Kafka's controller."""

@@ -1,0 +1,1 @@
+"""The QuorumController and its managers, pure."""

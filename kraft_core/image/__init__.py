@@ -1,0 +1,1 @@
+"""The metadata image: an immutable value, and one replay per record type."""

@@ -1,0 +1,1 @@
+"""The asyncio runtime: sockets, timers and the I/O thread."""

@@ -1,0 +1,1 @@
+"""The metadata log, snapshots and election state on disk."""
