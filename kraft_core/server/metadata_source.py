@@ -1,0 +1,51 @@
+"""Where a process gets the committed metadata from: its own controller, or an observer of somebody else's.
+
+The broker role and the web process read metadata through this protocol alone, so that neither knows
+whether the quorum lives in the same process. Source: Kafka's MetadataPublisher, turned round.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.wire import Message
+
+MetadataListener = Callable[["MetadataImage", "MetadataImage", Sequence["Message"]], None]
+"""Called with (old image, new image, the records between them).
+
+The records are those of the committed batches, in order. After a snapshot was loaded they are empty
+although the images differ: then only the images themselves tell what changed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderEndpoint:
+    """Where the active controller listens, as the quorum knows it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class MetadataSource(Protocol):
+    """Committed metadata of the quorum, held in this process."""
+
+    @property
+    def image(self) -> "MetadataImage":
+        """The newest committed image; `MetadataImage.EMPTY` until the first commit is known."""
+        ...
+
+    @property
+    def high_watermark(self) -> int:
+        """Offset up to which (exclusive) this process knows the log to be committed; -1 when unknown."""
+        ...
+
+    def leader(self) -> LeaderEndpoint | None:
+        """Return the active controller, or None while the quorum has no leader this process knows of."""
+        ...
+
+    def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
+        """Call `listener` on the event loop after each change of the image; the result ends the subscription."""
+        ...

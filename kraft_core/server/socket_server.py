@@ -1,0 +1,367 @@
+"""The Kafka listener: sockets in, requests out, answers back in the order of the requests.
+
+One `SocketServer` is one listener. It knows frames and request headers, not what a request means: each
+request goes to the handler, which answers it at once or later, in any order; the connection sends the
+answers in Kafka's order, that of the requests.
+
+What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never
+with the size a frame announces. A connection with `max_in_flight` unanswered requests, or whose peer does
+not read its answers, is not read until that changes. When all connections together hold more than
+`max_buffered_bytes`, the one with the most unfinished input is closed, so that a few stalled giants
+cannot starve the rest. A frame that is no Kafka request closes the connection without an answer.
+
+Source: Kafka's SocketServer and Selector.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from kraft_core.protocol.connection import Connection, InvalidFrame
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
+from kraft_core.protocol.wire import Message
+
+log = logging.getLogger(__name__)
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketServerLimits:
+    """Bounds of one listener. Names in brackets are Kafka's settings."""
+
+    max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
+    max_connections: int = 4096  # max.connections
+    connections_max_idle_ms: int = 600_000  # connections.max.idle.ms
+    max_in_flight: int = 256  # unanswered requests of one connection
+    max_buffered_bytes: int = 268_435_456  # unfinished input of all connections together
+    write_high_water_bytes: int = 4_194_304  # unsent answers that stop the reading of one connection
+
+
+class Request:
+    """One request of a client, and the only way to answer it. Answer exactly once; later answers are ignored.
+
+    `frame` is the request without its size prefix, `body_offset` where the body begins in it.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_connection",
+        "body_offset",
+        "client_host",
+        "connection_id",
+        "frame",
+        "header",
+        "principal",
+    )
+
+    def __init__(self, connection: "_ClientConnection", header: RequestHeader, frame: bytes, body_offset: int) -> None:
+        self._connection = connection
+        self._answer: bytes | None = None
+        self.connection_id = connection.connection_id
+        self.client_host = connection.client_host
+        self.principal = connection.principal
+        self.header = header
+        self.frame = frame
+        self.body_offset = body_offset
+
+    @property
+    def listener_name(self) -> str:
+        """Name of the listener the request came through."""
+        return self._connection.server.listener_name
+
+    def body(self) -> Message:
+        """Decode the body. Raises DecodeError when it is not what the header says it is."""
+        return decode_request_body(self.header, self.frame, self.body_offset)
+
+    def respond(self, message: Message) -> None:
+        """Send `message` as the answer, once all earlier requests of the connection are answered."""
+        self.respond_bytes(encode_response(message, self.header, self.header.correlation_id))
+
+    def respond_bytes(self, frame: bytes) -> None:
+        """Send a whole answer, size prefix and header included."""
+        if self._answer is None:
+            self._answer = frame
+            self._connection.answered()
+
+    def respond_nothing(self) -> None:
+        """Count the request as answered without sending anything (a Produce with acks=0)."""
+        self.respond_bytes(b"")
+
+    def close(self, cause: str) -> None:
+        """Close the connection instead of answering; `cause` goes to the log."""
+        self._connection.close(cause)
+
+    @property
+    def answer(self) -> bytes | None:
+        """The answer's frame, None while there is none yet."""
+        return self._answer
+
+
+RequestHandler = Callable[[Request], None]
+
+
+class _ClientConnection(asyncio.Protocol):
+    """One accepted connection: input buffer, requests in flight in their order, back-pressure."""
+
+    __slots__ = (
+        "_closed",
+        "_frames",
+        "_in_flight",
+        "_read_paused",
+        "_taking",
+        "_transport",
+        "_write_paused",
+        "buffered_bytes",
+        "client_host",
+        "connection_id",
+        "in_flight_bytes",
+        "last_activity",
+        "principal",
+        "server",
+    )
+
+    def __init__(self, server: "SocketServer") -> None:
+        self.server = server
+        self.connection_id = next(server.connection_ids)
+        self.client_host = ""
+        self.principal = ANONYMOUS
+        self.buffered_bytes = 0
+        self.in_flight_bytes = 0
+        self.last_activity = 0.0
+        self._frames = Connection(server.limits.max_frame_bytes)
+        self._in_flight: deque[Request] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._read_paused = False
+        self._write_paused = False
+        self._taking = False
+        self._closed = False
+
+    # -- asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self.client_host = str(peer[0]) if peer else "unknown"
+        self.last_activity = self.server.loop.time()
+        self._transport.set_write_buffer_limits(high=self.server.limits.write_high_water_bytes)
+        if not self.server.admit(self):
+            self.close("too many connections")
+
+    def data_received(self, data: bytes) -> None:
+        if self._closed:
+            return
+        self.last_activity = self.server.loop.time()
+        self.buffered_bytes += len(data)
+        self.server.buffered_bytes += len(data)
+        try:
+            self._frames.receive_data(data)
+        except InvalidFrame as error:
+            self.close(str(error))
+            return
+        self._take_frames()
+        if self.server.buffered_bytes > self.server.limits.max_buffered_bytes:
+            self.server.shed()
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self._update_reading()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._take_frames()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+
+    # -- requests
+
+    def _blocked(self) -> bool:
+        limits = self.server.limits
+        return (
+            self._write_paused
+            or len(self._in_flight) >= limits.max_in_flight
+            or self.in_flight_bytes > limits.max_frame_bytes
+        )
+
+    def _take_frames(self) -> None:
+        """Hand over every whole frame that the limits allow, then read on or stop reading."""
+        if self._taking:
+            return
+        self._taking = True
+        try:
+            while not self._closed and not self._blocked():
+                try:
+                    frame = self._frames.next_frame()
+                except InvalidFrame as error:
+                    self.close(str(error))
+                    return
+                if frame is None:
+                    break
+                self._take(frame)
+        finally:
+            self._taking = False
+        self._update_reading()
+
+    def _take(self, frame: bytes) -> None:
+        size = len(frame) + 4
+        self.buffered_bytes -= size
+        self.server.buffered_bytes -= size
+        try:
+            header, body_offset = decode_request_header(frame)
+        except KafkaError as error:
+            self.close(f"not a request header: {error}")
+            return
+        request = Request(self, header, frame, body_offset)
+        self._in_flight.append(request)
+        self.in_flight_bytes += len(frame)
+        try:
+            self.server.handler(request)
+        except KafkaError as error:
+            self.close(f"request cannot be served: {error}")
+        except Exception:  # a bug in one handler must not take the listener with it; the peer sees a closed connection
+            log.exception("request_failed", extra={"api_key": header.api_key, "client_host": self.client_host})
+            self.close("request handler failed")
+
+    def answered(self) -> None:
+        """Send the answers that no earlier, unanswered request holds back."""
+        if self._closed or self._transport is None:
+            return
+        in_flight = self._in_flight
+        while in_flight:
+            answer = in_flight[0].answer
+            if answer is None:
+                break
+            self.in_flight_bytes -= len(in_flight.popleft().frame)
+            if answer:
+                self._transport.write(answer)
+        self.last_activity = self.server.loop.time()
+        if self._read_paused or self.buffered_bytes:
+            self._take_frames()
+
+    def _update_reading(self) -> None:
+        if self._closed or self._transport is None or self._transport.is_closing():
+            return
+        blocked = self._blocked()
+        if blocked and not self._read_paused:
+            self._read_paused = True
+            self._transport.pause_reading()
+        elif not blocked and self._read_paused:
+            self._read_paused = False
+            self._transport.resume_reading()
+
+    # -- the end
+
+    @property
+    def idle(self) -> bool:
+        """Whether the connection waits for nothing but its peer."""
+        return not self._in_flight
+
+    def close(self, cause: str) -> None:
+        """Close at once, without answering what is in flight."""
+        if self._closed:
+            return
+        extra = {"listener": self.server.listener_name, "client_host": self.client_host, "cause": cause}
+        log.info("connection_closed", extra=extra)
+        self._forget()
+        if self._transport is not None:
+            self._transport.abort() if self._write_paused else self._transport.close()
+
+    def _forget(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.server.buffered_bytes -= self.buffered_bytes
+        self.buffered_bytes = 0
+        self._in_flight.clear()
+        self.server.forget(self)
+
+
+class SocketServer:
+    """One listener on one address. `port` 0 takes a free port, readable as `.port` after `start`."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        handler: RequestHandler,
+        limits: SocketServerLimits | None = None,
+        *,
+        listener_name: str = "",
+        on_disconnect: Callable[[int], None] | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.handler = handler
+        self.limits = limits or SocketServerLimits()
+        self.listener_name = listener_name
+        self.buffered_bytes = 0
+        self.connection_ids = itertools.count(1)
+        self._on_disconnect = on_disconnect
+        self._connections: set[_ClientConnection] = set()
+        self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop the server runs on."""
+        return self._loop
+
+    @property
+    def connection_count(self) -> int:
+        """Connections open now."""
+        return len(self._connections)
+
+    async def start(self) -> None:
+        """Bind and listen. Raises OSError when the address cannot be bound."""
+        self._loop = asyncio.get_running_loop()
+        host = self.host or None
+        self._server = await self._loop.create_server(lambda: _ClientConnection(self), host, self.port, backlog=512)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._schedule_sweep()
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection; what was answered is still sent."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.close("listener stopped")
+        await self._server.wait_closed()
+        self._server = None
+
+    def admit(self, connection: _ClientConnection) -> bool:
+        """Count a new connection in; False when the listener is full."""
+        if len(self._connections) >= self.limits.max_connections:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: _ClientConnection) -> None:
+        """Drop a connection that ended."""
+        if connection in self._connections:
+            self._connections.discard(connection)
+            if self._on_disconnect is not None:
+                self._on_disconnect(connection.connection_id)
+
+    def shed(self) -> None:
+        """Close the connection that holds the most unfinished input."""
+        max(self._connections, key=lambda connection: connection.buffered_bytes).close("too much unfinished input")
+
+    def _schedule_sweep(self) -> None:
+        interval_s = min(30.0, self.limits.connections_max_idle_ms / 4000)
+        self._sweep = self._loop.call_later(interval_s, self._close_idle)
+
+    def _close_idle(self) -> None:
+        oldest = self._loop.time() - self.limits.connections_max_idle_ms / 1000
+        for connection in tuple(self._connections):
+            if connection.idle and connection.last_activity < oldest:
+                connection.close("idle for connections.max.idle.ms")
+        self._schedule_sweep()
