@@ -1,0 +1,51 @@
+"""What the controller needs from the settings, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """Settings of the active controller. Times in ms; 0 switches an interval off where Kafka does.
+
+    `static_configs`: the node's own server.properties as text, for effective config look-ups (topic → broker default →
+    static → default). `bootstrap_features`: what the first leader writes into an empty log, by feature name, with
+    "metadata.version" among them; from bootstrap.checkpoint, else the newest. Source: QuorumController.Builder, KRaftConfigs.
+    """
+
+    node_id: int
+    cluster_id: str
+    default_replication_factor: int = 1  # default.replication.factor
+    default_num_partitions: int = 1  # num.partitions
+    min_insync_replicas: int = 1  # min.insync.replicas
+    session_timeout_ms: int = 9_000  # broker.session.timeout.ms
+    heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
+    max_idle_interval_ms: int = 500  # metadata.max.idle.interval.ms; 0: no NoOp records
+    auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
+    leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
+    unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
+    unclean_leader_election_enable: bool = False  # unclean.leader.election.enable
+    delegation_token_expiry_check_interval_ms: int = 3_600_000  # delegation.token.expiry.check.interval.ms
+    delete_topic_enable: bool = True  # delete.topic.enable
+    max_partitions_per_batch: int = 10_000  # partitions that one request may create
+    max_records_per_batch: int = 10_000
+    leader_balance_max_elections: int = 1_000  # partitions that one rebalance run may move
+    static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    bootstrap_features: Mapping[str, int] = field(
+        default_factory=lambda: MappingProxyType(
+            {
+                "metadata.version": 30,
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+                "share.version": 1,
+                "streams.version": 1,
+                "transaction.version": 2,
+            }
+        )
+    )

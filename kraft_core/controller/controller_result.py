@@ -1,0 +1,52 @@
+"""What a manager answers: the records to write and the response to give once they are committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+T_co = TypeVar("T_co", covariant=True)
+
+MAX_RECORDS_PER_USER_OP: Final = 10_000
+"""More than this in one request is POLICY_VIOLATION; also the most records in one batch. Source: QuorumController."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerResult(Generic[T_co]):
+    """Records, the response, and whether the records must be one batch.
+
+    Without records the response is given at once when nothing is pending, else after the newest pending write.
+    `is_atomic`: all or nothing. Otherwise the records may be cut into batches. Source: ControllerResult.
+    """
+
+    records: Sequence[MetadataRecord]
+    response: T_co
+    is_atomic: bool = False
+
+    @staticmethod
+    def atomic_of(records: Sequence[MetadataRecord], response: T_co) -> ControllerResult[T_co]:  # type: ignore[misc]  # covariant T is safe in a factory
+        """Build a result whose records are one batch."""
+        return ControllerResult(records, response, is_atomic=True)
+
+    def without_records(self) -> ControllerResult[T_co]:
+        """Keep the response alone, for validate-only requests."""
+        return ControllerResult((), self.response, is_atomic=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who asks, and until when an effect is wanted.
+
+    `principal` is "User:name"; `deadline_ms` on the node's clock: a request not begun by then has no effect.
+    Source: ControllerRequestContext.
+    """
+
+    principal: str = "User:ANONYMOUS"
+    client_id: str = ""
+    host: str = ""
+    deadline_ms: int = 2**62

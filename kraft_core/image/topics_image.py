@@ -1,0 +1,152 @@
+"""Topics and partitions of the metadata image.
+
+A million partitions must fit: a registration is one struct that the garbage collector does not track, and its tuples
+are interned, because most partitions share a handful of distinct replica and directory lists.
+Source: TopicsImage, PartitionRegistration, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from rpds import HashTrieMap, HashTrieSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+LEADER_NONE: Final = -1
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+"""Leader recovery states: RECOVERING after an unclean election, until the leader says RECOVERED."""
+
+_INTERN_LIMIT: Final = 1 << 17
+_interned_ids: dict[tuple[int, ...], tuple[int, ...]] = {}
+_interned_uuids: dict[tuple[UUID, ...], tuple[UUID, ...]] = {}
+
+
+def _uuid_int(value: UUID) -> int:
+    return value.int
+
+
+def intern_ids(ids: tuple[int, ...]) -> tuple[int, ...]:
+    """Return an equal tuple, mostly the same object for the same content. Equality never depends on it."""
+    if not ids:
+        return ()
+    if len(_interned_ids) > _INTERN_LIMIT:
+        _interned_ids.clear()
+    return _interned_ids.setdefault(ids, ids)
+
+
+def intern_uuids(uuids: tuple[UUID, ...]) -> tuple[UUID, ...]:
+    """Return an equal tuple, mostly the same object for the same content."""
+    if not uuids:
+        return ()
+    if len(_interned_uuids) > _INTERN_LIMIT:
+        _interned_uuids.clear()
+    return _interned_uuids.setdefault(uuids, uuids)
+
+
+class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """State of one partition.
+
+    `directories` runs parallel to `replicas`, and is empty below metadata.version 17. `leader` -1: none.
+    `leader_epoch` rises with each new leader, `partition_epoch` with each change.
+    """
+
+    replicas: tuple[int, ...]
+    directories: tuple[UUID, ...] = ()
+    isr: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader: int = LEADER_NONE
+    leader_recovery_state: int = RECOVERED
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether some broker leads it."""
+        return self.leader != LEADER_NONE
+
+    @property
+    def preferred_replica(self) -> int:
+        """First replica of the assignment, -1 without replicas."""
+        return self.replicas[0] if self.replicas else LEADER_NONE
+
+    @property
+    def has_preferred_leader(self) -> bool:
+        """Whether the first replica of the assignment leads."""
+        return self.leader == self.preferred_replica
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.removing_replicas or self.adding_replicas)
+
+    def directory(self, broker_id: int) -> UUID | None:
+        """Return the directory that holds this broker's replica; None when the broker is no replica or none is known."""
+        if broker_id not in self.replicas or not self.directories:
+            return None
+        return self.directories[self.replicas.index(broker_id)]
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    """One topic and its partitions, by partition index."""
+
+    name: str
+    id: UUID
+    partitions: HashTrieMap[int, PartitionRegistration] = HashTrieMap()
+
+    def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
+        """Return the partitions in order of their index."""
+        return sorted(self.partitions.items(), key=lambda item: item[0])
+
+
+class TopicsImage(msgspec.Struct, frozen=True, eq=False):
+    """All topics, by id and by name.
+
+    `by_broker` is an index for fencing: every topic with a replica on the broker, and perhaps some that had one before;
+    so it is no part of equality, and its reader filters by partition.
+    """
+
+    by_id: HashTrieMap[UUID, TopicImage] = HashTrieMap()
+    by_name: HashTrieMap[str, UUID] = HashTrieMap()
+    by_broker: HashTrieMap[int, HashTrieSet[UUID]] = HashTrieMap()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare topics and partitions, not the index."""
+        return isinstance(other, TopicsImage) and self.by_id == other.by_id and self.by_name == other.by_name
+
+    __hash__ = None  # type: ignore[assignment]  # an image is a value to compare, never a key
+
+    def topic(self, name: str) -> TopicImage | None:
+        """Return a topic by name."""
+        topic_id = self.by_name.get(name)
+        return None if topic_id is None else self.by_id[topic_id]
+
+    def partition(self, topic_id: UUID, partition_id: int) -> PartitionRegistration | None:
+        """Return one partition; None for an unknown topic or index."""
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition_id)
+
+    def partition_count(self) -> int:
+        """Count the partitions of all topics."""
+        return sum(len(topic.partitions) for topic in self.by_id.values())
+
+    def topics_of_broker(self, broker_id: int) -> Iterator[TopicImage]:
+        """Yield, ordered by topic id, each topic that may have a replica on the broker."""
+        for topic_id in sorted(self.by_broker.get(broker_id, ()), key=_uuid_int):
+            topic = self.by_id.get(topic_id)
+            if topic is not None:
+                yield topic
+
+    def partitions_of_broker(self, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """Yield (topic, index, partition) for each partition with a replica on the broker, in a fixed order."""
+        for topic in self.topics_of_broker(broker_id):
+            for index, partition in topic.sorted_partitions():
+                if broker_id in partition.replicas:
+                    yield topic, index, partition
