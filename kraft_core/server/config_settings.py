@@ -1,0 +1,163 @@
+"""The settings that this program reads, as typed attributes named like their keys (dots become underscores).
+
+Times are in the unit that the name ends in, sizes in bytes. Source: the `…Configs` classes of Kafka 4.3.1.
+"""
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar, overload
+
+from kraft_core.server.config_types import ConfigValue
+
+T = TypeVar("T")
+
+
+class Setting(Generic[T]):
+    """Descriptor: reads the attribute `num_partitions` from the key `num.partitions`."""
+
+    def __init__(self) -> None:
+        self.key = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Take the key from the attribute's name."""
+        self.key = name.replace("_", ".")
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "Setting[T]": ...
+
+    @overload
+    def __get__(self, instance: "Settings", owner: type) -> T: ...
+
+    def __get__(self, instance: "Settings | None", owner: type) -> "Setting[T] | T":
+        """Read the checked value."""
+        if instance is None:
+            return self
+        value: T = instance.values[self.key]  # type: ignore[assignment]  # a test compares T with the table's type
+        return value
+
+
+class Settings:
+    """Typed view of checked values; `values` has every known key, also those without an attribute here."""
+
+    values: Mapping[str, ConfigValue]
+
+    # Identity and quorum
+    node_id = Setting[int]()
+    broker_rack = Setting[str | None]()
+    controller_listener_names = Setting[list[str]]()
+    controller_quorum_append_linger_ms = Setting[int]()
+    controller_quorum_auto_join_enable = Setting[bool]()
+    controller_quorum_election_backoff_max_ms = Setting[int]()
+    controller_quorum_election_timeout_ms = Setting[int]()
+    controller_quorum_fetch_max_bytes = Setting[int]()
+    controller_quorum_fetch_snapshot_max_bytes = Setting[int]()
+    controller_quorum_fetch_timeout_ms = Setting[int]()
+    controller_quorum_request_timeout_ms = Setting[int]()
+    controller_quorum_retry_backoff_ms = Setting[int]()
+    initial_broker_registration_timeout_ms = Setting[int]()
+    server_max_startup_time_ms = Setting[int]()
+
+    # Metadata log
+    internal_metadata_delete_delay_millis = Setting[int]()
+    internal_metadata_log_segment_bytes = Setting[int | None]()
+    internal_metadata_max_batch_size_in_bytes = Setting[int]()
+    metadata_log_max_record_bytes_between_snapshots = Setting[int]()
+    metadata_log_max_snapshot_interval_ms = Setting[int]()
+    metadata_log_segment_bytes = Setting[int]()
+    metadata_log_segment_ms = Setting[int]()
+    metadata_max_idle_interval_ms = Setting[int]()
+    metadata_max_retention_bytes = Setting[int]()
+    metadata_max_retention_ms = Setting[int]()
+
+    # Controller
+    auto_create_topics_enable = Setting[bool]()
+    auto_leader_rebalance_enable = Setting[bool]()
+    broker_heartbeat_interval_ms = Setting[int]()
+    broker_session_timeout_ms = Setting[int]()
+    controlled_shutdown_enable = Setting[bool]()
+    default_replication_factor = Setting[int]()
+    delete_topic_enable = Setting[bool]()
+    leader_imbalance_check_interval_seconds = Setting[int]()
+    min_insync_replicas = Setting[int]()
+    num_partitions = Setting[int]()
+    unclean_leader_election_enable = Setting[bool]()
+    unclean_leader_election_interval_ms = Setting[int]()
+    unstable_api_versions_enable = Setting[bool]()
+    unstable_feature_versions_enable = Setting[bool]()
+
+    # Sockets and requests
+    connections_max_idle_ms = Setting[int]()
+    fetch_max_bytes = Setting[int]()
+    max_connection_creation_rate = Setting[int]()
+    max_connections = Setting[int]()
+    max_connections_per_ip = Setting[int]()
+    max_incremental_fetch_session_cache_slots = Setting[int]()
+    max_request_partition_size_limit = Setting[int]()
+    message_max_bytes = Setting[int]()
+    num_io_threads = Setting[int]()
+    num_network_threads = Setting[int]()
+    queued_max_request_bytes = Setting[int]()
+    queued_max_requests = Setting[int]()
+    request_timeout_ms = Setting[int]()
+    socket_connection_setup_timeout_max_ms = Setting[int]()
+    socket_connection_setup_timeout_ms = Setting[int]()
+    socket_listen_backlog_size = Setting[int]()
+    socket_receive_buffer_bytes = Setting[int]()
+    socket_request_max_bytes = Setting[int]()
+    socket_send_buffer_bytes = Setting[int]()
+    telemetry_max_bytes = Setting[int]()
+
+    # Replication
+    replica_fetch_backoff_ms = Setting[int]()
+    replica_fetch_max_bytes = Setting[int]()
+    replica_fetch_min_bytes = Setting[int]()
+    replica_fetch_response_max_bytes = Setting[int]()
+    replica_fetch_wait_max_ms = Setting[int]()
+    replica_high_watermark_checkpoint_interval_ms = Setting[int]()
+    replica_lag_time_max_ms = Setting[int]()
+    replica_socket_timeout_ms = Setting[int]()
+    num_replica_fetchers = Setting[int]()
+
+    # Logs of the broker
+    compression_type = Setting[str]()
+    log_cleaner_backoff_ms = Setting[int]()
+    log_cleaner_delete_retention_ms = Setting[int]()
+    log_cleaner_enable = Setting[bool]()
+    log_cleaner_min_cleanable_ratio = Setting[float]()
+    log_cleanup_policy = Setting[list[str]]()
+    log_flush_interval_messages = Setting[int]()
+    log_flush_offset_checkpoint_interval_ms = Setting[int]()
+    log_index_interval_bytes = Setting[int]()
+    log_index_size_max_bytes = Setting[int]()
+    log_initial_task_delay_ms = Setting[int]()
+    log_message_timestamp_after_max_ms = Setting[int]()
+    log_message_timestamp_before_max_ms = Setting[int]()
+    log_message_timestamp_type = Setting[str]()
+    log_preallocate = Setting[bool]()
+    log_retention_bytes = Setting[int]()
+    log_retention_check_interval_ms = Setting[int]()
+    log_segment_bytes = Setting[int]()
+    log_segment_delete_delay_ms = Setting[int]()
+    producer_id_expiration_check_interval_ms = Setting[int]()
+    producer_id_expiration_ms = Setting[int]()
+
+    # Groups, offsets and transactions
+    group_consumer_heartbeat_interval_ms = Setting[int]()
+    group_consumer_max_size = Setting[int]()
+    group_consumer_session_timeout_ms = Setting[int]()
+    group_initial_rebalance_delay_ms = Setting[int]()
+    group_max_session_timeout_ms = Setting[int]()
+    group_max_size = Setting[int]()
+    group_min_session_timeout_ms = Setting[int]()
+    offset_metadata_max_bytes = Setting[int]()
+    offsets_commit_timeout_ms = Setting[int]()
+    offsets_retention_check_interval_ms = Setting[int]()
+    offsets_retention_minutes = Setting[int]()
+    offsets_topic_num_partitions = Setting[int]()
+    offsets_topic_replication_factor = Setting[int]()
+    offsets_topic_segment_bytes = Setting[int]()
+    transaction_max_timeout_ms = Setting[int]()
+    transaction_state_log_min_isr = Setting[int]()
+    transaction_state_log_num_partitions = Setting[int]()
+    transaction_state_log_replication_factor = Setting[int]()
+    transaction_state_log_segment_bytes = Setting[int]()
+    transactional_id_expiration_ms = Setting[int]()
