@@ -1,0 +1,128 @@
+"""What the numbers of a placement report mean, on small aggregates and in plain Python.
+
+Spark reduces a million partitions to counts (per replication factor, per broker); what follows from those counts, the
+bands, the even spread over racks and the lower bound on moves, is worked out here. Everything is an exact integer.
+
+Terms: `T` is where a partition will be (its replicas without those that are being removed), `rf` the number of its
+replicas without those that are being added, `m` = min(`min.insync.replicas`, `rf`), the in-sync replicas that acks=all needs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+RACK_OK = "ok"
+RACK_VIOLATED = "violated"
+RACK_UNKNOWN = "unknown"
+RACK_NOT_APPLICABLE = "not applicable"
+
+VERDICTS = ("lost", "offline", "unclean", "under_min", "at_min", "ok")
+"""What losing a broker or rack does to a partition, the worst first; each partition has exactly one."""
+
+
+def even_spread(replicas: int, rack_sizes: Sequence[int]) -> tuple[int, ...]:
+    """The most even way to lay `replicas` over racks of these sizes, sorted from most to fewest.
+
+    One replica a broker at most, so a rack never takes more than it has brokers. Replicas that fit nowhere (fewer
+    brokers than replicas) are left out. Example: 3 replicas over racks of 2, 2 brokers: (2, 1).
+    """
+    counts = [0] * len(rack_sizes)
+    for _ in range(min(replicas, sum(rack_sizes))):
+        open_racks = [rack for rack, size in enumerate(rack_sizes) if counts[rack] < size]
+        counts[min(open_racks, key=lambda rack: (counts[rack], rack))] += 1
+    return tuple(sorted(counts, reverse=True))
+
+
+def rack_moves_needed(counts: Iterable[int], allowed: Sequence[int]) -> int:
+    """How many replicas of one partition must change rack: what exceeds the even spread, rack by rack, fullest first."""
+    ordered = sorted(counts, reverse=True)
+    padded = [*allowed, *([0] * max(0, len(ordered) - len(allowed)))]
+    return sum(max(0, count - limit) for count, limit in zip(ordered, padded, strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """How many replicas a broker holds in a balanced cluster: from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+
+def rack_shares(replication_factors: Mapping[int, int], rack_sizes: Sequence[int]) -> list[Fraction]:
+    """Each rack's achievable share of all replicas: proportional to its brokers, within what the rack rule allows.
+
+    `replication_factors` counts partitions by replication factor. With K racks a rack of n brokers gets at least
+    sum(min(rf // K, n)) and at most sum(min(ceil(rf / K), n)) over all partitions. Between those the shares are
+    proportional to the brokers (water filling). Exact for one replication factor, a valid relaxation for several.
+    """
+    racks = len(rack_sizes)
+    if racks == 0:
+        return []
+    total = sum(rf * partitions for rf, partitions in replication_factors.items())
+    floors = [
+        sum(partitions * min(rf // racks, size) for rf, partitions in replication_factors.items())
+        for size in rack_sizes
+    ]
+    caps = [
+        sum(partitions * min(-(-rf // racks), size) for rf, partitions in replication_factors.items())
+        for size in rack_sizes
+    ]
+    total = max(min(total, sum(caps)), sum(floors))
+    return _fill(total, rack_sizes, floors, caps)
+
+
+def _fill(total: int, sizes: Sequence[int], floors: Sequence[int], caps: Sequence[int]) -> list[Fraction]:
+    """clamp(level * size, floor, cap) for the one level at which the shares sum to `total`."""
+    levels = sorted(
+        {Fraction(bound, size) for size, low, high in zip(sizes, floors, caps, strict=True) for bound in (low, high)}
+    )
+
+    def at(level: Fraction) -> list[Fraction]:
+        return [
+            min(max(level * size, Fraction(low)), Fraction(high))
+            for size, low, high in zip(sizes, floors, caps, strict=True)
+        ]
+
+    below = levels[0]
+    for level in levels:
+        if sum(at(level)) > total:
+            break
+        below = level
+    shares = at(below)
+    missing = total - sum(shares)
+    growing = [rack for rack, size in enumerate(sizes) if Fraction(floors[rack]) <= below * size < caps[rack]]
+    width = sum(sizes[rack] for rack in growing)
+    if missing and width:
+        for rack in growing:
+            shares[rack] += missing * Fraction(sizes[rack], width)
+    return shares
+
+
+def bands(replication_factors: Mapping[int, int], brokers: Mapping[int, str | None]) -> dict[int, Band]:
+    """The band of every eligible broker, by broker id.
+
+    `brokers` maps the eligible brokers to their racks. If any of them has no rack, each broker counts as a rack of its
+    own, for balance only, so that all brokers are equal.
+    """
+    by_rack: dict[str, list[int]] = {}
+    without_racks = any(not rack for rack in brokers.values())
+    for broker, rack in sorted(brokers.items()):
+        by_rack.setdefault(str(broker) if without_racks or rack is None else rack, []).append(broker)
+    shares = rack_shares(replication_factors, [len(ids) for ids in by_rack.values()])
+    found = {}
+    for ids, share in zip(by_rack.values(), shares, strict=True):
+        each = share / len(ids)
+        low = each.numerator // each.denominator
+        found.update(dict.fromkeys(ids, Band(low, low if each.denominator == 1 else low + 1)))
+    return found
+
+
+def moves_from_balanced(needed: int, replicas: Mapping[int, int], band_of: Mapping[int, Band]) -> int:
+    """A lower bound on the replica moves of any plan that repairs the racks and balances the eligible brokers.
+
+    The greatest, not the sum, of: moves that the rack rule forces, replicas above their brokers' bands, replicas
+    missing below them; one move can serve all three.
+    """
+    excess = sum(max(0, replicas.get(broker, 0) - band.high) for broker, band in band_of.items())
+    deficit = sum(max(0, band.low - replicas.get(broker, 0)) for broker, band in band_of.items())
+    return max(needed, excess, deficit)

@@ -1,0 +1,270 @@
+"""The report job: a program of its own, so that Spark and its JVM never live in the web process.
+
+    python -m app.reports.job --snapshot FOLDER --out FOLDER [--master local[*]] [--memory 1g]
+
+Reads a snapshot folder (see `app.reports.export`), writes `violations.parquet` and then `result.json` into the output
+folder; no `result.json`, no report. `progress.json` there tells the stage and its tasks about twice a second.
+Exit codes: 0 done, 1 failed (the reason is the last line on stderr), 2 wrong use.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from app.reports import definitions as d
+from app.reports.body import Aggregates, Brokers, report_body
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REPORT_VERSION = 1
+STAGES = (
+    "starting Spark",
+    "reading the snapshot",
+    "counting partitions",
+    "counting replicas and leaders",
+    "losing each broker",
+    "losing each rack",
+    "listing violations",
+    "writing the report",
+)
+
+VIOLATIONS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("reason", pa.string()),
+        ("replicas", pa.list_(pa.int32())),
+        ("racks", pa.list_(pa.string())),
+        ("isr", pa.list_(pa.int32())),
+        ("leader", pa.int32()),
+        ("rf", pa.int32()),
+        ("min_isr", pa.int32()),
+        ("margin", pa.int32()),
+        ("rack_moves", pa.int32()),
+        ("size_bytes", pa.int64()),
+    ]
+)
+"""`violations.parquet`: broker ids, the rack of each replica ("" for none), leader -1 for none; sorted by topic, partition."""
+
+
+class BadSnapshotError(Exception):
+    """The folder is not a whole snapshot: the text says what is missing or does not fit."""
+
+
+class Progress:
+    """Where the run is, written for the web process to read; also the sign that it still lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "progress.json"
+        self._stage = 0
+        self._spark: SparkSession | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+
+    def watch(self, spark: "SparkSession") -> None:
+        """Count the tasks of this session from now on (classic sessions only)."""
+        self._spark = spark
+
+    def stage(self, name: str) -> None:
+        """Say that a stage of STAGES begins."""
+        self._stage = STAGES.index(name)
+        self._write()
+
+    def _tasks(self) -> tuple[int, int]:
+        context = getattr(self._spark, "sparkContext", None)
+        if context is None:
+            return 0, 0
+        tracker = context.statusTracker()
+        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        running = [info for info in infos if info is not None]
+        return sum(info.numCompletedTasks for info in running), sum(info.numTasks for info in running)
+
+    def _write(self) -> None:
+        done, total = self._tasks()
+        state = {
+            "stage": self._stage + 1,
+            "stages": len(STAGES),
+            "name": STAGES[self._stage],
+            "tasks_done": done,
+            "tasks": total,
+        }
+        unfinished = self._path.with_suffix(".part")
+        unfinished.write_text(json.dumps(state))
+        unfinished.replace(self._path)
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.5):
+            self._write()
+
+    def __enter__(self) -> Self:
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def read_manifest(snapshot: Path) -> dict[str, Any]:
+    """Read a snapshot's manifest and check its files against their hashes. Raises BadSnapshotError."""
+    try:
+        manifest: dict[str, Any] = json.loads((snapshot / "manifest.json").read_text())
+    except (OSError, ValueError) as error:
+        raise BadSnapshotError(f"'{snapshot}' is not a snapshot: {error}") from error
+    for name, expected in manifest["sha256"].items():
+        try:
+            with (snapshot / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise BadSnapshotError(f"snapshot file '{name}' cannot be read: {error}") from error
+        if found != expected:
+            raise BadSnapshotError(f"snapshot file '{name}' is damaged: its SHA-256 is not the manifest's")
+    return manifest
+
+
+@contextmanager
+def spark_session(master: str, memory: str) -> Iterator["SparkSession"]:
+    """A session on `master`: local[*], spark://…, yarn, k8s://…, or sc://… for Spark Connect."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("conclave placement report")
+    if master.startswith("sc://"):
+        builder = builder.remote(master)
+    else:
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": memory,
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "8",
+            "spark.sql.session.timeZone": "UTC",
+        }
+        remote = not master.startswith("local")
+        for key, value in settings.items():
+            if not (remote and key in {"spark.driver.bindAddress", "spark.driver.host"}):
+                builder = builder.config(key, value)
+        builder = builder.master(master)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def collect(frame: "DataFrame") -> list[dict[str, Any]]:
+    """All rows of a small result, as dictionaries."""
+    return [row.asDict() for row in frame.collect()]
+
+
+def build(spark: "SparkSession", snapshot: Path, out: Path, progress: Progress) -> dict[str, Any]:
+    """Compute the report's body and write its list of violations. -> the body, see `app.reports.body`."""
+    from app.reports import transforms as t
+
+    progress.stage("reading the snapshot")
+    manifest = read_manifest(snapshot)
+    brokers = Brokers(sorted(collect(spark.read.parquet(str(snapshot / "brokers.parquet"))), key=_by_index))
+    topics = spark.read.parquet(str(snapshot / "topics.parquet"))
+    partitions = spark.read.parquet(str(snapshot / "partitions-*.parquet"))
+    rack_of, sizes = brokers.rack_of(), brokers.rack_sizes()
+    rf_max = 1 + max(len(brokers.rows), 1)
+    allowed = [d.even_spread(rf, sizes) for rf in range(min(rf_max, 64))]
+    facts = t.partition_facts(partitions, topics, rack_of or [-1], allowed).persist()
+    progress.stage("counting partitions")
+    totals, now = collect(t.totals(facts)), collect(t.verdicts_now(facts))
+    progress.stage("counting replicas and leaders")
+    replicas, leaders = collect(t.replicas_per_broker(facts)), collect(t.leaders_per_broker(facts))
+    scatter = collect(t.scatter_width(facts))
+    progress.stage("losing each broker")
+    broker_losses = collect(t.broker_losses(facts, elr=manifest["elr"]))
+    progress.stage("losing each rack")
+    rack_losses = collect(t.rack_losses(facts, rack_of or [-1], elr=manifest["elr"]))
+    progress.stage("listing violations")
+    by_reason = write_violations(t.violations(facts, topics), brokers, out, has_racks=bool(brokers.racks))
+    found = Aggregates(totals, replicas, leaders, scatter, now, broker_losses, rack_losses, by_reason)
+    return report_body(brokers, found)
+
+
+def _by_index(row: Mapping[str, Any]) -> int:
+    return int(row["broker_idx"])
+
+
+def write_violations(listed: "DataFrame", brokers: Brokers, out: Path, *, has_racks: bool) -> dict[str, int]:
+    """Write the list as one Parquet file with broker ids and rack names. -> how many rows have which reason."""
+    ids = [row["broker_id"] for row in brokers.rows]
+    racks = [row["rack"] or "" for row in brokers.rows]
+    counts: dict[str, int] = {}
+    columns: dict[str, list[Any]] = {name: [] for name in VIOLATIONS.names}
+    for row in listed.toLocalIterator():
+        if row["reason"] == "rack_unknown" and not has_racks:
+            continue
+        counts[row["reason"]] = counts.get(row["reason"], 0) + 1
+        for name in ("topic", "partition", "reason", "rf", "min_isr", "margin", "rack_moves", "size_bytes"):
+            columns[name].append(row[name])
+        columns["replicas"].append([ids[index] for index in row["replicas"]])
+        columns["racks"].append([racks[index] for index in row["replicas"]])
+        columns["isr"].append([ids[index] for index in row["isr"]])
+        columns["leader"].append(ids[row["leader"]] if row["leader"] >= 0 else -1)
+    unfinished = out / "violations.part"
+    pq.write_table(pa.table(columns, schema=VIOLATIONS), unfinished, compression="zstd")
+    unfinished.replace(out / "violations.parquet")
+    return dict(sorted(counts.items()))
+
+
+def run(snapshot: Path, out: Path, master: str, memory: str) -> None:
+    """Make the report of one snapshot. Raises BadSnapshotError, or what Spark raises."""
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    manifest = read_manifest(snapshot)
+    with Progress(out) as progress, spark_session(master, memory) as spark:
+        progress.watch(spark)
+        body = build(spark, snapshot, out, progress)
+        progress.stage("writing the report")
+        version = spark.version
+    text = json.dumps(body, sort_keys=True)
+    header = {key: manifest[key] for key in manifest if key != "sha256"}
+    result = {
+        "report_version": REPORT_VERSION,
+        "header": {
+            **header,
+            "engine": f"Spark {version}",
+            "master": master,
+            "duration_ms": round((time.monotonic() - started) * 1000),
+            "content_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        },
+        "body": body,
+    }
+    unfinished = out / "result.part"
+    unfinished.write_text(json.dumps(result, sort_keys=True, indent=1) + "\n")
+    unfinished.replace(out / "result.json")
+
+
+def main() -> int:
+    """Entry point; see the module's docstring."""
+    parser = argparse.ArgumentParser(prog="python -m app.reports.job", description="Make one placement report.")
+    parser.add_argument("--snapshot", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--memory", default="1g")
+    options = parser.parse_args()
+    try:
+        run(options.snapshot, options.out, options.master, options.memory)
+    except BadSnapshotError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""One Spark session for all report tests."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.reports.export import export_image
+from app.reports.java import JavaMissingError, find_java
+from app.reports.job import Progress, build, spark_session
+from kraft_core.image.metadata_image import MetadataImage
+from tests.app.reports.clusters import CLUSTER_ID
+
+Report = Callable[[MetadataImage, Path], dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+    """Make a report of an image with a real Spark: `report(image, folder)` -> the body."""
+    try:
+        java = find_java(tmp_path_factory.mktemp("java"))
+    except JavaMissingError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    os.environ["JAVA_HOME"] = str(java.home)
+    with spark_session("local[2]", "1g") as spark:
+
+        def make(image: MetadataImage, folder: Path) -> dict[str, Any]:
+            export_image(image, CLUSTER_ID, folder / "snapshot")
+            out = folder / "out"
+            out.mkdir()
+            with Progress(out) as progress:
+                return build(spark, folder / "snapshot", out, progress)
+
+        yield make

@@ -1,0 +1,118 @@
+"""A report's numbers: worked by hand for three racks, and against brute force for random clusters."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from app.reports.export import broker_state
+from kraft_core.image.metadata_image import MetadataImage
+from tests.app.reports.clusters import broker, image, partition, random_image
+from tests.app.reports.conftest import Report
+from tests.app.reports.oracle import Oracle
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+def three_racks() -> MetadataImage:
+    """Six brokers in racks a, b, c. `orders` is well laid out but for partition 2, which has two replicas in rack a;
+    `logs` has one partition in one copy and one without a leader."""
+    brokers = [broker(number, rack) for number, rack in ((1, "a"), (2, "a"), (3, "b"), (4, "b"), (5, "c"), (6, "c"))]
+    topics = {
+        "orders": [partition("1 3 5"), partition("2 4 6"), partition("1 2 3", isr="1 2"), partition("5 1 3", leader=1)],
+        "logs": [partition("6"), partition("4 6", isr="", leader=-1)],
+    }
+    return image(brokers, topics, {"orders": {"min.insync.replicas": "2"}})
+
+
+def test_the_verdict_strip_of_three_racks_is_as_worked_by_hand(report: Report, tmp_path: Path) -> None:
+    body = report(three_racks(), tmp_path)
+    strip = body["verdict"]
+    assert (strip["partitions"], strip["replicas"]) == (6, 15)
+    assert strip["offline"] == 1  # logs-1
+    assert strip["under_min"] == 1  # logs-1: no leader counts as under
+    assert strip["at_min"] == 2  # orders-2 with 2 of min 2, logs-0 with 1 of min 1
+    assert strip["under_replicated"] == 2  # orders-2, logs-1
+    assert strip["rack_rule"] == {"ok": 5, "violated": 1, "unknown": 0}  # orders-2
+    assert strip["rack_moves_needed"] == 1
+    assert strip["non_preferred"] == 2  # orders-3 led by 1 instead of 5, logs-1 by nobody
+    assert strip["fixable_by_election"] == 1
+    # replicas by broker: 1:3 2:2 3:3 4:2 5:2 6:3, total 15, 5 a rack, so 2 or 3 each: nothing to balance, one to repair
+    assert strip["moves_from_balanced"] == 1
+
+
+def test_losing_a_rack_is_as_worked_by_hand(report: Report, tmp_path: Path) -> None:
+    body = report(three_racks(), tmp_path)
+    racks = {row["domain"]: row for row in body["what_if"]["racks"]}
+    # a dies: orders-0 keeps 3 5 (at min), -1 keeps 4 6 (at min), -2 keeps nobody in sync (offline), -3 keeps 5 3 (at min)
+    assert racks["a"]["verdicts"] == {"lost": 0, "offline": 2, "unclean": 0, "under_min": 0, "at_min": 4, "ok": 0}
+    assert (racks["a"]["newly_down"], racks["a"]["newly_refused"], racks["a"]["leaders_moved"]) == (1, 1, 3)
+    # c dies: logs-0 has its only copy on 6 (lost); logs-1 has 4 left but no leader
+    assert racks["c"]["verdicts"] == {"lost": 1, "offline": 1, "unclean": 0, "under_min": 0, "at_min": 4, "ok": 0}
+    assert racks["c"]["newly_lost"] == 1
+    assert body["verdict"]["worst_rack"] == {"rack": "c", "if_lost_down": 1, "if_lost_refused": 1}
+
+
+def test_the_violations_say_where_and_why(report: Report, tmp_path: Path) -> None:
+    body = report(three_racks(), tmp_path)
+    rows = pq.read_table(tmp_path / "out" / "violations.parquet").to_pylist()
+    assert [(row["topic"], row["partition"], row["reason"]) for row in rows] == [
+        ("logs", 1, "offline"),
+        ("orders", 2, "rack"),
+    ]
+    assert rows[1]["replicas"] == [1, 2, 3]
+    assert rows[1]["racks"] == ["a", "a", "b"]
+    assert body["violations"] == {"total": 2, "by_reason": {"offline": 1, "rack": 1}}
+
+
+def test_margins_count_what_each_partition_can_lose(report: Report, tmp_path: Path) -> None:
+    margins = report(three_racks(), tmp_path)["margins"]
+    histogram = {row["margin"]: row["partitions"] for row in margins["histogram"]}
+    assert histogram == {-1: 1, 0: 2, 1: 3}  # logs-1; orders-2 and logs-0; the other three of orders
+    assert margins["no_redundancy"] == 1
+
+
+def test_an_empty_cluster_gives_a_report_of_zeros(report: Report, tmp_path: Path) -> None:
+    body = report(image([], {}), tmp_path)
+    assert body["verdict"]["partitions"] == 0
+    assert body["verdict"]["rack_rule"] is None
+    assert body["brokers"] == []
+    assert body["violations"] == {"total": 0, "by_reason": {}}
+
+
+def check_brokers(body: dict[str, Any], oracle: Oracle) -> None:
+    for row in body["brokers"]:
+        broker_id = row["broker_id"]
+        targets = [oracle.target(each) for _, _, each in oracle.partitions]
+        assert row["replicas"] == sum(broker_id in target for target in targets)
+        assert row["preferred"] == sum(target[:1] == [broker_id] for target in targets)
+        assert row["leaders"] == sum(each.leader == broker_id for _, _, each in oracle.partitions)
+        assert row["scatter_width"] == oracle.scatter_width(broker_id)
+        assert row["state"] == broker_state(oracle.image.cluster.brokers.get(broker_id))
+        loss = oracle.loss({broker_id})
+        assert (row["if_lost_refused"], row["if_lost_down"]) == (loss["newly_refused"], loss["newly_down"])
+
+
+def check_losses(body: dict[str, Any], oracle: Oracle) -> None:
+    assert body["what_if"]["now"] == oracle.verdicts(set())
+    for row in body["what_if"]["brokers"]:
+        assert {key: row[key] for key in row if key != "domain"} == oracle.loss({row["domain"]})
+    assert [row["domain"] for row in body["what_if"]["racks"]] == oracle.racks
+    for row in body["what_if"]["racks"]:
+        dead = {each.id for each in oracle.image.cluster.brokers.values() if each.rack == row["domain"]}
+        assert {key: row[key] for key in row if key != "domain"} == oracle.loss(dead)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_spark_agrees_with_brute_force(report: Report, tmp_path: Path, seed: int) -> None:
+    oracle = Oracle(random_image(seed))
+    body = report(oracle.image, tmp_path)
+    check_brokers(body, oracle)
+    check_losses(body, oracle)
+    verdicts = [oracle.rack_verdict(each) for _, _, each in oracle.partitions]
+    expected = {name: verdicts.count(name) for name in ("ok", "violated", "unknown")} if oracle.racks else None
+    assert body["verdict"]["rack_rule"] == expected
+    assert body["verdict"]["rack_moves_needed"] == sum(oracle.rack_moves(each) for _, _, each in oracle.partitions)
+    rows = pq.read_table(tmp_path / "out" / "violations.parquet").to_pylist()
+    assert [(row["topic"], row["partition"], row["reason"]) for row in rows] == oracle.violations()
