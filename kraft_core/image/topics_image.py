@@ -51,7 +51,7 @@ def intern_uuids(uuids: tuple[UUID, ...]) -> tuple[UUID, ...]:
 class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """State of one partition.
 
-    `directories` runs parallel to `replicas`, and is empty below metadata.version 17. `leader` -1: none.
+    `directories` runs parallel to `replicas`; MIGRATING (zero) where none is known. `leader` -1: none.
     `leader_epoch` rises with each new leader, `partition_epoch` with each change.
     """
 
@@ -88,8 +88,8 @@ class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False)
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, broker_id: int) -> UUID | None:
-        """Return the directory that holds this broker's replica; None when the broker is no replica or none is known."""
-        if broker_id not in self.replicas or not self.directories:
+        """Return the directory that holds this broker's replica; None when the broker is no replica."""
+        if broker_id not in self.replicas:
             return None
         return self.directories[self.replicas.index(broker_id)]
 

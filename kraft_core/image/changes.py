@@ -1,0 +1,245 @@
+"""What changed, in words: one line per record or per difference of two images, for the change feed.
+
+Lines name topics, not ids, and hide secrets. Example: "topic orders: p3 leader 2→4, partitionEpoch 17".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kraft_core.image.metadata_delta import replay_all
+from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataImage
+from kraft_core.protocol import metadata_records as records
+from kraft_core.protocol.uuids import uuid_to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from kraft_core.image.metadata_image import BrokerRegistration, PartitionRegistration, TopicImage
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+_RESOURCE: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client-metrics", GROUP: "group"}
+_MECHANISM: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_SILENT: Final = (
+    records.NoOpRecord,
+    records.ZkMigrationStateRecord,
+    records.BeginTransactionRecord,
+    records.EndTransactionRecord,
+)
+_SECRET_PARTS: Final = ("password", "secret", "jaas.config", "keystore.key")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def is_secret_config(name: str) -> bool:
+    """Say whether a config's value must not be shown. Errs on the side of hiding."""
+    return any(part in name.lower() for part in _SECRET_PARTS)
+
+
+def describe_batch(before: MetadataImage, batch: Sequence[MetadataRecord], offset: int, epoch: int) -> list[str]:
+    """Say what a batch did to `before`, a line for each record that changes something, in log order."""
+    lines: list[str] = []
+    image = before
+    for record in batch:
+        after = replay_all(image, (record,), offset, epoch)
+        line = describe_record(record, image, after)
+        if line is not None:
+            lines.append(line)
+        image = after
+    return lines
+
+
+def describe_record(record: MetadataRecord, before: MetadataImage, after: MetadataImage) -> str | None:
+    """Say in one line what a record did between two images; None for records that change nothing."""
+    if isinstance(record, _SILENT):
+        return None
+    if isinstance(record, records.AbortTransactionRecord):
+        return f"metadata transaction aborted: {record.reason or 'no reason given'}"
+    if isinstance(record, records.ClearElrRecord):
+        return f"topic {record.topic_name}: ELR cleared" if record.topic_name else "ELR cleared on all topics"
+    if isinstance(record, records.PartitionRecord | records.PartitionChangeRecord):
+        topic = after.topics.by_id[record.topic_id]
+        was = before.topics.partition(record.topic_id, record.partition_id)
+        now = topic.partitions[record.partition_id]
+        return next(_partition_line(topic.name, record.partition_id, was, now), None)
+    if isinstance(record, records.TopicRecord):
+        return f"topic {record.name}: created"
+    if isinstance(record, records.RemoveTopicRecord):
+        return f"topic {before.topics.by_id[record.topic_id].name}: deleted"
+    return next(image_changes(before, after), None)
+
+
+def image_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
+    """Yield a line for each difference, sorted inside each part. Costs what differs, plus one look at each topic."""
+    if before.features is not after.features:
+        yield from _feature_changes(before, after)
+    if before.cluster is not after.cluster:
+        yield from _cluster_changes(before, after)
+    if before.topics is not after.topics:
+        yield from _topic_changes(before, after)
+    if before.configs is not after.configs:
+        for resource, old, new in _differences(before.configs.by_resource, after.configs.by_resource):
+            yield from _config_changes(resource, old or {}, new or {})
+    if before.client_quotas is not after.client_quotas:
+        for entity, old_quotas, new_quotas in _differences(before.client_quotas, after.client_quotas):
+            who = ", ".join(f"{kind} {'default' if name is None else name}" for kind, name in entity)
+            for key, was, now in _differences(old_quotas or {}, new_quotas or {}):
+                yield f"quota of {who}: {key} {_change(was, now)}"
+    if before.producer_ids != after.producer_ids:
+        yield f"producer ids: next block begins at {after.producer_ids}"
+    yield from _security_changes(before, after)
+
+
+def _differences(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
+    """Yield (key, old, new) of the keys whose values differ, sorted; None for absent."""
+    keys = [key for key, value in after.items() if before.get(key) is not value]
+    keys += [key for key in before if key not in after]
+    for key in sorted(keys, key=repr):
+        old, new = before.get(key), after.get(key)
+        if old != new:
+            yield key, old, new
+
+
+def _change(was: object, now: object) -> str:
+    if was is None:
+        return f"set to {now}"
+    return f"{was} removed" if now is None else f"{was}→{now}"
+
+
+def _feature_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
+    if before.features.metadata_version != after.features.metadata_version:
+        yield f"feature metadata.version {_change(before.features.metadata_version, after.features.metadata_version)}"
+    for name, was, now in _differences(before.features.levels, after.features.levels):
+        yield f"feature {name} {was or 0}→{now or 0}"
+
+
+def _cluster_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
+    for broker_id, old, new in _differences(before.cluster.brokers, after.cluster.brokers):
+        if new is None:
+            yield f"broker {broker_id}: unregistered"
+        elif old is None or old.epoch != new.epoch:
+            rack = "" if new.rack is None else f", rack {new.rack}"
+            yield f"broker {broker_id}: registered, epoch {new.epoch}{rack}{', fenced' if new.fenced else ''}"
+        else:
+            yield f"broker {broker_id}: {_broker_change(old, new)}"
+    for node_id, was, now in _differences(before.cluster.controllers, after.cluster.controllers):
+        if now is None:
+            yield f"controller {node_id}: unregistered"
+        else:
+            yield f"controller {node_id}: {'registered' if was is None else 'registered again'}"
+
+
+def _broker_change(old: BrokerRegistration, new: BrokerRegistration) -> str:
+    parts: list[str] = []
+    if old.fenced != new.fenced:
+        parts.append("fenced" if new.fenced else "unfenced")
+    if old.in_controlled_shutdown != new.in_controlled_shutdown:
+        parts.append("in controlled shutdown" if new.in_controlled_shutdown else "left controlled shutdown")
+    lost = [uuid_to_text(directory) for directory in old.directories if directory not in new.directories]
+    if lost:
+        parts.append(f"directories offline: {', '.join(lost)}")
+    if old.cordoned_directories != new.cordoned_directories:
+        cordoned = [uuid_to_text(directory) for directory in new.cordoned_directories or ()]
+        parts.append(f"cordoned directories: {', '.join(cordoned) or 'none'}")
+    return ", ".join(parts) or "registration amended"
+
+
+def _topic_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
+    old_topics, new_topics = before.topics.by_id, after.topics.by_id
+    gone = [topic for topic_id, topic in old_topics.items() if topic_id not in new_topics]
+    for topic in sorted(gone, key=_name):
+        yield f"topic {topic.name}: deleted"
+    changed = [topic for topic_id, topic in new_topics.items() if old_topics.get(topic_id) is not topic]
+    for topic in sorted(changed, key=_name):
+        was = old_topics.get(topic.id)
+        if was is None:
+            yield f"topic {topic.name}: created"
+        yield from _partition_changes(was, topic)
+
+
+def _name(topic: TopicImage) -> str:
+    return topic.name
+
+
+def _partition_changes(old: TopicImage | None, new: TopicImage) -> Iterator[str]:
+    earlier = {} if old is None else old.partitions
+    for index, partition in new.sorted_partitions():
+        was = earlier.get(index)
+        if was is not partition:
+            yield from _partition_line(new.name, index, was, partition)
+
+
+def _partition_line(
+    topic: str, index: int, was: PartitionRegistration | None, now: PartitionRegistration
+) -> Iterator[str]:
+    if was is None:
+        yield f"topic {topic}: p{index} created, replicas {_ids(now.replicas)}, leader {_leader(now.leader)}"
+    elif was != now:
+        yield f"topic {topic}: p{index} {partition_change(was, now)}"
+
+
+def partition_change(old: PartitionRegistration, new: PartitionRegistration) -> str:
+    """Say what differs in a partition: "leader 2→4, isr [2,4]→[4], partitionEpoch 17"."""
+    parts: list[str] = []
+    if old.leader != new.leader:
+        parts.append(f"leader {_leader(old.leader)}→{_leader(new.leader)}")
+    elif old.leader_epoch != new.leader_epoch:
+        parts.append(f"leaderEpoch {new.leader_epoch}")
+    for name, was, now in (
+        ("replicas", old.replicas, new.replicas),
+        ("isr", old.isr, new.isr),
+        ("adding", old.adding_replicas, new.adding_replicas),
+        ("removing", old.removing_replicas, new.removing_replicas),
+        ("elr", old.elr, new.elr),
+        ("lastKnownElr", old.last_known_elr, new.last_known_elr),
+    ):
+        if was != now:
+            parts.append(f"{name} {_ids(was)}→{_ids(now)}")
+    if old.directories != new.directories and old.replicas == new.replicas:
+        pairs = zip(new.replicas, old.directories, new.directories, strict=True)
+        moved = [str(broker) for broker, was_in, now_in in pairs if was_in != now_in]
+        parts.append(f"directory of {'replica' if len(moved) == 1 else 'replicas'} {', '.join(moved)}")
+    if old.leader_recovery_state != new.leader_recovery_state:
+        parts.append("unclean, recovering" if new.leader_recovery_state else "recovered")
+    parts.append(f"partitionEpoch {new.partition_epoch}")
+    return ", ".join(parts)
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return f"[{','.join(map(str, ids))}]"
+
+
+def _leader(leader: int) -> str:
+    return "none" if leader < 0 else str(leader)
+
+
+def _config_changes(resource: tuple[int, str], before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    kind, name = _RESOURCE.get(resource[0], f"resource type {resource[0]}"), resource[1] or "default"
+    for key, was, now in _differences(before, after):
+        if is_secret_config(key):
+            yield f"config of {kind} {name}: {key} {'removed' if now is None else 'changed [hidden]'}"
+        else:
+            yield f"config of {kind} {name}: {key} {_change(was, now)}"
+
+
+def _security_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
+    if before.acls is not after.acls:
+        for _, was, now in _differences(before.acls, after.acls):
+            acl = now or was
+            assert acl is not None
+            yield f"ACL of {acl.principal} on {acl.resource_name}: {'removed' if now is None else 'added'}"
+    if before.scram is not after.scram:
+        for mechanism, old, new in _differences(before.scram, after.scram):
+            for user, _, credential in _differences(old or {}, new or {}):
+                what = "removed" if credential is None else "set"
+                yield f"SCRAM user {user}: {_MECHANISM.get(mechanism, mechanism)} credential {what}"
+    if before.delegation_tokens is not after.delegation_tokens:
+        yield from _token_changes(before.delegation_tokens, after.delegation_tokens)
+
+
+def _token_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for _, was, now in _differences(before, after):
+        token = now or was
+        verb = "removed" if now is None else "created" if was is None else "renewed"
+        yield f"delegation token of {token.owner}: {verb}"
