@@ -1,0 +1,127 @@
+"""Tables of the web process: who may come in, and what they did.
+
+Secrets are never stored: passwords as argon2 hashes, session ids, API tokens and login links as SHA-256 digests (each
+has at least 128 random bits, so a plain digest cannot be turned back).
+"""
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from app.db.base import PK, Base, Digest, Moment, Name, Offset, UtcDateTime
+
+ROLES = ("viewer", "editor", "admin")
+
+
+class User(Base):
+    """A person who may log in. Without a password only a one-time link lets them in."""
+
+    __tablename__ = "users"
+    __table_args__ = (
+        UniqueConstraint("name"),
+        CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
+    )
+    id: Mapped[PK]
+    name: Mapped[Name]
+    role: Mapped[str] = mapped_column(String(16))
+    password_hash: Mapped[str | None] = mapped_column(String(255))
+    created_at: Mapped[Moment]
+    password_changed_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    last_login_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    disabled_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    sessions: Mapped[list["Session"]] = relationship(back_populates="user", cascade="all, delete-orphan")
+
+
+class Session(Base):
+    """One browser that is logged in. `id_digest` is the digest of the cookie; `handle` names it in the audit."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (UniqueConstraint("id_digest"), Index(None, "expires_at"))
+    id: Mapped[PK]
+    id_digest: Mapped[Digest]
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    created_at: Mapped[Moment]
+    last_seen_at: Mapped[Moment]
+    expires_at: Mapped[Moment]
+    source: Mapped[str] = mapped_column(String(64))
+    user: Mapped[User] = relationship(back_populates="sessions", lazy="joined", innerjoin=True)
+
+
+class ApiToken(Base):
+    """A token for programs: `Authorization: Bearer …`. `hint` is its beginning, to tell tokens apart."""
+
+    __tablename__ = "api_tokens"
+    __table_args__ = (
+        UniqueConstraint("token_digest"),
+        UniqueConstraint("name"),
+        CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
+    )
+    id: Mapped[PK]
+    name: Mapped[Name]
+    token_digest: Mapped[Digest]
+    hint: Mapped[str] = mapped_column(String(16))
+    role: Mapped[str] = mapped_column(String(16))
+    scopes: Mapped[list[str]] = mapped_column(JSON)
+    created_by: Mapped[Name]
+    created_at: Mapped[Moment]
+    expires_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    last_used_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    revoked_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+
+
+class LoginLink(Base):
+    """A link that logs in once. Using it or making a new one for the same user ends it."""
+
+    __tablename__ = "login_links"
+    __table_args__ = (UniqueConstraint("token_digest"),)
+    id: Mapped[PK]
+    token_digest: Mapped[Digest]
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    created_at: Mapped[Moment]
+    expires_at: Mapped[Moment]
+    used_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    user: Mapped[User] = relationship(lazy="joined", innerjoin=True)
+
+
+class AuditEvent(Base):
+    """One login, denial or change: who, what, when, from where, and how it ended.
+
+    `metadata_offset` is the offset of the metadata log at which the change was committed, if it was one of the cluster.
+    """
+
+    __tablename__ = "audit_events"
+    __table_args__ = (
+        Index(None, "at"),
+        Index(None, "resource"),
+        Index(None, "actor"),
+        CheckConstraint("result in ('ok', 'denied', 'failed')", name="result"),
+    )
+    id: Mapped[PK]
+    at: Mapped[Moment]
+    actor: Mapped[Name]
+    actor_kind: Mapped[str] = mapped_column(String(16))
+    source: Mapped[str] = mapped_column(String(64))
+    action: Mapped[str] = mapped_column(String(64))
+    resource: Mapped[str] = mapped_column(String(512))
+    result: Mapped[str] = mapped_column(String(8))
+    error: Mapped[str | None] = mapped_column(Text)
+    detail: Mapped[dict[str, Any]] = mapped_column(JSON)
+    request_id: Mapped[str] = mapped_column(String(64))
+    metadata_offset: Mapped[Offset | None]
+
+
+class IdempotencyKey(Base):
+    """The answer to a request that may be repeated with the same Idempotency-Key; `status` is None while it runs."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (UniqueConstraint("key", "actor"), Index(None, "created_at"))
+    id: Mapped[PK]
+    key: Mapped[Name]
+    actor: Mapped[Name]
+    fingerprint: Mapped[Digest]
+    created_at: Mapped[Moment]
+    status: Mapped[int | None]
+    headers: Mapped[dict[str, str]] = mapped_column(JSON)
+    body: Mapped[str] = mapped_column(Text)
