@@ -1,0 +1,132 @@
+"""How messages are declared: `Message` classes whose fields carry Kafka's wire types.
+
+A class stands for all versions of a Kafka message. Every field says since which version it is on the wire,
+and until which; a field that a version lacks keeps its default when decoded, and must have it when encoded
+unless it is ignorable. Nothing here touches bytes: `encoder` and `decoder` turn a declaration into
+straight-line code for one version, `codec` keeps the compiled functions.
+
+Source of the rules: the README of Kafka's message schemas, KIP-482 (tagged fields), KIP-893 (nullable structs).
+"""
+
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final, Union, get_args, get_origin
+
+import msgspec
+
+NEVER: Final = 32767
+"""The version number that stands for "no version": a message that never became flexible."""
+
+PRIMITIVES: Final = frozenset(
+    {"bool", "int8", "int16", "int32", "int64", "uint16", "float64", "string", "bytes", "records", "uuid"}
+)
+
+
+class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """Base of every message, record and of the structs inside them.
+
+    Immutable, compared by value, built by keyword; every field has Kafka's default. Instances are not
+    tracked by the garbage collector, since immutable values cannot form cycles.
+    """
+
+    API_KEY: ClassVar[int] = -1
+    VERSIONS: ClassVar[tuple[int, int]] = (0, NEVER)
+    FLEXIBLE: ClassVar[int] = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The wire facts of one field, as Kafka's schema gives them. Versions are inclusive."""
+
+    type: str
+    since: int = 0
+    until: int = NEVER
+    nullable_since: int = NEVER
+    nullable_until: int = NEVER
+    tag: int = -1
+    ignorable: bool = False
+    shared: bool = False
+    """Elements of an array often share the very same value: it is encoded once while it stays the same object."""
+
+
+def wire(
+    type: str,  # noqa: A002  the word Kafka's schemas use
+    *,
+    since: int = 0,
+    until: int = NEVER,
+    nullable_since: int = NEVER,
+    nullable_until: int = NEVER,
+    tag: int = -1,
+    ignorable: bool = False,
+    shared: bool = False,
+) -> Wire:
+    """Say how a field is written.
+
+    Used as `voter_id: Annotated[int, wire("int32", since=1)] = -1`. `type` is Kafka's: a primitive, a struct's name, or `[]` before either. The struct's class is taken
+    from the annotation, so its name here is for the reader.
+    """
+    return Wire(type, since, until, nullable_since, nullable_until, tag, ignorable, shared)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a message class, ready for the compilers."""
+
+    name: str
+    kind: str
+    """A name of PRIMITIVES, or "struct"."""
+    is_array: bool
+    struct: type[Message] | None
+    default: Any
+    wire: Wire = field(repr=False)
+
+    def is_present(self, version: int) -> bool:
+        """Whether the field is on the wire in this version."""
+        return self.wire.since <= version <= self.wire.until
+
+    def is_nullable(self, version: int) -> bool:
+        """Whether null may be on the wire in this version."""
+        return self.wire.nullable_since <= version <= self.wire.nullable_until
+
+
+def fields_of(message_class: type[Message]) -> Iterator[FieldSpec]:
+    """Read the declaration of a message class, in wire order.
+
+    Raises TypeError when a field has no wire facts, or facts that do not fit its annotation.
+    """
+    annotations = message_class.__annotations__
+    names = message_class.__struct_fields__
+    defaults = message_class.__struct_defaults__
+    if len(defaults) != len(names):
+        raise TypeError(f"{message_class.__name__}: every field needs a default")
+    for name, default in zip(names, defaults, strict=True):
+        base, wire_facts = _split(message_class, name, annotations[name])
+        is_array = wire_facts.type.startswith("[]")
+        element = wire_facts.type.removeprefix("[]")
+        kind = element if element in PRIMITIVES else "struct"
+        struct = _struct_class(base) if kind == "struct" else None
+        if kind == "struct" and struct is None:
+            raise TypeError(f"{message_class.__name__}.{name}: {element!r} is neither a primitive nor a Message")
+        yield FieldSpec(name, kind, is_array, struct, default, wire_facts)
+
+
+def _split(message_class: type[Message], name: str, annotation: Any) -> tuple[Any, Wire]:
+    if get_origin(annotation) is Annotated:
+        base, *metadata = get_args(annotation)
+        for item in metadata:
+            if isinstance(item, Wire):
+                return base, item
+    raise TypeError(f"{message_class.__name__}.{name}: no wire(...) in its annotation")
+
+
+def _struct_class(annotation: Any) -> type[Message] | None:
+    """Find the Message class in `X`, `X | None`, `tuple[X, ...]` or `tuple[X, ...] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, Message):
+        return annotation
+    if get_origin(annotation) in (tuple, Union, types.UnionType):
+        for argument in get_args(annotation):
+            found = _struct_class(argument) if argument not in (None, Ellipsis) else None
+            if found is not None:
+                return found
+    return None
