@@ -10,6 +10,7 @@ Exit codes: 0 done, 1 failed (the reason is the last line on stderr), 2 wrong us
 import argparse
 import hashlib
 import json
+import os
 import sys
 import threading
 import time
@@ -258,6 +259,7 @@ def main() -> int:
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="1g")
     options = parser.parse_args()
+    os.nice(10)  # the web process and a node on the same machine go first
     try:
         run(options.snapshot, options.out, options.master, options.memory)
     except BadSnapshotError as error:

@@ -1,0 +1,55 @@
+"""Tables of the placement reports: when they are due, and each run with its result."""
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.base import PK, Base, Moment, Name, Offset, UtcDateTime
+
+ACTIVE_STATES = ("queued", "snapshotting", "running", "storing")
+FINAL_STATES = ("succeeded", "failed", "cancelled", "timed_out", "lost")
+_STATES = ", ".join(f"'{state}'" for state in (*ACTIVE_STATES, *FINAL_STATES))
+
+
+class ReportSchedule(Base):
+    """When a report is made by itself: `cron` has five fields, read in UTC."""
+
+    __tablename__ = "report_schedules"
+    __table_args__ = (UniqueConstraint("name"),)
+    id: Mapped[PK]
+    name: Mapped[Name]
+    cron: Mapped[str] = mapped_column(String(128))
+    enabled: Mapped[bool]
+    changed_by: Mapped[Name]
+    changed_at: Mapped[Moment]
+
+
+class ReportRun(Base):
+    """One run over the committed image at (image_epoch, image_offset); `result` is what the job wrote, when it succeeded.
+
+    A schedule's run exists once per moment it was due, however many processes try.
+    """
+
+    __tablename__ = "report_runs"
+    __table_args__ = (
+        UniqueConstraint("schedule_id", "planned_at"),
+        CheckConstraint(f"state in ({_STATES})", name="state"),
+        Index(None, "state"),
+        Index(None, "created_at"),
+    )
+    id: Mapped[PK]
+    schedule_id: Mapped[int | None] = mapped_column(ForeignKey("report_schedules.id", ondelete="SET NULL"))
+    planned_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    requested_by: Mapped[Name]
+    state: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[Moment]
+    finished_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    cluster_id: Mapped[str | None] = mapped_column(String(64))
+    image_offset: Mapped[Offset | None]
+    image_epoch: Mapped[int | None]
+    process_id: Mapped[int | None] = mapped_column(Integer)
+    reason: Mapped[str | None] = mapped_column(String(32))
+    error: Mapped[str | None] = mapped_column(Text)
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON)

@@ -1,0 +1,257 @@
+"""Make a report: export the image, run the Spark job in a child process, keep its result.
+
+One run at a time. The child has its own process group, so that cancelling or stopping takes its JVM along, and all it
+prints goes into `run.log` of the run's folder. A run that does not succeed changes nothing but its own row: the last
+report stays the last report.
+"""
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from app.db.base import utc_now
+from app.db.database import Database
+from app.reports import store
+from app.reports.export import export_image
+from app.reports.java import JavaMissingError, find_java
+from kraft_core.image.metadata_image import MetadataImage
+
+log = structlog.get_logger(__name__)
+
+SNAPSHOTS_KEPT = 14
+RUNS_KEPT = 400
+TERMINATE_SECONDS = 3.0
+LOG_TAIL_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """Where and how reports run. `java_home` empty: found as `app.reports.java` says."""
+
+    folder: Path
+    spark_master: str = "local[*]"
+    spark_memory: str = "1g"
+    java_home: str = ""
+    timeout_seconds: int = 900
+
+
+class NoImageError(Exception):
+    """The quorum has not been reached yet, so there is nothing to report on."""
+
+
+class CancelledRunError(Exception):
+    """Somebody cancelled the run; the text says who."""
+
+
+ImageSource = Callable[[], tuple[MetadataImage, str] | None]
+"""Gives the committed image and the cluster id, or None before the first one."""
+
+
+class ReportRunner:
+    """Runs reports for one web process. `start` and `stop` go with the process."""
+
+    def __init__(self, database: Database, settings: ReportSettings, image: ImageSource) -> None:
+        self._database = database
+        self._settings = settings
+        self._image = image
+        self._task: asyncio.Task[None] | None = None
+        self._run_id: int | None = None
+        self._cancelled_by: str | None = None
+        self._child: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Mark runs that an earlier process left behind as lost."""
+        for run in await self._database.read(store.active_runs):
+            if run.process_id is not None and run.process_id != os.getpid() and _alive(run.process_id):
+                continue
+            await self._database.write(
+                store.finish_run, run.id, "lost", "PROCESS_GONE", "The web process ended meanwhile."
+            )
+
+    async def stop(self) -> None:
+        """End a running report; its row says lost."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def run_now(self, requested_by: str, **planned: Any) -> int:
+        """Begin a run and return its id at once.
+
+        `planned`: schedule_id and planned_at, for a scheduled one. Raises NoImageError, ReportBusyError,
+        AlreadyPlannedError.
+        """
+        source = self._image()
+        if source is None:
+            raise NoImageError("No metadata yet: the quorum has not been reached.")
+        run_id = await self._database.write(store.create_run, requested_by, **planned)
+        self._run_id, self._cancelled_by = run_id, None
+        self._task = asyncio.create_task(self._guarded(run_id, *source), name=f"report-{run_id}")
+        return run_id
+
+    async def cancel(self, run_id: int, by: str) -> bool:
+        """End a run of this process. -> False if it is not running here (any more)."""
+        if run_id != self._run_id or self._task is None or self._task.done():
+            return False
+        self._cancelled_by = by
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        return True
+
+    def folder_of(self, run_id: int) -> Path:
+        """The run's own folder: snapshot/, out/, run.log."""
+        return self._settings.folder / f"run-{run_id:06d}"
+
+    def progress(self, run_id: int) -> dict[str, Any] | None:
+        """What the job last said: stage, stages, name, tasks_done, tasks. None before it said anything."""
+        with contextlib.suppress(OSError, ValueError):
+            found: dict[str, Any] = json.loads((self.folder_of(run_id) / "out" / "progress.json").read_text())
+            return found
+        return None
+
+    def log_tail(self, run_id: int) -> str:
+        """The end of what the job printed, 1 MB at most."""
+        with contextlib.suppress(OSError), (self.folder_of(run_id) / "run.log").open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+        return ""
+
+    async def _guarded(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
+        """Run, and write down how it ended, whatever happens."""
+        try:
+            await self._make(run_id, image, cluster_id)
+        except asyncio.CancelledError:
+            await self._end_child()
+            if self._cancelled_by is not None:
+                await self._finish(run_id, "cancelled", "CANCELLED", f"Cancelled by {self._cancelled_by}.")
+            else:
+                await self._finish(run_id, "lost", "PROCESS_GONE", "The web process stopped meanwhile.")
+        except TimeoutError:
+            await self._end_child()
+            limit = self._settings.timeout_seconds
+            await self._finish(run_id, "timed_out", "TIMED_OUT", f"Not done within {limit} s.")
+        except JavaMissingError as missing:
+            await self._finish(run_id, "failed", "JAVA_MISSING", str(missing))
+        except OSError as refused:
+            full = refused.errno in {errno.ENOSPC, errno.EDQUOT}
+            await self._finish(run_id, "failed", "OUT_OF_DISK" if full else "IO_ERROR", str(refused))
+        except JobFailedError as failed:
+            await self._finish(run_id, "failed", failed.reason, str(failed))
+        except Exception as unexpected:  # the row must not stay "running" for ever, and the log has the traceback
+            log.exception("report_failed", run_id=run_id)
+            await self._finish(run_id, "failed", "INTERNAL", f"{type(unexpected).__name__}: {unexpected}")
+
+    async def _finish(self, run_id: int, state: str, reason: str, error: str) -> None:
+        log.warning("report_ended", run_id=run_id, state=state, reason=reason)
+        await self._database.write(store.finish_run, run_id, state, reason, error)
+
+    async def _make(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
+        folder = self.folder_of(run_id)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, mode=0o700)
+        java = await asyncio.to_thread(self._java)
+        where = {"cluster_id": cluster_id, "image_offset": image.offset, "image_epoch": image.epoch}
+        await self._database.write(store.update_run, run_id, state="snapshotting", **where)
+        await asyncio.to_thread(export_image, image, cluster_id, folder / "snapshot")
+        async with asyncio.timeout(self._settings.timeout_seconds):
+            await self._spark(run_id, folder, java)
+        await self._database.write(store.update_run, run_id, state="storing")
+        result = await asyncio.to_thread(_read_result, folder / "out" / "result.json")
+        finished = {"state": "succeeded", "finished_at": utc_now(), "process_id": None, "reason": None, "error": None}
+        await self._database.write(store.update_run, run_id, result=result, **finished)
+        log.info("report_done", run_id=run_id, image_offset=image.offset)
+        await asyncio.to_thread(self._tidy, run_id)
+
+    def _java(self) -> str | None:
+        """JAVA_HOME for the child; None where Spark runs elsewhere (Spark Connect)."""
+        if self._settings.spark_master.startswith("sc://"):
+            return None
+        return str(find_java(self._settings.folder, self._settings.java_home).home)
+
+    async def _spark(self, run_id: int, folder: Path, java_home: str | None) -> None:
+        command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
+        command += [str(folder / "out"), "--master", self._settings.spark_master]
+        command += ["--memory", self._settings.spark_memory]
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        if java_home is not None:
+            environment["JAVA_HOME"] = java_home
+        with (folder / "run.log").open("wb") as output:
+            self._child = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        await self._database.write(store.update_run, run_id, state="running", process_id=self._child.pid)
+        code = await self._child.wait()
+        self._child = None
+        if code:
+            raise JobFailedError(code, self.log_tail(run_id))
+
+    async def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is None or child.returncode is not None:
+            return
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, sign)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(child.wait(), TERMINATE_SECONDS)
+                return
+
+    def _tidy(self, newest: int) -> None:
+        """Drop snapshots and logs of all but the newest runs, and whole folders of very old ones."""
+        for folder in sorted(self._settings.folder.glob("run-*")):
+            age = newest - int(folder.name.removeprefix("run-"))
+            if age >= RUNS_KEPT:
+                shutil.rmtree(folder, ignore_errors=True)
+            elif age >= SNAPSHOTS_KEPT:
+                shutil.rmtree(folder / "snapshot", ignore_errors=True)
+
+
+class JobFailedError(Exception):
+    """The job exited with an error; `reason` is a code, the text its last words."""
+
+    def __init__(self, code: int, output: str) -> None:
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        last = lines[-1] if lines else "it printed nothing"
+        known = {
+            "JAVA_GATEWAY_EXITED": "JAVA_GATEWAY_EXITED",
+            "No space left on device": "OUT_OF_DISK",
+            "OutOfMemoryError": "OUT_OF_MEMORY",
+            "is not a snapshot": "BAD_SNAPSHOT",
+            "snapshot file": "BAD_SNAPSHOT",
+        }
+        self.reason = next((reason for sign, reason in known.items() if sign in output), "JOB_FAILED")
+        super().__init__(f"The Spark job ended with code {code}: {last[:500]}")
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _alive(process_id: int) -> bool:
+    """Say whether a report job with this process id still runs."""
+    try:
+        command = Path(f"/proc/{process_id}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"app.reports.job" in command

@@ -1,0 +1,109 @@
+"""Queries on the report tables: plain functions of a database session, for `Database.read` and `Database.write`."""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, defer
+
+from app.db.base import utc_now
+from app.reports.models import ACTIVE_STATES, ReportRun, ReportSchedule
+
+
+class ReportBusyError(Exception):
+    """A run is under way; one at a time. `run_id` names it."""
+
+    def __init__(self, run_id: int) -> None:
+        super().__init__(f"Report run {run_id} is under way; wait for it or cancel it.")
+        self.run_id = run_id
+
+
+class AlreadyPlannedError(Exception):
+    """Another process has made this schedule's run for this moment."""
+
+
+def create_run(
+    session: Session, requested_by: str, schedule_id: int | None = None, planned_at: dt.datetime | None = None
+) -> int:
+    """Add a queued run and return its id. Raises ReportBusyError, or AlreadyPlannedError for a schedule's twin."""
+    active = session.scalar(select(ReportRun.id).where(ReportRun.state.in_(ACTIVE_STATES)).limit(1))
+    if active is not None:
+        raise ReportBusyError(active)
+    run = ReportRun(
+        schedule_id=schedule_id,
+        planned_at=planned_at,
+        requested_by=requested_by,
+        state="queued",
+        created_at=utc_now(),
+    )
+    session.add(run)
+    try:
+        session.flush()
+    except IntegrityError as twin:
+        raise AlreadyPlannedError(f"schedule {schedule_id} at {planned_at}") from twin
+    return run.id
+
+
+def update_run(session: Session, /, run_id: int, **values: Any) -> None:
+    """Set columns of a run. Raises LookupError if there is no such run."""
+    run = session.get(ReportRun, run_id)
+    if run is None:
+        raise LookupError(f"report run {run_id}")
+    for name, value in values.items():
+        setattr(run, name, value)
+
+
+def finish_run(session: Session, run_id: int, state: str, reason: str | None = None, error: str | None = None) -> None:
+    """Move a run to a final state, now."""
+    update_run(session, run_id, state=state, reason=reason, error=error, finished_at=utc_now(), process_id=None)
+
+
+def active_runs(session: Session) -> Sequence[ReportRun]:
+    """Runs that are not in a final state, oldest first."""
+    return session.scalars(select(ReportRun).where(ReportRun.state.in_(ACTIVE_STATES)).order_by(ReportRun.id)).all()
+
+
+def list_runs(session: Session, limit: int = 50, before_id: int | None = None) -> Sequence[ReportRun]:
+    """Newest first, without their results; `before_id` continues a listing."""
+    query = select(ReportRun).options(defer(ReportRun.result)).order_by(ReportRun.id.desc()).limit(limit)
+    return session.scalars(query if before_id is None else query.where(ReportRun.id < before_id)).all()
+
+
+def get_run(session: Session, run_id: int) -> ReportRun | None:
+    """One run with its result, or None."""
+    return session.get(ReportRun, run_id)
+
+
+def latest_report(session: Session, before_id: int | None = None) -> ReportRun | None:
+    """The newest run that succeeded; with `before_id` the newest before that one, to compare with."""
+    query = select(ReportRun).where(ReportRun.state == "succeeded").order_by(ReportRun.id.desc()).limit(1)
+    return session.scalar(query if before_id is None else query.where(ReportRun.id < before_id))
+
+
+def verdict_history(session: Session, limit: int = 60) -> list[dict[str, Any]]:
+    """The verdict strips of the last succeeded runs, oldest first, for trend lines."""
+    query = select(ReportRun).where(ReportRun.state == "succeeded").order_by(ReportRun.id.desc()).limit(limit)
+    return [
+        {"id": run.id, "image_offset": run.image_offset, **run.result["body"]["verdict"]}
+        for run in reversed(session.scalars(query).all())
+        if run.result is not None
+    ]
+
+
+def schedules(session: Session) -> Sequence[ReportSchedule]:
+    """All schedules by name."""
+    return session.scalars(select(ReportSchedule).order_by(ReportSchedule.name)).all()
+
+
+def put_schedule(session: Session, name: str, cron: str, changed_by: str, *, enabled: bool) -> ReportSchedule:
+    """Make the schedule of this name, or change it. The caller has checked `cron`."""
+    schedule = session.scalar(select(ReportSchedule).where(ReportSchedule.name == name))
+    if schedule is None:
+        schedule = ReportSchedule(name=name)
+        session.add(schedule)
+    schedule.cron, schedule.enabled = cron, enabled
+    schedule.changed_by, schedule.changed_at = changed_by, utc_now()
+    session.flush()
+    return schedule

@@ -1,0 +1,77 @@
+"""Read a run's list of violations: by page for the browser, whole for export. Paged reads never load the whole file."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+COLUMNS = (
+    "topic",
+    "partition",
+    "reason",
+    "replicas",
+    "racks",
+    "isr",
+    "leader",
+    "rf",
+    "min_isr",
+    "margin",
+    "rack_moves",
+    "size_bytes",
+)
+REASONS = ("offline", "under_min", "rack", "under_replicated", "rack_unknown")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def violations_page(
+    out: Path, *, reason: str | None = None, search: str = "", offset: int = 0, limit: int = 50
+) -> tuple[list[dict[str, Any]], int]:
+    """Rows `offset`.. of those with this reason and this text in the topic's name, and how many there are in all.
+
+    Raises FileNotFoundError if the run's files are gone.
+    """
+    path = out / "violations.parquet"
+    if not path.exists():
+        raise FileNotFoundError(f"the list of violations of this run is gone: {path.name}")
+    dataset = ds.dataset(path)
+    condition = None
+    if reason:
+        condition = ds.field("reason") == reason
+    if search:
+        named = pc.match_substring(ds.field("topic"), search)
+        condition = named if condition is None else condition & named
+    total = dataset.count_rows(filter=condition)
+    found = dataset.scanner(filter=condition).head(offset + limit).slice(offset)
+    return found.to_pylist(), total
+
+
+def violations_csv(out: Path) -> Iterator[str]:
+    """The whole list as CSV, some thousand rows at a time; lists are separated by spaces.
+
+    A cell that a spreadsheet would read as a formula gets a leading apostrophe.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    with pq.ParquetFile(out / "violations.parquet") as file:
+        for batch in file.iter_batches(batch_size=5000):
+            for row in batch.to_pylist():
+                writer.writerow([_cell(row[name]) for name in COLUMNS])
+            yield buffer.getvalue()
+            buffer.seek(0)
+            buffer.truncate()
+    yield buffer.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return _cell(" ".join(str(item) for item in value))
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA_STARTS) else text

@@ -1,0 +1,177 @@
+"""Runs as a user sees them: they succeed, are cancelled, fail with a reason, and never overlap."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from app.db.database import Database
+from app.db.migrate import upgrade
+from app.reports import store
+from app.reports.models import ReportRun
+from app.reports.runner import NoImageError, ReportRunner, ReportSettings
+from app.reports.scheduler import InvalidCronError, ReportScheduler, cron_trigger, next_due
+from app.reports.violations import violations_csv, violations_page
+from kraft_core.image.metadata_image import MetadataImage
+from tests.app.reports.clusters import CLUSTER_ID
+from tests.app.reports.test_report import three_racks
+
+pytestmark = pytest.mark.spark
+
+Scenario = Callable[[ReportRunner, Database], Awaitable[None]]
+
+
+def play(scenario: Scenario, folder: Path, image: MetadataImage | None = None, **settings: object) -> None:
+    """Run a scenario on a fresh database, with a runner that reports on `image`."""
+
+    async def whole() -> None:
+        database = Database(f"sqlite:///{folder}/test.db")
+        upgrade(database.engine)
+        chosen = ReportSettings(folder=folder / "reports", **settings)  # type: ignore[arg-type]  # the caller's choice
+        runner = ReportRunner(database, chosen, lambda: None if image is None else (image, CLUSTER_ID))
+        try:
+            await scenario(runner, database)
+        finally:
+            await runner.stop()
+            database.close()
+
+    asyncio.run(whole())
+
+
+async def finished(database: Database, run_id: int) -> ReportRun:
+    async with asyncio.timeout(200):
+        while True:
+            run = await database.read(store.get_run, run_id)
+            assert run is not None
+            if run.finished_at is not None:
+                return run
+            await asyncio.sleep(0.1)
+
+
+async def until_running(database: Database, run_id: int) -> int:
+    async with asyncio.timeout(60):
+        while True:
+            run = await database.read(store.get_run, run_id)
+            assert run is not None
+            assert run.finished_at is None, run.error
+            if run.process_id is not None:
+                return run.process_id
+            await asyncio.sleep(0.05)
+
+
+def process_group_is_gone(group: int) -> bool:
+    return not any(
+        f" {group} " in stat.read_text().rsplit(")", 1)[1]
+        for stat in Path("/proc").glob("[0-9]*/stat")
+        if os.access(stat, os.R_OK)
+    )
+
+
+def test_a_run_keeps_its_result_with_the_offset_it_was_taken_at(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run = await finished(database, await runner.run_now("ada"))
+        assert run.state == "succeeded", runner.log_tail(run.id)
+        assert (run.image_offset, run.image_epoch, run.cluster_id) == (1000, 7, CLUSTER_ID)
+        assert run.result is not None
+        assert run.result["header"]["offset"] == 1000
+        assert run.result["body"]["verdict"]["partitions"] == 6
+        rows, total = violations_page(runner.folder_of(run.id) / "out", limit=1)
+        assert total == 2
+        assert rows[0]["topic"] == "logs"
+        csv = "".join(violations_csv(runner.folder_of(run.id) / "out"))
+        assert csv.splitlines()[2].startswith("orders,2,rack,1 2 3,a a b,1 2,1,")
+        history = await database.read(store.verdict_history)
+        assert [entry["under_replicated"] for entry in history] == [2]
+
+    play(scenario, tmp_path, three_racks())
+
+
+def test_a_cancelled_run_takes_its_processes_along(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run_id = await runner.run_now("ada")
+        group = await until_running(database, run_id)
+        with pytest.raises(store.ReportBusyError, match="Report run 1 is under way"):
+            await runner.run_now("bob")
+        assert await runner.cancel(run_id, "bob")
+        run = await finished(database, run_id)
+        assert (run.state, run.error) == ("cancelled", "Cancelled by bob.")
+        async with asyncio.timeout(10):
+            while not process_group_is_gone(group):
+                await asyncio.sleep(0.05)
+        assert not await runner.cancel(run_id, "bob")
+
+    play(scenario, tmp_path, three_racks())
+
+
+def test_a_killed_job_fails_and_the_next_run_is_clean(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run_id = await runner.run_now("ada")
+        os.killpg(await until_running(database, run_id), 9)
+        run = await finished(database, run_id)
+        assert (run.state, run.reason) == ("failed", "JOB_FAILED")
+        assert await database.read(store.latest_report) is None
+        again = await finished(database, await runner.run_now("ada"))
+        assert again.state == "succeeded", runner.log_tail(again.id)
+
+    play(scenario, tmp_path, three_racks())
+
+
+def test_without_java_a_run_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run = await finished(database, await runner.run_now("ada"))
+        assert (run.state, run.reason) == ("failed", "JAVA_MISSING")
+        assert run.error == "setting names '/nonexistent', but '/nonexistent/bin/java' does not run"
+
+    play(scenario, tmp_path, three_racks(), java_home="/nonexistent")
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run = await finished(database, await runner.run_now("ada"))
+        assert (run.state, run.error) == ("timed_out", "Not done within 1 s.")
+
+    play(scenario, tmp_path, three_racks(), timeout_seconds=1)
+
+
+def test_before_the_first_image_there_is_nothing_to_report(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        with pytest.raises(NoImageError, match="the quorum has not been reached"):
+            await runner.run_now("ada")
+        assert await database.read(store.list_runs) == []
+
+    play(scenario, tmp_path)
+
+
+def test_runs_left_behind_by_a_dead_process_are_lost(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run_id = await database.write(store.create_run, "ada")
+        await database.write(store.update_run, run_id, state="running", process_id=2**22 + 1)
+        await runner.start()
+        assert (await finished(database, run_id)).state == "lost"
+
+    play(scenario, tmp_path)
+
+
+def test_a_schedule_fires_once_per_moment_whoever_tries(tmp_path: Path) -> None:
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        scheduler = ReportScheduler(database, runner)
+        await scheduler.start()
+        (nightly,) = await database.read(store.schedules)
+        assert (nightly.name, nightly.cron) == ("nightly", "0 2 * * *")
+        due = next_due(nightly.cron)
+        run_id = await database.write(store.create_run, "first", nightly.id, due)
+        await database.write(store.finish_run, run_id, "succeeded")
+        with pytest.raises(store.AlreadyPlannedError):
+            await database.write(store.create_run, "second", nightly.id, due)
+        await scheduler.stop()
+
+    play(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("cron", ["", "nightly", "61 * * * *", "* * * *", "0 2 * * *; rm"])
+def test_a_wrong_cron_is_refused_by_name(cron: str) -> None:
+    with pytest.raises(InvalidCronError, match="five fields are needed") as refused:
+        cron_trigger(cron)
+    assert f"'{cron}'" in str(refused.value)
