@@ -40,9 +40,10 @@ class ControllerResult(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, and until when an effect is wanted.
+    """Who asks, where, and until when an effect is wanted.
 
     `principal` is "User:name"; `deadline_ms` on the node's clock: a request not begun by then has no effect.
+    `listener_name` is the listener that the request came in by. `forwarded`: it came in an Envelope.
     Source: ControllerRequestContext.
     """
 
@@ -50,3 +51,5 @@ class RequestContext:
     client_id: str = ""
     host: str = ""
     deadline_ms: int = 2**62
+    listener_name: str = ""
+    forwarded: bool = False

@@ -19,7 +19,7 @@ from kraft_core.image.topics_image import (
     intern_ids,
     intern_uuids,
 )
-from kraft_core.protocol.uuids import MIGRATING
+from kraft_core.protocol.uuids import DIRECTORY_MIGRATING
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -86,8 +86,8 @@ def _directories(
 ) -> tuple[UUID, ...]:
     if len(directories) == replica_count:
         return intern_uuids(directories)
-    if not any(directory != MIGRATING for directory in directories):
-        return intern_uuids((MIGRATING,) * replica_count)
+    if not any(directory != DIRECTORY_MIGRATING for directory in directories):
+        return intern_uuids((DIRECTORY_MIGRATING,) * replica_count)
     raise ReplayError(f"The lengths for replicas and directories do not match: {record}")
 
 

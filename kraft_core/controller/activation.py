@@ -1,0 +1,68 @@
+"""The records a new active controller writes first.
+
+Into an empty log: the bootstrap metadata, in a metadata transaction where metadata.version allows it (KIP-868). Into a log
+that ends inside a transaction: its abort. Otherwise nothing. Source: ActivationRecordsGenerator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.image.metadata_image import BROKER
+from kraft_core.protocol.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+METADATA_TRANSACTIONS_SINCE: Final = 13
+_ELR: Final = "eligible.leader.replicas.version"
+
+
+def activation_records(
+    metadata_version: int | None,
+    *,
+    in_transaction: bool,
+    bootstrap_features: Mapping[str, int],
+    bootstrap_records: Sequence[MetadataRecord],
+    min_insync_replicas: int,
+) -> ControllerResult[None]:
+    """Say what to write on becoming active, the image having `metadata_version` (None: the log is empty).
+
+    `bootstrap_records` are further ones of bootstrap.checkpoint, such as SCRAM credentials.
+    Raises AssertionError for an open transaction that the metadata.version does not know.
+    """
+    level = bootstrap_features["metadata.version"] if metadata_version is None else metadata_version
+    with_transactions = level >= METADATA_TRANSACTIONS_SINCE
+    assert with_transactions or not in_transaction, (
+        f"the log ends inside a metadata transaction, which metadata.version {level} does not support"
+    )
+    records: list[MetadataRecord] = []
+    if in_transaction:
+        records.append(AbortTransactionRecord(reason="Controller failover"))
+    if metadata_version is not None:
+        return ControllerResult(records, None, is_atomic=True)
+    if with_transactions:
+        records.append(BeginTransactionRecord(name="Bootstrap records"))
+    records.append(FeatureLevelRecord(name="metadata.version", feature_level=level))
+    for name, feature_level in sorted(bootstrap_features.items()):
+        if name not in {"metadata.version", "kraft.version"} and feature_level > 0:
+            records.append(FeatureLevelRecord(name=name, feature_level=feature_level))
+    records.extend(bootstrap_records)
+    if bootstrap_features.get(_ELR, 0) > 0:
+        records.append(
+            ConfigRecord(
+                resource_type=BROKER, resource_name="", name="min.insync.replicas", value=str(min_insync_replicas)
+            )
+        )
+    if with_transactions:
+        records.append(EndTransactionRecord())
+    return ControllerResult(records, None, is_atomic=not with_transactions)
