@@ -102,13 +102,10 @@ class _DecoderCompiler:
         if self._flexible:
             values.update(self._tags(tagged_fields(message_class, self._version)))
         self._flush()
-        arguments: list[str] = []
-        for spec in fields_of(message_class):
-            arguments.append(values.get(spec.name, self._source.default(spec)))
         specs = list(fields_of(message_class))
         while specs and specs[-1].name not in values:
             specs.pop()
-            arguments.pop()
+        arguments = [values.get(spec.name) or self._source.default(spec) for spec in specs]
         make = self._source.constant("CLASS", message_class, message_class)
         return f"{make}({', '.join(arguments)})"
 

@@ -11,7 +11,7 @@ Source of the rules: the README of Kafka's message schemas, KIP-482 (tagged fiel
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Union, dataclass_transform, get_args, get_origin
 
 import msgspec
 
@@ -23,6 +23,7 @@ PRIMITIVES: Final = frozenset(
 )
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Base of every message, record and of the structs inside them.
 
@@ -46,6 +47,8 @@ class Wire:
     nullable_until: int = NEVER
     tag: int = -1
     ignorable: bool = False
+    """A version without the field may drop its value. In responses every field is ignorable: one answer serves
+    all versions. In requests and records it is as Kafka's schema says."""
     shared: bool = False
     """Elements of an array often share the very same value: it is encoded once while it stays the same object."""
 
