@@ -35,7 +35,7 @@ class ErrorCode(IntEnum):
     default_message: str
     retriable: bool
 
-    def __new__(cls, code: int, default_message: str, retriable: bool = False) -> Self:
+    def __new__(cls, code: int, default_message: str = "", retriable: bool = False) -> Self:
         """Make a member whose number is `code`."""
         member = int.__new__(cls, code)
         member._value_ = code

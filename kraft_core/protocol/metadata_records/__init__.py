@@ -6,6 +6,7 @@ keys and headers are not used. Which version to write depends on metadata.versio
 Source: AbstractApiMessageSerde.java and MetadataRecordSerde.java, Kafka 4.3.1.
 """
 
+import struct
 from typing import Final, TypeAlias
 
 from kraft_core.protocol.codec import DECODERS, decode_prefix, encode_parts
@@ -176,7 +177,7 @@ def decode_record(value: bytes) -> MetadataRecord:
     try:
         record: MetadataRecord
         record, end = decoder(value, 3, len(value))
-    except Exception:  # noqa: BLE001  whatever it was, the second reading explains it
+    except (IndexError, struct.error, Malformed):
         return _decode_unusual(value)
     if end != len(value):
         raise MetadataRecordError(f"{len(value) - end} bytes too many behind a {type(record).__name__}")
