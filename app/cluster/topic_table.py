@@ -1,0 +1,250 @@
+"""Every topic as one row, kept in step with the image: a page of 10,000 topics is read from here without a sweep.
+
+A row depends on its topic and the configs that say how many in-sync replicas it needs, all immutable values; it is made
+again only when one of them is another object than last time.
+
+Health words are those of the placement reports: *offline* has no leader; *under min* has no leader or fewer in-sync
+replicas than min(`min.insync.replicas`, replication factor), which is what a broker enforces; *under-replicated* has fewer
+in-sync replicas than replicas.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from kraft_core.controller.effective_config import NodeConfigs, topic_config
+from kraft_core.image.metadata_image import TOPIC, MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.protocol.uuids import uuid_to_text
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+SortKey = Literal["name", "partitions", "replication_factor", "trouble"]
+SORT_KEYS: tuple[SortKey, ...] = ("name", "partitions", "replication_factor", "trouble")
+Problem = Literal["offline", "under-min", "under-replicated", "reassigning", "not-preferred"]
+PROBLEMS: tuple[Problem, ...] = ("offline", "under-min", "under-replicated", "reassigning", "not-preferred")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHealth:
+    """What is wrong with one partition; nothing when all are false."""
+
+    offline: bool
+    under_min: bool
+    under_replicated: bool
+    reassigning: bool
+    not_preferred: bool
+
+
+def replication_factor(partition: PartitionRegistration) -> int:
+    """Replicas without those that are being added, as Kafka's own tool counts."""
+    return len(partition.replicas) - len(partition.adding_replicas)
+
+
+def partition_health(partition: PartitionRegistration, min_isr_config: int) -> PartitionHealth:
+    """Judge one partition; `min_isr_config` is the topic's effective `min.insync.replicas`."""
+    factor = replication_factor(partition)
+    offline = not partition.has_leader
+    return PartitionHealth(
+        offline=offline,
+        under_min=offline or len(partition.isr) < min(min_isr_config, factor),
+        under_replicated=factor > len(partition.isr),
+        reassigning=partition.is_reassigning,
+        not_preferred=not partition.has_preferred_leader,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One topic in a list; counts are partitions unless named otherwise."""
+
+    name: str
+    topic_id: str
+    is_internal: bool
+    partitions: int
+    replication_factor: int
+    min_isr: int
+    configs_set: int
+    offline: int
+    under_min: int
+    under_replicated: int
+    reassigning: int
+    not_preferred: int
+
+    @property
+    def trouble(self) -> tuple[int, int, int]:
+        """Sorts the worst first when reversed."""
+        return self.offline, self.under_min, self.under_replicated
+
+    def has(self, problem: Problem) -> bool:
+        """Say whether any partition has this problem."""
+        return bool(getattr(self, problem.replace("-", "_")))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTotals:
+    """Sums over all topics, and what each broker holds (brokers that hold nothing are absent)."""
+
+    topics: int
+    partitions: int
+    replicas: int
+    offline: int
+    under_min: int
+    under_replicated: int
+    reassigning: int
+    not_preferred: int
+    replicas_of: Mapping[int, int]
+    leaders_of: Mapping[int, int]
+    out_of_sync_of: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPage:
+    """A page of a list: its rows, how many match in all, and how many topics there are."""
+
+    rows: Sequence[TopicRow]
+    matching: int
+    topics: int
+    page: int
+    pages: int
+
+
+class _Entry:
+    """A row with what it was made from."""
+
+    __slots__ = ("configs", "leaders", "min_isr_default", "out_of_sync", "replicas", "row", "topic")
+
+    def __init__(self, topic: TopicImage, configs: Mapping[str, str], min_isr_default: str | None) -> None:
+        self.topic = topic
+        self.configs = configs
+        self.min_isr_default = min_isr_default
+        min_isr = int(configs.get("min.insync.replicas") or min_isr_default or 1)
+        self.replicas: Counter[int] = Counter()
+        self.leaders: Counter[int] = Counter()
+        self.out_of_sync: Counter[int] = Counter()
+        counts: Counter[str] = Counter()
+        for partition in topic.partitions.values():
+            self.replicas.update(partition.replicas)
+            self.out_of_sync.update(broker for broker in partition.replicas if broker not in partition.isr)
+            if partition.has_leader:
+                self.leaders[partition.leader] += 1
+            health = partition_health(partition, min_isr)
+            counts["offline"] += health.offline
+            counts["under_min"] += health.under_min
+            counts["under_replicated"] += health.under_replicated
+            counts["reassigning"] += health.reassigning
+            counts["not_preferred"] += health.not_preferred
+        first = topic.partitions.get(0)
+        self.row = TopicRow(
+            name=topic.name,
+            topic_id=uuid_to_text(topic.id),
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=len(topic.partitions),
+            replication_factor=replication_factor(first) if first is not None else 0,
+            min_isr=min_isr,
+            configs_set=len(configs),
+            **counts,
+        )
+
+
+class TopicTable:
+    """The rows of the newest image it was shown. Not thread-safe: it lives on the event loop."""
+
+    def __init__(self) -> None:
+        self._image: MetadataImage | None = None
+        self._entries: dict[UUID, _Entry] = {}
+        self._sorted: list[TopicRow] = []
+        self._totals: ClusterTotals | None = None
+
+    def refresh(self, image: MetadataImage) -> None:
+        """Bring the rows in step with `image`; costs what changed, plus one look at each topic."""
+        known = self._image
+        self._image = image
+        if known is not None and known.topics is image.topics and known.configs is image.configs:
+            return
+        min_isr_default = topic_config("min.insync.replicas", {}, NodeConfigs.of(image.configs))
+        entries: dict[UUID, _Entry] = {}
+        for topic_id, topic in image.topics.by_id.items():
+            configs = image.configs.of(TOPIC, topic.name)
+            entry = self._entries.get(topic_id)
+            if (
+                entry is None
+                or entry.topic is not topic
+                or entry.configs is not configs
+                or entry.min_isr_default != min_isr_default
+            ):
+                entry = _Entry(topic, configs, min_isr_default)
+            entries[topic_id] = entry
+        self._entries = entries
+        self._sorted = sorted((entry.row for entry in entries.values()), key=lambda row: row.name)
+        self._totals = None
+
+    def row(self, topic_id: UUID) -> TopicRow | None:
+        """One topic's row, or None."""
+        entry = self._entries.get(topic_id)
+        return None if entry is None else entry.row
+
+    def totals(self) -> ClusterTotals:
+        """Sums over all topics; worked out once per change."""
+        if self._totals is None:
+            self._totals = _totals(self._entries.values())
+        return self._totals
+
+    def page(
+        self,
+        *,
+        search: str = "",
+        sort: SortKey = "name",
+        descending: bool = False,
+        problem: Problem | None = None,
+        internal: bool = True,
+        page: int = 1,
+        page_size: int = 50,
+    ) -> TopicPage:
+        """The rows whose name contains `search` (any case), sorted; a page beyond the last one is the last one."""
+        needle = search.strip().lower()
+        rows: list[TopicRow] = [
+            row
+            for row in self._sorted
+            if (not needle or needle in row.name.lower())
+            and (problem is None or row.has(problem))
+            and (internal or not row.is_internal)
+        ]
+        if sort != "name":
+            rows.sort(key=lambda row: getattr(row, sort), reverse=descending)
+        elif descending:
+            rows.reverse()
+        pages = max(1, -(-len(rows) // page_size))
+        page = min(max(1, page), pages)
+        start = (page - 1) * page_size
+        return TopicPage(rows[start : start + page_size], len(rows), len(self._sorted), page, pages)
+
+
+def _totals(entries: Iterable[_Entry]) -> ClusterTotals:
+    sums: Counter[str] = Counter()
+    replicas: Counter[int] = Counter()
+    leaders: Counter[int] = Counter()
+    out_of_sync: Counter[int] = Counter()
+    topics = 0
+    for entry in entries:
+        row = entry.row
+        topics += 1
+        sums["partitions"] += row.partitions
+        for name in ("offline", "under_min", "under_replicated", "reassigning", "not_preferred"):
+            sums[name] += getattr(row, name)
+        replicas.update(entry.replicas)
+        leaders.update(entry.leaders)
+        out_of_sync.update(entry.out_of_sync)
+    return ClusterTotals(
+        topics=topics,
+        partitions=sums["partitions"],
+        replicas=replicas.total(),
+        offline=sums["offline"],
+        under_min=sums["under_min"],
+        under_replicated=sums["under_replicated"],
+        reassigning=sums["reassigning"],
+        not_preferred=sums["not_preferred"],
+        replicas_of=replicas,
+        leaders_of=leaders,
+        out_of_sync_of=out_of_sync,
+    )

@@ -1,0 +1,105 @@
+"""Charts of the report page: SVG without script and without style of its own; the page's stylesheet colours it.
+
+Every chart has a table with the same numbers beside it, so none of them is needed to read a report.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+import pygal
+from markupsafe import Markup
+from pygal.style import Style
+
+BARS_MAX: Final = 60
+"""A chart with more bars than this cannot be read; the fullest are shown and the page says so."""
+
+VERDICTS_SHOWN: Final = ("under_min", "unclean", "offline", "lost")
+
+UNSTYLED: Final = ("tooltip", "text-overlay", "plot tooltip-overlay")
+"""Groups that only pygal's own script uses."""
+
+
+def _chart(kind: type, **options: Any) -> Any:
+    """A pygal chart of our size, without its script, its style sheet and its web fonts."""
+    chart = kind(
+        js=(),
+        css=(),
+        style=Style(font_family="inherit", label_font_size=11, major_label_font_size=11, legend_font_size=12),
+        show_legend=True,
+        legend_at_bottom=True,
+        legend_at_bottom_columns=4,
+        width=960,
+        height=300,
+        margin=8,
+        margin_bottom=34,
+        print_values=False,
+        disable_xml_declaration=True,
+        pretty_print=False,
+        no_data_text="Nothing to show",
+        **options,
+    )
+    return chart
+
+
+def _svg(chart: Any, label: str) -> Markup:
+    """The chart as inline SVG with a label for screen readers; its script, style and random ids are taken out."""
+    root = chart.render_tree()
+    for parent in list(root.iter()):
+        for child in list(parent):
+            name = str(child.tag).rsplit("}", 1)[-1]
+            if name in {"defs", "script", "style"} or child.get("class") in UNSTYLED or not isinstance(child.tag, str):
+                parent.remove(child)
+        for attribute in ("id", "style"):
+            parent.attrib.pop(attribute, None)
+    for child in [child for child in root if str(child.tag).endswith("title")]:
+        root.remove(child)  # the program's name
+    root.set("role", "img")
+    root.set("aria-label", label)
+    return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - serialised XML: all text is escaped
+
+
+def brokers_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Replicas and leaders per broker, grouped by rack; the fullest BARS_MAX brokers if there are more."""
+    shown = sorted(rows, key=lambda row: -row["replicas"])[:BARS_MAX]
+    shown = sorted(shown, key=lambda row: (row["rack"] or "", row["broker_id"]))
+    chart = _chart(pygal.Bar, x_title="broker (rack)", include_x_axis=True)
+    chart.x_labels = [f"{row['broker_id']} ({row['rack']})" if row["rack"] else str(row["broker_id"]) for row in shown]
+    chart.add("replicas", [row["replicas"] for row in shown])
+    chart.add("leaders", [row["leaders"] for row in shown])
+    return _svg(chart, "Replicas and leaders per broker")
+
+
+def racks_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Replicas per rack beside the share that can be reached."""
+    chart = _chart(pygal.Bar, include_x_axis=True)
+    chart.x_labels = [row["rack"] for row in rows]
+    chart.add("replicas", [row["replicas"] for row in rows])
+    chart.add("achievable share", [row["share_high"] for row in rows])
+    return _svg(chart, "Replicas per rack and the achievable share")
+
+
+def losses_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Partitions by verdict when each of these domains is lost; those that stay well are left out."""
+    chart = _chart(pygal.StackedBar, include_x_axis=True)
+    chart.x_labels = [str(row["domain"]) for row in rows]
+    for verdict in VERDICTS_SHOWN:
+        chart.add(verdict.replace("_", " "), [row["verdicts"][verdict] for row in rows])
+    return _svg(chart, "Partitions in trouble when a rack is lost")
+
+
+def margins_chart(histogram: Sequence[Mapping[str, int]]) -> Markup:
+    """How many partitions can lose how many in-sync replicas before writes stop."""
+    chart = _chart(pygal.Bar, include_x_axis=True, x_title="in-sync replicas above the minimum")
+    chart.x_labels = [str(row["margin"]) for row in histogram]
+    chart.add("partitions", [row["partitions"] for row in histogram])
+    return _svg(chart, "Partitions by margin")
+
+
+def trend_chart(history: Sequence[Mapping[str, Any]]) -> Markup:
+    """Moves from balanced over the last runs."""
+    chart = _chart(pygal.Line, include_x_axis=True, dots_size=2)
+    chart.x_labels = [f"#{entry['id']}" for entry in history]
+    chart.add("moves from balanced", [entry["moves_from_balanced"] for entry in history])
+    chart.add("under-replicated", [entry["under_replicated"] for entry in history])
+    return _svg(chart, "Moves from balanced over the last runs")

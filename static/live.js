@@ -1,0 +1,40 @@
+// Keeps the page in step with the metadata log: one event stream, a badge that says how old the page is, and a "live"
+// event on every element that asked for it (hx-trigger="live") when the cluster changed.
+"use strict";
+(() => {
+  const badge = document.getElementById("live");
+  if (!badge || !window.EventSource) return;
+  const offset = badge.querySelector("[data-offset]");
+  const age = badge.querySelector("[data-age]");
+  let seen = performance.now() - Number(badge.dataset.ageMs || 0);
+  let connected = false;
+  let pending = 0;
+
+  const show = () => {
+    const seconds = (performance.now() - seen) / 1000;
+    age.textContent = seconds < 10 ? seconds.toFixed(1) + " s ago" : Math.round(seconds) + " s ago";
+    badge.dataset.state = !connected ? "lost" : seconds < 3 ? "live" : "stale";
+  };
+  const refresh = () => {
+    if (pending) return;
+    pending = window.setTimeout(() => {
+      pending = 0;
+      for (const part of document.querySelectorAll("[data-live]")) {
+        if (!part.contains(document.activeElement) || document.activeElement === document.body) window.htmx.trigger(part, "live");
+      }
+    }, 250);
+  };
+  const source = new EventSource(badge.dataset.source);
+  source.onopen = () => { connected = true; show(); };
+  source.onerror = () => { connected = false; show(); };
+  source.addEventListener("offset", (event) => {
+    const state = JSON.parse(event.data);
+    connected = true;
+    seen = performance.now() - state.age_ms;
+    offset.textContent = Number(state.offset).toLocaleString("en-US").replaceAll(",", "\u202f");
+    show();
+    if (state.changed) refresh();
+  });
+  window.setInterval(show, 500);
+  window.addEventListener("pagehide", () => source.close());
+})();

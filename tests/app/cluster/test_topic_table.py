@@ -1,0 +1,75 @@
+"""The list of topics: right counts, kept in step with the image, quick at 10,000 topics."""
+
+from uuid import UUID
+
+from app.cluster.topic_table import TopicTable
+from kraft_core.image.metadata_image import MetadataImage
+from tests.app.reports.clusters import broker, image, partition, random_image
+from tests.app.reports.oracle import Oracle
+from tests.app.reports.test_report import three_racks
+
+
+def table(shown: MetadataImage) -> TopicTable:
+    made = TopicTable()
+    made.refresh(shown)
+    return made
+
+
+def test_a_row_counts_what_a_broker_enforces() -> None:
+    rows = {row.name: row for row in table(three_racks()).page().rows}
+    assert (rows["orders"].partitions, rows["orders"].replication_factor, rows["orders"].min_isr) == (4, 3, 2)
+    assert (rows["orders"].under_replicated, rows["orders"].under_min, rows["orders"].not_preferred) == (1, 0, 1)
+    assert (rows["logs"].offline, rows["logs"].under_min, rows["logs"].configs_set) == (1, 1, 0)
+
+
+def test_one_copy_with_min_isr_two_is_not_under_min() -> None:
+    """min.insync.replicas beyond the replication factor is capped, or every single-copy topic would be an alarm."""
+    shown = image([broker(1, None)], {"single": [partition("1")]}, {"single": {"min.insync.replicas": "2"}})
+    assert table(shown).page().rows[0].under_min == 0
+
+
+def test_totals_agree_with_brute_force_on_random_clusters() -> None:
+    for seed in range(60):
+        oracle = Oracle(random_image(seed))
+        totals = table(oracle.image).totals()
+        partitions = [(topic, each) for topic, _, each in oracle.partitions]
+        assert totals.offline == sum(each.leader < 0 for _, each in partitions)
+        under = sum(each.leader < 0 or len(each.isr) < oracle.min_isr(topic, each) for topic, each in partitions)
+        assert totals.under_min == under
+        for each in oracle.image.cluster.brokers.values():
+            assert totals.replicas_of.get(each.id, 0) == sum(each.id in one.replicas for _, one in partitions)
+            assert totals.leaders_of.get(each.id, 0) == sum(one.leader == each.id for _, one in partitions)
+
+
+def test_a_change_of_the_cluster_default_reaches_every_row() -> None:
+    brokers, topics = [broker(1, None), broker(2, None)], {"t": [partition("1 2", isr="1")]}
+    shown = table(image(brokers, topics))
+    assert shown.page().rows[0].under_min == 0
+    shown.refresh(image(brokers, topics, {"": {"min.insync.replicas": "2"}}))
+    assert shown.page().rows[0].under_min == 1
+
+
+def test_an_unchanged_topic_keeps_its_row() -> None:
+    before = three_racks()
+    shown = table(before)
+    rows = {row.name: row for row in shown.page().rows}
+    orders = before.topics.topic("orders")
+    assert orders is not None
+    kept = before.topics.by_id.remove(UUID(int=9000))  # logs
+    shown.refresh(
+        MetadataImage(topics=type(before.topics)(kept, before.topics.by_name.remove("logs")), configs=before.configs)
+    )
+    assert [row.name for row in shown.page().rows] == ["orders"]
+    assert shown.page().rows[0] is rows["orders"]
+
+
+def test_pages_search_sort_and_filter_on_the_server() -> None:
+    shown = table(
+        image([broker(1, None)], {f"topic-{number:03d}": [partition("1")] * (number % 5 + 1) for number in range(120)})
+    )
+    page = shown.page(page=3, page_size=50)
+    assert ([page.rows[0].name, page.rows[-1].name], page.matching, page.pages) == (["topic-100", "topic-119"], 120, 3)
+    assert shown.page(page=99, page_size=50).page == 3
+    found = shown.page(search="TOPIC-01", sort="partitions", descending=True)
+    assert (found.matching, found.rows[0].partitions, found.topics) == (10, 5, 120)
+    assert shown.page(problem="offline").matching == 0
