@@ -1,0 +1,323 @@
+"""The group coordinator: every classic group whose partition of __consumer_offsets this broker leads.
+
+Sans-IO: requests come in with the time and a callback for the answer, records leave through `GroupLog`, and `poll` does what time asks for.
+
+Source: GroupCoordinatorService and GroupMetadataManager, Kafka 4.3.1.
+"""
+
+import heapq
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState
+from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, GroupLog, TopicNames
+from kraft_core.broker.coordinator.group_offsets import GroupOffsets, OffsetsByPartition
+from kraft_core.broker.coordinator.group_records import (
+    GroupRecord,
+    OffsetRecord,
+    group_record,
+    group_tombstone,
+    offset_record,
+    read_record,
+    restore_group,
+)
+from kraft_core.broker.coordinator.membership import Joiner, Membership
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity,
+    LeaveGroupResponse,
+    LeaveGroupResponseMemberResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponseOffsetCommitResponsePartition,
+    OffsetCommitResponseOffsetCommitResponseTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+log = logging.getLogger(__name__)
+
+REQUIRES_KNOWN_MEMBER_SINCE: Final = 4
+SKIP_ASSIGNMENT_SINCE: Final = 9
+
+
+class GroupCoordinator:
+    """Groups by id. `new_uuid` draws member ids, so that a test can foresee them."""
+
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        group_log: GroupLog,
+        topics: TopicNames,
+        new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        self.groups: dict[str, ClassicGroup] = {}
+        self._config = config
+        self._log = group_log
+        self._new_uuid = new_uuid
+        self._membership = Membership(config, self._store)
+        self.offsets = GroupOffsets(config, self._membership, group_log, topics)
+        self._timers: list[tuple[int, str]] = []
+
+    def _store(self, group: ClassicGroup) -> ErrorCode:
+        return self._log.append(group.group_id, [group_record(group)])
+
+    # -- loading and unloading a partition of __consumer_offsets
+
+    def replay(self, records: Iterable[tuple[bytes, bytes | None]], groups: dict[str, GroupRecord]) -> None:
+        """Take over records of the log in their order; group records are collected, the newest counts."""
+        for key, value in records:
+            try:
+                record = read_record(key, value)
+            except KafkaError as error:
+                log.warning("group_record_skipped", extra={"cause": str(error)})
+                continue
+            match record:
+                case OffsetRecord(group_id, topic, partition, offset):
+                    self.offsets.replay(group_id, topic, partition, offset)
+                case GroupRecord(group_id):
+                    groups[group_id] = record
+                case None:
+                    continue
+
+    def loaded(self, groups: dict[str, GroupRecord], now_ms: int) -> None:
+        """Bring the loaded groups to life; members have a whole session to be heard of."""
+        for group_id, record in groups.items():
+            if record.value is None:
+                self.groups.pop(group_id, None)
+                continue
+            self.groups[group_id] = restore_group(record, now_ms)
+            self._schedule(self.groups[group_id])
+        for group_id in self.offsets.by_group:
+            if group_id not in self.groups:
+                self.groups[group_id] = ClassicGroup(group_id=group_id, state_since_ms=now_ms)
+
+    def unload(self, belongs: Callable[[str], bool]) -> None:
+        """Give up the groups of a partition that another broker leads now; whoever waits is told."""
+        for group_id in [group_id for group_id in self.groups if belongs(group_id)]:
+            group = self.groups.pop(group_id)
+            for member in group.members.values():
+                if member.answer_join is not None:
+                    member.answer_join(JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+                if member.answer_sync is not None:
+                    member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+        for group_id in [group_id for group_id in self.offsets.by_group if belongs(group_id)]:
+            del self.offsets.by_group[group_id]
+
+    # -- time
+
+    def _schedule(self, group: ClassicGroup) -> None:
+        deadline = group.next_deadline_ms()
+        if deadline is not None:
+            heapq.heappush(self._timers, (deadline, group.group_id))
+
+    def next_deadline_ms(self) -> int | None:
+        """When `poll` has something to do."""
+        return self._timers[0][0] if self._timers else None
+
+    def poll(self, now_ms: int) -> None:
+        """Do what is due in every group."""
+        due: set[str] = set()
+        while self._timers and self._timers[0][0] <= now_ms:
+            due.add(heapq.heappop(self._timers)[1])
+        for group_id in due:
+            group = self.groups.get(group_id)
+            if group is not None:
+                self._membership.on_time(group, now_ms)
+                self._schedule(group)
+
+    def expire_offsets(self, now_ms: int) -> None:
+        """Delete offsets that have had their time, and empty groups without offsets."""
+        for group in list(self.groups.values()):
+            expired = self.offsets.expired(group, now_ms)
+            if self.offsets.forget(group.group_id, expired) is not ErrorCode.NONE:
+                continue
+            bare = group.state is GroupState.EMPTY and group.group_id not in self.offsets.by_group
+            if bare and not group.pending_members and self._log.append(group.group_id, [group_tombstone(group.group_id)]) is ErrorCode.NONE:
+                group.move(GroupState.DEAD, now_ms)
+                del self.groups[group.group_id]
+
+    # -- membership
+
+    def join(
+        self,
+        request: JoinGroupRequest,
+        version: int,
+        client_id: str,
+        client_host: str,
+        answer: Callable[[JoinGroupResponse], None],
+        now_ms: int,
+    ) -> None:
+        """Answer a JoinGroup, now or at the end of the joining phase. Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT and those of `Membership.join`."""
+        prefix = request.group_instance_id if request.group_instance_id is not None else client_id
+        joiner = Joiner(
+            client_id=client_id,
+            client_host=f"/{client_host}",
+            new_member_id=f"{prefix}-{self._new_uuid()}",
+            requires_known_id=version >= REQUIRES_KNOWN_MEMBER_SINCE,
+            can_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE,
+        )
+        try:
+            group = self._group_to_join(request, now_ms)
+            self._membership.join(group, request, joiner, answer, now_ms)
+            self._schedule(group)
+        except KafkaError as error:
+            given = joiner.new_member_id if error.code == ErrorCode.MEMBER_ID_REQUIRED else request.member_id
+            answer(JoinGroupResponse(error_code=error.code, member_id=given))
+            known = self.groups.get(request.group_id)
+            if known is not None:
+                self._schedule(known)
+
+    def _group_to_join(self, request: JoinGroupRequest, now_ms: int) -> ClassicGroup:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
+        if not self._config.min_session_timeout_ms <= request.session_timeout_ms <= self._config.max_session_timeout_ms:
+            raise KafkaError(
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"A session timeout of {request.session_timeout_ms} ms is not within {self._config.min_session_timeout_ms} to "
+                f"{self._config.max_session_timeout_ms} ms.",
+            )
+        group = self.groups.get(request.group_id)
+        if group is None:
+            if request.member_id:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group '{request.group_id}' has no members.")
+            group = self.groups[request.group_id] = ClassicGroup(group_id=request.group_id, state_since_ms=now_ms)
+        return group
+
+    def sync(
+        self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int
+    ) -> None:
+        """Answer a SyncGroup, now or when the leader has sent the assignments. Errors are those of `Membership.sync`."""
+        try:
+            group = self._known(request.group_id)
+            self._membership.sync(group, request, answer, now_ms)
+            self._schedule(group)
+        except KafkaError as error:
+            answer(SyncGroupResponse(error_code=error.code))
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
+        """Keep a member alive."""
+        try:
+            group = self._known(request.group_id)
+            error = self._membership.heartbeat(
+                group, request.member_id, request.group_instance_id, request.generation_id, now_ms
+            )
+        except KafkaError as failure:
+            return HeartbeatResponse(error_code=failure.code)
+        return HeartbeatResponse(error_code=error)
+
+    def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> LeaveGroupResponse:
+        """Let members go; before version 3 one member, whose error is the answer's own."""
+        identities = request.members
+        if version < 3:
+            identities = (LeaveGroupRequestMemberIdentity(member_id=request.member_id),)
+        results = []
+        try:
+            group = self._known(request.group_id)
+        except KafkaError as error:
+            if version < 3 or not request.group_id:
+                return LeaveGroupResponse(error_code=error.code)
+            return LeaveGroupResponse(members=tuple(_left(identity, error.code) for identity in identities))
+        for identity in identities:
+            try:
+                self._membership.leave(group, identity.member_id, identity.group_instance_id, now_ms)
+                results.append(_left(identity, ErrorCode.NONE))
+            except KafkaError as error:
+                results.append(_left(identity, error.code))
+        self._schedule(group)
+        if version < 3:
+            return LeaveGroupResponse(error_code=results[0].error_code)
+        return LeaveGroupResponse(members=tuple(results))
+
+    def _known(self, group_id: str) -> ClassicGroup:
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group '{group_id}' has no members.")
+        return group
+
+    # -- offsets
+
+    def commit(self, request: OffsetCommitRequest, now_ms: int) -> OffsetCommitResponse:
+        """Commit offsets; a group nobody knows yet is made for a commit without a generation."""
+        try:
+            group = self.groups.get(request.group_id)
+            if group is None:
+                if not request.group_id:
+                    raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
+                if request.generation_id_or_member_epoch >= 0:
+                    raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group '{request.group_id}' does not exist.")
+                group = self.groups[request.group_id] = ClassicGroup(
+                    group_id=request.group_id, state_since_ms=now_ms
+                )
+            self.offsets.check_commit(group, request, now_ms)
+        except KafkaError as error:
+            return commit_refused(request, error.code)
+        return self.offsets.commit(request, now_ms)
+
+    def committed(self, group_id: str) -> OffsetsByPartition:
+        """The offsets of a group; empty for an unknown one, as Kafka answers."""
+        return self.offsets.by_group.get(group_id, {})
+
+    def delete_offsets(self, request: OffsetDeleteRequest, subscribed: frozenset[str]) -> OffsetDeleteResponse:
+        """Delete offsets. Errors: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for a protocol that is not a consumer's."""
+        group = self.groups.get(request.group_id)
+        try:
+            if group is None or group.state is GroupState.DEAD:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group '{request.group_id}' does not exist.")
+            if group.state is not GroupState.EMPTY and group.protocol_type != "consumer":
+                raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group '{request.group_id}' has members.")
+            return self.offsets.delete(group, request, subscribed)
+        except KafkaError as error:
+            return OffsetDeleteResponse(error_code=error.code)
+
+    def delete_group(self, group_id: str, now_ms: int) -> ErrorCode:
+        """Delete an empty group and its offsets: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or what the log answers."""
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.state is not GroupState.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP
+        records = [offset_record(group_id, *key, None) for key in self.offsets.by_group.get(group_id, {})]
+        error = self._log.append(group_id, [*records, group_tombstone(group_id)])
+        if error is ErrorCode.NONE:
+            group.move(GroupState.DEAD, now_ms)
+            del self.groups[group_id]
+            self.offsets.by_group.pop(group_id, None)
+        return error
+
+
+def _left(identity: LeaveGroupRequestMemberIdentity, error: ErrorCode) -> LeaveGroupResponseMemberResponse:
+    return LeaveGroupResponseMemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
+    )
+
+
+def commit_refused(request: OffsetCommitRequest, error: int) -> OffsetCommitResponse:
+    """The same error for every partition of a commit."""
+    topics = []
+    for topic in request.topics:
+        partitions = tuple(
+            OffsetCommitResponseOffsetCommitResponsePartition(
+                partition_index=partition.partition_index, error_code=error
+            )
+            for partition in topic.partitions
+        )
+        topics.append(
+            OffsetCommitResponseOffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    return OffsetCommitResponse(topics=tuple(topics))

@@ -1,0 +1,1 @@
+"""Partition logs on disk, in Kafka's format: segments, indexes, recovery, retention, compaction and producer state."""

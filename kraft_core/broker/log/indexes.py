@@ -1,0 +1,153 @@
+"""The sparse indexes of a segment: offset to file position, and time to offset.
+
+Both are append-only files of fixed entries, kept in memory as plain arrays once used, so a lookup is a bisection without system calls.
+An index is derived data: any doubt about it is settled by rebuilding it from the segment.
+
+Source: OffsetIndex and TimeIndex, Kafka 4.3.1.
+"""
+
+import bisect
+import os
+import sys
+from array import array
+from pathlib import Path
+from typing import Final
+
+OFFSET_ENTRY_BYTES: Final = 8
+TIME_ENTRY_BYTES: Final = 12
+
+
+class CorruptIndex(Exception):
+    """An index file that cannot be right; the segment's owner rebuilds it."""
+
+
+def _big_endian(values: array[int]) -> bytes:
+    if sys.byteorder == "little":
+        values = array(values.typecode, values)
+        values.byteswap()
+    return values.tobytes()
+
+
+class OffsetIndex:
+    """(offset relative to the segment's base, byte position) every `index.interval.bytes`; file `%020d.index`, 4 + 4 bytes an entry.
+
+    `base_offset` is the segment's. Entries rise strictly in both columns.
+    """
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        self._path = path
+        self._base_offset = base_offset
+        self._relative_offsets: array[int] = array("I")
+        self._positions: array[int] = array("I")
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def load(self, segment_bytes: int) -> None:
+        """Read the file. Raises CorruptIndex when entries do not rise or point behind the segment's end, or no file is there."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            raise CorruptIndex(f"{self._path.name} is missing") from None
+        if len(data) % OFFSET_ENTRY_BYTES:
+            raise CorruptIndex(f"{self._path.name} has {len(data)} bytes, no multiple of {OFFSET_ENTRY_BYTES}")
+        pairs: array[int] = array("I", data)
+        if sys.byteorder == "little":
+            pairs.byteswap()
+        offsets, positions = pairs[0::2], pairs[1::2]
+        for column in (offsets, positions):
+            if any(later <= earlier for earlier, later in zip(column, column[1:], strict=False)):
+                raise CorruptIndex(f"{self._path.name} does not rise")
+        if positions and positions[-1] >= segment_bytes:
+            raise CorruptIndex(f"{self._path.name} points to {positions[-1]}, behind the segment's {segment_bytes} bytes")
+        self._relative_offsets, self._positions = offsets, positions
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry behind the last one; an entry that does not rise is left out."""
+        relative = offset - self._base_offset
+        if self._positions and (relative <= self._relative_offsets[-1] or position <= self._positions[-1]):
+            return
+        self._relative_offsets.append(relative)
+        self._positions.append(position)
+        with self._path.open("ab") as file:
+            file.write(_big_endian(array("I", (relative, position))))
+
+    def lookup(self, offset: int) -> int:
+        """Byte position of the last entry at or before `offset`; 0 when there is none."""
+        index = bisect.bisect_right(self._relative_offsets, offset - self._base_offset) - 1
+        return self._positions[index] if index >= 0 else 0
+
+    def truncate(self, position: int) -> None:
+        """Drop the entries at or behind a byte position and write the file anew."""
+        keep = bisect.bisect_left(self._positions, position)
+        del self._relative_offsets[keep:], self._positions[keep:]
+        pairs: array[int] = array("I", bytes(8 * keep))
+        pairs[0::2], pairs[1::2] = self._relative_offsets, self._positions
+        self._path.write_bytes(_big_endian(pairs))
+
+
+class TimeIndex:
+    """(largest timestamp so far in ms, its offset); file `%020d.timeindex`, 8 + 4 bytes an entry. Timestamps rise strictly."""
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        self._path = path
+        self._base_offset = base_offset
+        self._timestamps: array[int] = array("q")
+        self._relative_offsets: array[int] = array("I")
+
+    def __len__(self) -> int:
+        return len(self._timestamps)
+
+    def load(self) -> None:
+        """Read the file. Raises CorruptIndex when it is missing, cut, or does not rise."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            raise CorruptIndex(f"{self._path.name} is missing") from None
+        if len(data) % TIME_ENTRY_BYTES:
+            raise CorruptIndex(f"{self._path.name} has {len(data)} bytes, no multiple of {TIME_ENTRY_BYTES}")
+        timestamps: array[int] = array("q")
+        offsets: array[int] = array("I")
+        for start in range(0, len(data), TIME_ENTRY_BYTES):
+            timestamps.append(int.from_bytes(data[start : start + 8], "big", signed=True))
+            offsets.append(int.from_bytes(data[start + 8 : start + 12], "big"))
+        if any(later <= earlier for earlier, later in zip(timestamps, timestamps[1:], strict=False)):
+            raise CorruptIndex(f"{self._path.name} does not rise")
+        self._timestamps, self._relative_offsets = timestamps, offsets
+
+    def last(self) -> tuple[int, int] | None:
+        """(timestamp, absolute offset) of the last entry, None when empty."""
+        if not self._timestamps:
+            return None
+        return self._timestamps[-1], self._base_offset + self._relative_offsets[-1]
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Add an entry; one that does not rise is left out."""
+        if timestamp < 0 or (self._timestamps and timestamp <= self._timestamps[-1]):
+            return
+        relative = offset - self._base_offset
+        self._timestamps.append(timestamp)
+        self._relative_offsets.append(relative)
+        with self._path.open("ab") as file:
+            file.write(timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big"))
+
+    def lookup(self, timestamp: int) -> int:
+        """An offset before which every timestamp is smaller than `timestamp`; the segment's base offset when unknown."""
+        index = bisect.bisect_left(self._timestamps, timestamp) - 1
+        return self._base_offset + self._relative_offsets[index] if index >= 0 else self._base_offset
+
+    def truncate(self, offset: int) -> None:
+        """Drop the entries at or behind an offset and write the file anew."""
+        keep = bisect.bisect_left(self._relative_offsets, max(0, offset - self._base_offset))
+        del self._timestamps[keep:], self._relative_offsets[keep:]
+        with self._path.open("wb") as file:
+            for timestamp, relative in zip(self._timestamps, self._relative_offsets, strict=True):
+                file.write(timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big"))
+
+
+def remove_if_there(path: Path) -> None:
+    """Delete a file that may already be gone."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

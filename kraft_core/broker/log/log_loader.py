@@ -1,0 +1,142 @@
+"""Opening a partition's folder: finish or undo what a crash interrupted, and recover what it may have torn.
+
+After a clean shutdown the files are taken as they are. Otherwise every segment that reaches behind the recovery point is read and checked batch by
+batch; the log ends at the first batch that is incomplete or fails its CRC, and whatever follows it is dropped.
+
+Source: LogLoader, Kafka 4.3.1.
+"""
+
+import logging
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kraft_core.broker.log.batch_header import BatchHeader, scan_headers
+from kraft_core.broker.log.checkpoints import CorruptCheckpoint, read_topic_id, write_topic_id
+from kraft_core.broker.log.indexes import remove_if_there
+from kraft_core.broker.log.leader_epochs import LeaderEpochs
+from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment
+from kraft_core.broker.log.producer_state import ProducerStateManager
+from kraft_core.broker.log.unified_log import UnifiedLog
+
+log = logging.getLogger(__name__)
+
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
+
+class TopicIdMismatch(Exception):
+    """The folder belongs to another incarnation of the topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What the log manager knows from its checkpoints. `recovery_point` counts only after an unclean shutdown."""
+
+    clean_shutdown: bool
+    recovery_point: int
+    log_start_offset: int
+    now_ms: int
+
+
+def open_log(
+    directory: Path, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, options: LoadOptions
+) -> UnifiedLog:
+    """Open or create the log in `directory`. May take long; runs off the event loop at start-up.
+
+    Raises TopicIdMismatch, and OSError when the folder cannot be read or written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    known_id = read_topic_id(directory)
+    if known_id is None:
+        write_topic_id(directory, topic_id)
+    elif known_id != topic_id:
+        raise TopicIdMismatch(f"{directory} holds topic id {known_id}, not {topic_id}")
+    _finish_interrupted_work(directory)
+    epochs = LeaderEpochs(directory)
+    try:
+        epochs.load()
+    except CorruptCheckpoint as error:
+        log.warning("leader_epochs_rebuilt", extra={"cause": str(error)})
+        epochs.clear()
+    segments = _open_segments(directory, config, options, epochs)
+    if not segments:
+        segment = LogSegment(directory, options.log_start_offset, config.index_interval_bytes, options.now_ms)
+        segment.recover(lambda header: None)
+        segments = [segment]
+    last = segments[-1].last_header()
+    log_end_offset = segments[-1].base_offset if last is None else last.last_offset + 1
+    log_start_offset = min(max(options.log_start_offset, segments[0].base_offset), log_end_offset)
+    epochs.truncate_from_end(log_end_offset)
+    producers = ProducerStateManager(directory)
+    result = UnifiedLog(
+        directory, topic, partition, topic_id, config, segments, producers, epochs, log_start_offset, log_end_offset
+    )
+    known_until = producers.load_newest_snapshot(log_start_offset, log_end_offset)
+    for header in result.headers(known_until):
+        if header.base_offset >= known_until:
+            producers.update(header)
+    if options.clean_shutdown:
+        result.recovery_point = log_end_offset
+    return result
+
+
+def _finish_interrupted_work(directory: Path) -> None:
+    """Delete what was doomed or half made, and put finished compacted segments in place of those they were made from."""
+    for path in list(directory.iterdir()):
+        if path.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
+            remove_if_there(path)
+    for swap in sorted(directory.glob("*" + LOG_SUFFIX + SWAP_SUFFIX)):
+        base_offset = int(swap.name.split(".", 1)[0])
+        next_offset = _next_offset(swap)
+        for path in list(directory.glob("*" + LOG_SUFFIX)):
+            if base_offset <= int(path.stem) < max(next_offset, base_offset + 1):
+                for suffix in (LOG_SUFFIX, ".index", ".timeindex"):
+                    remove_if_there(path.with_suffix(suffix))
+        swap.rename(swap.with_name(swap.name.removesuffix(SWAP_SUFFIX)))
+
+
+def _next_offset(path: Path) -> int:
+    with path.open("rb") as file:
+        last = -1
+        for _, header in scan_headers(file.fileno(), 0, path.stat().st_size):
+            last = header.last_offset
+    return last + 1
+
+
+def _open_segments(
+    directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs
+) -> list[LogSegment]:
+    bases = sorted(int(path.stem) for path in directory.glob("*" + LOG_SUFFIX) if path.stem.isdigit())
+    segments: list[LogSegment] = []
+    rebuilt = epochs.latest is None
+
+    def note_epoch(header: BatchHeader) -> None:
+        if epochs.latest is None or header.leader_epoch > epochs.latest:
+            epochs.assign(header.leader_epoch, header.base_offset, write=False)
+
+    for index, base_offset in enumerate(bases):
+        segment = LogSegment(directory, base_offset, config.index_interval_bytes, options.now_ms)
+        is_last = index + 1 == len(bases)
+        if options.clean_shutdown or (not is_last and bases[index + 1] <= options.recovery_point):
+            segment.load()
+            if rebuilt:
+                for _, header in segment.batches():
+                    note_epoch(header)
+            segments.append(segment)
+            continue
+        cut = segment.recover(note_epoch)
+        segments.append(segment)
+        if cut:
+            extra = {"partition": directory.name, "segment": segment.path.name, "bytes": cut}
+            log.warning("log_truncated_at_torn_batch", extra=extra)
+            for later in bases[index + 1 :]:
+                doomed = LogSegment(directory, later, config.index_interval_bytes, options.now_ms)
+                doomed.close()
+                for path in doomed.files():
+                    remove_if_there(path)
+            break
+    epochs.write()
+    return segments

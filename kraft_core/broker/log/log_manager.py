@@ -1,0 +1,340 @@
+"""All partition logs of a broker in its log directories, and the work that goes on behind the requests.
+
+The logs belong to the event loop's thread. What may block (fsync, deleting files, compaction, recovery at start-up) runs on one I/O thread, and
+its results are taken over on the loop.
+
+Source: LogManager, Kafka 4.3.1.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from kraft_core.broker.log import checkpoints, log_cleaner
+from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatch, open_log
+from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
+from kraft_core.broker.log.unified_log import UnifiedLog
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+METADATA_TOPIC: Final = "__cluster_metadata"
+_PARTITION_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogManagerConfig:
+    """Intervals of the background work, in ms; the names are those of Kafka's settings."""
+
+    retention_check_interval_ms: int = 300_000  # log.retention.check.interval.ms
+    flush_scheduler_interval_ms: int = 2**63 - 1  # log.flush.scheduler.interval.ms
+    flush_checkpoint_interval_ms: int = 60_000  # log.flush.offset.checkpoint.interval.ms
+    cleaner_backoff_ms: int = 15_000  # log.cleaner.backoff.ms
+    cleaner_enable: bool = True  # log.cleaner.enable
+    producer_id_expiration_ms: int = 86_400_000  # producer.id.expiration.ms
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One entry of log.dirs with the directory id of its meta.properties."""
+
+    path: Path
+    directory_id: uuid.UUID
+
+
+TopicLogConfig = Callable[[str], LogConfig]
+PartitionKey = tuple[str, int]
+
+
+class LogManager:
+    """Logs by (topic, partition). `topic_config` tells a topic's effective settings now; `clock_ms` is the wall clock."""
+
+    def __init__(
+        self,
+        directories: list[LogDirectory],
+        config: LogManagerConfig,
+        topic_config: TopicLogConfig,
+        clock_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        assert directories, "a broker has at least one log directory"
+        self.directories = directories
+        self.config = config
+        self.logs: dict[PartitionKey, UnifiedLog] = {}
+        self._topic_config = topic_config
+        self._clock_ms = clock_ms
+        self._io = ThreadPoolExecutor(1, thread_name_prefix="broker-io")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._cleaning = asyncio.Lock()
+        self._deletions: set[asyncio.Task[None]] = set()
+
+    # -- start and stop
+
+    async def load(self, is_current: Callable[[str, int, uuid.UUID], bool]) -> int | None:
+        """Open every log found; those that `is_current` disowns (their topic was deleted) are set aside as `-stray` folders.
+
+        Returns the broker epoch of a clean shutdown of all directories, else None.
+        """
+        epochs = []
+        for directory in self.directories:
+            epoch = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
+            epochs.append(epoch)
+            await self._load_directory(directory, is_current, clean=epoch is not None)
+        return None if None in epochs else max(epoch for epoch in epochs if epoch is not None)
+
+    async def _load_directory(
+        self, directory: LogDirectory, is_current: Callable[[str, int, uuid.UUID], bool], *, clean: bool
+    ) -> None:
+        recovery_points = _read_offsets(directory.path / checkpoints.RECOVERY_POINT_CHECKPOINT)
+        starts = _read_offsets(directory.path / checkpoints.LOG_START_CHECKPOINT)
+        for folder in sorted(directory.path.iterdir()):
+            if folder.name.endswith("-delete"):
+                await self.run_io(lambda doomed=folder: _delete_folder(doomed))  # type: ignore[misc]  # binds the loop variable
+                continue
+            match = _PARTITION_FOLDER.match(folder.name)
+            if match is None or not folder.is_dir() or match["topic"] == METADATA_TOPIC:
+                continue
+            key = match["topic"], int(match["partition"])
+            topic_id = checkpoints.read_topic_id(folder)
+            if topic_id is None or key in self.logs or not is_current(*key, topic_id):
+                stray = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}-stray")
+                log.warning("stray_log_set_aside", extra={"folder": folder.name, "renamed": stray.name})
+                folder.rename(stray)
+                continue
+            options = LoadOptions(clean, recovery_points.get(key, 0), starts.get(key, 0), self._clock_ms())
+            config = self._topic_config(key[0])
+            self.logs[key] = await self.run_io(
+                lambda folder=folder, key=key, topic_id=topic_id, config=config, options=options: open_log(  # type: ignore[misc]  # binds the loop variables
+                    folder, *key, topic_id, config, options
+                )
+            )
+
+    def start(self) -> None:
+        """Begin retention, flushing, checkpoints and compaction."""
+        for interval_ms, work in (
+            (self.config.retention_check_interval_ms, self.clean_up_logs),
+            (self.config.flush_scheduler_interval_ms, self.flush_dirty_logs),
+            (self.config.flush_checkpoint_interval_ms, self.write_checkpoints),
+            (self.config.cleaner_backoff_ms if self.config.cleaner_enable else 2**63 - 1, self.compact_logs),
+        ):
+            if interval_ms < 2**53:
+                self._tasks.append(asyncio.create_task(self._repeat(interval_ms, work)))
+
+    async def _repeat(self, interval_ms: int, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await work()
+            except OSError as error:
+                log.error("log_upkeep_failed", extra={"work": work.__name__, "cause": str(error)})  # noqa: TRY400  # the cause says it; a full disk is no bug
+
+    async def stop(self, broker_epoch: int) -> None:
+        """Stop the background work, flush and close every log and leave the marks of a clean shutdown."""
+        for task in (*self._tasks, *self._deletions):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._deletions, return_exceptions=True)
+        async with self._cleaning:
+            for partition_log in self.logs.values():
+                await self.run_io(partition_log.close)
+        await self.write_checkpoints()
+        for directory in self.directories:
+            path = directory.path
+            await self.run_io(lambda path=path: checkpoints.write_clean_shutdown(path, broker_epoch))  # type: ignore[misc]  # binds the loop variable
+        self.logs.clear()
+        self._io.shutdown()
+
+    async def run_io(self, work: Callable[[], T]) -> T:
+        """Run blocking work on the I/O thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._io, work)
+
+    # -- logs come and go
+
+    def get_or_create(self, topic: str, partition: int, topic_id: uuid.UUID, directory_id: uuid.UUID) -> UnifiedLog:
+        """The partition's log, made if need be: in the directory the image names, else in the one with the fewest logs.
+
+        A log of an older topic of that name is set aside for deletion first.
+        """
+        key = topic, partition
+        known = self.logs.get(key)
+        if known is not None:
+            if known.topic_id == topic_id:
+                return known
+            self.delete(topic, partition)
+        directory = self._directory_for(directory_id)
+        options = LoadOptions(clean_shutdown=True, recovery_point=0, log_start_offset=0, now_ms=self._clock_ms())
+        folder = directory.path / f"{topic}-{partition}"
+        try:
+            created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
+        except TopicIdMismatch:
+            folder.rename(folder.with_name(f"{folder.name}.{uuid.uuid4().hex}-stray"))
+            created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
+        self.logs[key] = created
+        return created
+
+    def _directory_for(self, directory_id: uuid.UUID) -> LogDirectory:
+        for directory in self.directories:
+            if directory.directory_id == directory_id:
+                return directory
+        counts = {directory.path: 0 for directory in self.directories}
+        for partition_log in self.logs.values():
+            counts[partition_log.directory.parent] += 1
+        return min(self.directories, key=lambda directory: counts[directory.path])
+
+    def directory_of(self, partition_log: UnifiedLog) -> LogDirectory:
+        """The log directory that holds a log."""
+        return next(entry for entry in self.directories if entry.path == partition_log.directory.parent)
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Take a log out of service at once; its folder is renamed to `-delete` and removed after `file.delete.delay.ms`."""
+        partition_log = self.logs.pop((topic, partition), None)
+        if partition_log is not None:
+            task = asyncio.create_task(self._delete_later(partition_log))
+            self._deletions.add(task)
+            task.add_done_callback(self._deletions.discard)
+            if not self._cleaning.locked():
+                self._rename_doomed(partition_log)
+
+    def _rename_doomed(self, partition_log: UnifiedLog) -> None:
+        folder = partition_log.directory
+        doomed = folder.with_name(f"{folder.name}.{partition_log.topic_id.hex}-delete")
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(doomed)
+        partition_log.directory = doomed
+
+    async def _delete_later(self, partition_log: UnifiedLog) -> None:
+        if not partition_log.directory.name.endswith("-delete"):
+            async with self._cleaning:
+                self._rename_doomed(partition_log)
+        await asyncio.sleep(partition_log.config.file_delete_delay_ms / 1000)
+        partition_log.close_files()
+        await self.run_io(lambda: _delete_folder(partition_log.directory))
+
+    def update_configs(self, topics: Iterable[str] | None = None) -> None:
+        """Read the settings of these topics (None: all) anew."""
+        wanted = None if topics is None else set(topics)
+        for (topic, _), partition_log in self.logs.items():
+            if wanted is None or topic in wanted:
+                partition_log.config = self._topic_config(topic)
+
+    # -- background work
+
+    async def clean_up_logs(self) -> None:
+        """Apply retention to every log, and forget producers that have been silent too long."""
+        now_ms = self._clock_ms()
+        for partition_log in list(self.logs.values()):
+            partition_log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+            if self._cleaning.locked() and partition_log.config.is_compacted:
+                continue
+            detached = partition_log.take_expired(now_ms, partition_log.log_end_offset)
+            if detached:
+                extra = {"partition": partition_log.directory.name, "segments": len(detached)}
+                log.info("log_segments_expired", extra=extra)
+                self._discard(detached, partition_log.config.file_delete_delay_ms)
+
+    def _discard(self, segments: list[LogSegment], delay_ms: int) -> None:
+        renamed = [path for segment in segments for path in rename_deleted(segment)]
+
+        async def discard() -> None:
+            await asyncio.sleep(delay_ms / 1000)
+            for segment in segments:
+                segment.close()
+            await self.run_io(lambda: delete_files(renamed))
+
+        task = asyncio.create_task(discard())
+        self._deletions.add(task)
+        task.add_done_callback(self._deletions.discard)
+
+    async def flush_log(self, partition_log: UnifiedLog) -> None:
+        """Force one log to the disk; returns when it is there. Raises OSError."""
+        end_offset = partition_log.log_end_offset
+        unflushed = [
+            segment for segment in partition_log.segments if segment is partition_log.active or segment.base_offset >= partition_log.recovery_point
+        ]
+        descriptors = [os.dup(segment.file_descriptor) for segment in unflushed]
+        await self.run_io(lambda: _sync(descriptors))
+        partition_log.recovery_point = max(partition_log.recovery_point, end_offset)
+        partition_log.last_flush_ms = self._clock_ms()
+
+    async def flush_dirty_logs(self) -> None:
+        """Flush the logs whose newest data is older than their `flush.ms`."""
+        now_ms = self._clock_ms()
+        for partition_log in list(self.logs.values()):
+            dirty = partition_log.recovery_point < partition_log.log_end_offset
+            if dirty and now_ms - partition_log.last_flush_ms >= partition_log.config.flush_ms:
+                await self.flush_log(partition_log)
+
+    async def write_checkpoints(self) -> None:
+        """Write recovery points and log starts. What closed segments hold is flushed first, so that recovery stays short."""
+        for partition_log in list(self.logs.values()):
+            if partition_log.recovery_point < partition_log.active.base_offset:
+                await self.flush_log(partition_log)
+        for directory in self.directories:
+            logs = {key: entry for key, entry in self.logs.items() if entry.directory.parent == directory.path}
+            recovery = {key: entry.recovery_point for key, entry in logs.items()}
+            starts = {key: entry.log_start_offset for key, entry in logs.items() if entry.log_start_offset > 0}
+            path = directory.path
+            await self.run_io(
+                lambda path=path, recovery=recovery, starts=starts: _write_checkpoints(path, recovery, starts)  # type: ignore[misc]  # binds the loop variables
+            )
+
+    async def compact_logs(self) -> None:
+        """Compact every log that is dirty enough, one at a time."""
+        for partition_log in list(self.logs.values()):
+            if partition_log.config.is_compacted:
+                await self.compact(partition_log)
+
+    async def compact(self, partition_log: UnifiedLog) -> bool:
+        """Compact one log's closed segments now if they are dirty enough; False when there was nothing to do."""
+        async with self._cleaning:
+            plan = log_cleaner.plan_cleaning(partition_log, self._clock_ms())
+            if plan is None:
+                return False
+            swap = await self.run_io(lambda: log_cleaner.write_cleaned(plan, partition_log.directory))
+            new = await self.run_io(
+                lambda: log_cleaner.swap_in(plan, swap, partition_log.config, self._clock_ms())
+            )
+            before = sum(segment.size for segment in plan.segments)
+            partition_log.replace(list(plan.segments), new)
+            for segment in plan.segments:
+                segment.close()
+        extra = {"partition": partition_log.directory.name, "bytes_before": before, "bytes_after": new.size}
+        log.info("log_compacted", extra=extra)
+        return True
+
+
+def _read_offsets(path: Path) -> dict[PartitionKey, int]:
+    try:
+        return checkpoints.read_offsets(path)
+    except checkpoints.CorruptCheckpoint as error:
+        log.warning("checkpoint_ignored", extra={"cause": str(error)})
+        return {}
+
+
+def _write_checkpoints(path: Path, recovery: dict[PartitionKey, int], starts: dict[PartitionKey, int]) -> None:
+    checkpoints.write_offsets(path / checkpoints.RECOVERY_POINT_CHECKPOINT, recovery)
+    checkpoints.write_offsets(path / checkpoints.LOG_START_CHECKPOINT, starts)
+
+
+def _sync(descriptors: list[int]) -> None:
+    try:
+        for descriptor in descriptors:
+            os.fdatasync(descriptor)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _delete_folder(folder: Path) -> None:
+    """Delete a partition's folder; it holds only files."""
+    for path in folder.iterdir():
+        path.unlink(missing_ok=True)
+    folder.rmdir()

@@ -1,0 +1,318 @@
+"""One partition's log: a chain of segments, with producer state, leader epochs and a start that retention moves.
+
+The log belongs to the event loop's thread. Reads hand out (file, position, size), so that the bytes may be read elsewhere; what takes long
+(flushing, deleting files, compaction) is taken from here by the log manager and done on its I/O thread.
+
+Source: UnifiedLog and LocalLog, Kafka 4.3.1.
+"""
+
+import bisect
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraft_core.broker.log.batch_header import BatchHeader, read_header
+from kraft_core.broker.log.leader_epochs import LeaderEpochs
+from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_segment import LogSegment, rename_deleted
+from kraft_core.broker.log.log_validator import stamp, validate_produced
+from kraft_core.broker.log.producer_state import ProducerStateManager
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInfo:
+    """What a produce answer says: first and last offset, the broker's timestamp (-1 with CreateTime), and whether nothing was written
+    because the batch was there already."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time: int
+    is_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Bytes of a segment: `size` may be 0. The file stays open as long as the caller has duplicated `file_descriptor`."""
+
+    file_descriptor: int
+    position: int
+    size: int
+
+    def read(self) -> bytes:
+        """Read the bytes on this thread."""
+        return os.pread(self.file_descriptor, self.size, self.position) if self.size else b""
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampAndOffset:
+    """A record found by time; `leader_epoch` is that of its batch, -1 unknown."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class UnifiedLog:
+    """Segments, producer state and leader epochs of `topic`-`partition` in `directory`; made by `log_loader.open_log`.
+
+    Invariant: log_start_offset <= recovery_point <= log_end_offset, and the segments' offsets are contiguous or rising (compaction leaves gaps).
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        topic: str,
+        partition: int,
+        topic_id: uuid.UUID,
+        config: LogConfig,
+        segments: list[LogSegment],
+        producers: ProducerStateManager,
+        epochs: LeaderEpochs,
+        log_start_offset: int,
+        log_end_offset: int,
+    ) -> None:
+        assert segments, "a log has at least its active segment"
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments = segments
+        self.producers = producers
+        self.epochs = epochs
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = log_start_offset
+        self.last_flush_ms = 0
+        self._bases = [segment.base_offset for segment in segments]
+
+    @property
+    def active(self) -> LogSegment:
+        """The segment that appends go to."""
+        return self.segments[-1]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments' records."""
+        return sum(segment.size for segment in self.segments)
+
+    # -- append
+
+    def append_produced(self, data: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Append one client's batch and answer its offsets; a batch seen before is answered with the offsets it got then.
+
+        Raises KafkaError as `validate_produced` and `ProducerStateManager.check` do, and KAFKA_STORAGE_ERROR when the disk refuses.
+        """
+        header = validate_produced(data, self.config, now_ms)
+        if header.has_producer_id:
+            known = self.producers.find_duplicate(header)
+            if known is not None:
+                timestamp = known.timestamp if self.config.log_append_time else -1
+                return AppendInfo(known.first_offset, known.last_offset, timestamp, is_duplicate=True)
+            self.producers.check(header)
+        return self.append_stamped(data, header, leader_epoch, now_ms)
+
+    def append_stamped(self, data: bytes, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Append a batch that is known to be good, such as the broker's own. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        append_time = now_ms if self.config.log_append_time else None
+        first_offset = self.log_end_offset
+        stamped = stamp(data, header, first_offset, leader_epoch, append_time)
+        written = read_header(stamped)
+        try:
+            self._maybe_roll(len(stamped), written.last_offset, now_ms)
+            self.active.append(stamped, [written])
+        except OSError as error:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.topic}-{self.partition}: {error.strerror}."
+            ) from error
+        self.log_end_offset = written.last_offset + 1
+        self.epochs.assign(leader_epoch, first_offset)
+        self.producers.update(written)
+        return AppendInfo(first_offset, written.last_offset, append_time if append_time is not None else -1)
+
+    def _maybe_roll(self, incoming_bytes: int, largest_offset: int, now_ms: int) -> None:
+        config = self.config
+        max_ms = config.segment_ms
+        if config.is_compacted:
+            max_ms = min(max_ms, config.max_compaction_lag_ms)
+        if self.active.should_roll(
+            incoming_bytes=incoming_bytes,
+            largest_offset=largest_offset,
+            now_ms=now_ms,
+            max_bytes=config.segment_bytes,
+            max_ms=max_ms,
+        ):
+            self.roll(now_ms)
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new active segment at the log's end; an empty active segment stays."""
+        if self.active.size == 0 and self.active.base_offset == self.log_end_offset:
+            return
+        segment = LogSegment(self.directory, self.log_end_offset, self.config.index_interval_bytes, now_ms)
+        segment.recover(lambda header: None)
+        self.active.on_become_inactive()
+        self.producers.take_snapshot(self.log_end_offset)
+        self.segments.append(segment)
+        self._bases.append(segment.base_offset)
+
+    # -- read
+
+    def _segment_index(self, offset: int) -> int:
+        return max(0, bisect.bisect_right(self._bases, offset) - 1)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool) -> LogSlice:
+        """Where the batches from the one that holds `offset` lie, up to `max_bytes` of one segment and before `end_offset`.
+
+        The slice may end inside a batch, as Kafka's does. The first batch is whole even if larger than `max_bytes` when `at_least_one`;
+        else the slice is empty when it does not fit. Raises KafkaError OFFSET_OUT_OF_RANGE.
+        """
+        if offset < self.log_start_offset or offset > self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {offset} is not within {self.log_start_offset} to {self.log_end_offset}.",
+            )
+        if offset >= end_offset:
+            return LogSlice(self.active.file_descriptor, 0, 0)
+        for segment in self.segments[self._segment_index(offset) :]:
+            found = segment.position_of(offset)
+            if found is None:
+                continue
+            position, first = found
+            if first.base_offset >= end_offset:
+                break
+            end = segment.size
+            if end_offset < self.log_end_offset:
+                limit = segment.position_of(end_offset)
+                end = limit[0] if limit is not None else end
+            size = min(max_bytes, end - position)
+            if size < first.size:
+                size = first.size if at_least_one else 0
+            return LogSlice(segment.file_descriptor, position, size)
+        return LogSlice(self.active.file_descriptor, 0, 0)
+
+    def batches(self, from_offset: int) -> Iterator[RecordBatch]:
+        """Whole batches from the one that holds `from_offset` on, read as they are needed."""
+        for segment in list(self.segments[self._segment_index(from_offset) :]):
+            for position, header in segment.batches(from_offset):
+                yield from read_batches(segment.pread(header.size, position), verify_crc=False)
+
+    def headers(self, from_offset: int) -> Iterator[BatchHeader]:
+        """Headers of the batches from the one that holds `from_offset` on."""
+        for segment in self.segments[self._segment_index(from_offset) :]:
+            for _, header in segment.batches(from_offset):
+                yield header
+
+    def find_by_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record whose timestamp is at least `timestamp` ms; None when there is none."""
+        for segment in self.segments:
+            found = segment.first_batch_since(timestamp, self.log_start_offset)
+            if found is not None:
+                return self._record_since(segment, found, timestamp)
+        return None
+
+    def find_max_timestamp(self) -> TimestampAndOffset | None:
+        """The record with the largest timestamp, the earliest of equals; None in an empty log."""
+        newest = max(self.segments, key=lambda segment: segment.max_timestamp)
+        if newest.max_timestamp < 0:
+            return None
+        return self.find_by_timestamp(newest.max_timestamp)
+
+    def _record_since(
+        self, segment: LogSegment, found: tuple[int, BatchHeader], timestamp: int
+    ) -> TimestampAndOffset | None:
+        position, header = found
+        if header.is_log_append_time:
+            offset = max(header.base_offset, self.log_start_offset)
+            return TimestampAndOffset(header.max_timestamp, offset, header.leader_epoch)
+        for batch in read_batches(segment.pread(header.size, position), verify_crc=False):
+            for record in batch.records():
+                if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                    return TimestampAndOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    # -- retention and deletion
+
+    def increment_log_start(self, offset: int) -> bool:
+        """Move the start of the log up, so that nothing before it is read; False when it is there already."""
+        if offset <= self.log_start_offset:
+            return False
+        assert offset <= self.log_end_offset, f"log start {offset} behind the log's end {self.log_end_offset}"
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def take_expired(self, now_ms: int, high_watermark: int) -> list[LogSegment]:
+        """Detach the oldest segments that retention by time, by size or the log's start make superfluous; the caller deletes them.
+
+        Never beyond the high watermark. When the active segment expires too, a new one begins.
+        """
+        deletable = 0
+        excess = self.size - self.config.retention_bytes if self.config.retention_bytes >= 0 else 0
+        by_policy = self.config.is_deleted
+        for index, segment in enumerate(self.segments):
+            last = index + 1 == len(self.segments)
+            end_offset = self.log_end_offset if last else self.segments[index + 1].base_offset
+            if segment.size == 0 and last:
+                break
+            retention_ms = self.config.retention_ms
+            expired = by_policy and retention_ms >= 0 and now_ms - segment.largest_timestamp_ms() > retention_ms
+            too_much = by_policy and excess - segment.size >= 0 and self.config.retention_bytes >= 0
+            below_start = end_offset <= self.log_start_offset and not last
+            if end_offset > high_watermark or not (expired or too_much or below_start):
+                break
+            excess -= segment.size
+            deletable += 1
+        if deletable == len(self.segments):
+            self.roll(now_ms)
+        detached = self.segments[:deletable]
+        del self.segments[:deletable], self._bases[:deletable]
+        if detached:
+            self.increment_log_start(self.segments[0].base_offset)
+            self.recovery_point = max(self.recovery_point, self.log_start_offset)
+            self.producers.delete_snapshots_before(self.log_start_offset)
+        return detached
+
+    def replace(self, old: list[LogSegment], new: LogSegment) -> None:
+        """Put one compacted segment where several closed ones were."""
+        first = self.segments.index(old[0])
+        assert self.segments[first : first + len(old)] == old, "compacted segments changed meanwhile"
+        self.segments[first : first + len(old)] = [new]
+        self._bases[first : first + len(old)] = [new.base_offset]
+
+    def truncate_fully(self, offset: int, now_ms: int) -> list[LogSegment]:
+        """Empty the log, which then starts and ends at `offset`; returns the detached segments."""
+        detached = self.segments
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.producers.clear()
+        self.epochs.clear()
+        for segment in detached:
+            rename_deleted(segment)
+        self.segments = [LogSegment(self.directory, offset, self.config.index_interval_bytes, now_ms)]
+        self._bases = [offset]
+        return detached
+
+    # -- the end
+
+    def flush(self) -> int:
+        """Force everything to the disk; returns the new recovery point. May block: for clean shutdown and the I/O thread."""
+        end_offset = self.log_end_offset
+        for segment in self.segments[self._segment_index(self.recovery_point) :]:
+            segment.flush()
+        self.recovery_point = end_offset
+        return end_offset
+
+    def close(self) -> None:
+        """Flush, leave a producer snapshot and close the files, so that the next start need not recover."""
+        self.flush()
+        self.producers.take_snapshot(self.log_end_offset)
+        self.active.on_become_inactive()
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close the files without flushing; for a log that is being deleted."""
+        for segment in self.segments:
+            segment.close()
