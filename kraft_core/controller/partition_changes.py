@@ -1,0 +1,137 @@
+"""What every change of a partition needs: the cluster's view, the effective minimum ISR, a builder that knows both.
+
+Also the changes that follow when a broker or a directory comes or goes: it leaves the ISR of its partitions, and those it
+led get another leader; a broker that comes back takes over partitions that nobody leads.
+
+Source: ReplicationControlManager.generateLeaderAndIsrUpdates, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft_core.controller.cluster_describer import ClusterDescriber
+from kraft_core.controller.partition_change_builder import Election, PartitionChangeBuilder
+from kraft_core.image.topics_image import LEADER_NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from uuid import UUID
+
+    from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.image.topics_image import PartitionRegistration, TopicImage
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+PartitionRef = tuple["TopicImage", int, "PartitionRegistration"]
+
+
+class PartitionChanges:
+    """Builders and bulk changes over any image. It keeps nothing but the view on the brokers it looked at last."""
+
+    def __init__(self, configuration_control: ConfigurationControlManager) -> None:
+        self._configuration_control = configuration_control
+        self._cluster: ClusterDescriber | None = None
+
+    def cluster(self, image: MetadataImage) -> ClusterDescriber:
+        """Return the view on the image's brokers."""
+        if self._cluster is None or not self._cluster.describes(image):
+            self._cluster = ClusterDescriber(image)
+        return self._cluster
+
+    def unclean_election_enabled(self, image: MetadataImage, topic: str) -> bool:
+        """Say whether a topic allows leaders from outside the ISR."""
+        return self._configuration_control.unclean_leader_election_enabled(image, topic)
+
+    def builder(
+        self,
+        image: MetadataImage,
+        topic: TopicImage,
+        index: int,
+        partition: PartitionRegistration,
+        *,
+        live: Collection[int] | None = None,
+        min_isr: int | None = None,
+    ) -> PartitionChangeBuilder:
+        """Return a builder for one partition; `live` are the brokers to count as active, `min_isr` if known already."""
+        cluster = self.cluster(image)
+        return PartitionChangeBuilder(
+            partition,
+            topic.id,
+            index,
+            is_acceptable_leader=cluster.leader_acceptor(partition, live),
+            default_dir=cluster.default_dir,
+            metadata_version=image.features.metadata_version or 0,
+            min_isr=self.effective_min_isr(image, topic) if min_isr is None else min_isr,
+            elr_enabled=image.features.elr_enabled,
+        )
+
+    def effective_min_isr(self, image: MetadataImage, topic: TopicImage) -> int:
+        """Return min.insync.replicas of a topic, at most the number of replicas of its first partition."""
+        configured = self._configuration_control.min_insync_replicas(image, topic.name)
+        first = topic.partitions.get(0)
+        return configured if first is None else min(configured, len(first.replicas))
+
+    def leader_and_isr_updates(
+        self,
+        image: MetadataImage,
+        partitions: Iterable[PartitionRef],
+        *,
+        remove: int | None = None,
+        add: int | None = None,
+        unclean_shutdown: int | None = None,
+    ) -> list[MetadataRecord]:
+        """Return the changes that these partitions need.
+
+        `remove` leaves the ISR and the leadership; `add` counts as live although the image still shows it fenced;
+        `unclean_shutdown` leaves ISR, ELR and leadership. Partitions that need no change get no record.
+        """
+        live = set(self.cluster(image).active)
+        if add is not None:
+            live.add(add)
+        gone = {broker_id for broker_id in (remove, unclean_shutdown) if broker_id is not None}
+        live -= gone
+        unclean = () if unclean_shutdown is None else (unclean_shutdown,)
+        records: list[MetadataRecord] = []
+        topic: TopicImage | None = None
+        min_isr, election = 1, Election.ONLINE
+        for each, index, partition in partitions:
+            if each is not topic:
+                topic = each
+                min_isr = self.effective_min_isr(image, topic)
+                allowed = self.unclean_election_enabled(image, topic.name)
+                election = Election.UNCLEAN if allowed else Election.ONLINE
+            builder = self.builder(image, topic, index, partition, live=live, min_isr=min_isr)
+            builder.election = election
+            builder.unclean_shutdown_replicas = unclean
+            if not gone.isdisjoint(partition.isr):
+                builder.target_isr = tuple(replica for replica in partition.isr if replica not in gone)
+            record = builder.build()
+            if record is not None:
+                records.append(record)
+        return records
+
+
+def partitions_in_isr(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:
+    """Yield the partitions that have the broker in their ISR."""
+    return (ref for ref in image.topics.partitions_of_broker(broker_id) if broker_id in ref[2].isr)
+
+
+def partitions_in_elr(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:
+    """Yield the partitions that have the broker among their eligible leader replicas."""
+    return (ref for ref in image.topics.partitions_of_broker(broker_id) if broker_id in ref[2].elr)
+
+
+def leaderless_partitions(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:
+    """Yield the broker's partitions that nobody leads."""
+    return (ref for ref in image.topics.partitions_of_broker(broker_id) if ref[2].leader == LEADER_NONE)
+
+
+def partitions_in_directory(image: MetadataImage, broker_id: int, directory: UUID) -> Iterator[PartitionRef]:
+    """Yield the partitions whose replica on the broker lies in a log directory."""
+    return (ref for ref in image.topics.partitions_of_broker(broker_id) if ref[2].directory(broker_id) == directory)
+
+
+def leads_any(image: MetadataImage, broker_id: int) -> bool:
+    """Say whether the broker leads some partition. Source: BrokersToIsrs.hasLeaderships."""
+    return any(partition.leader == broker_id for _, _, partition in image.topics.partitions_of_broker(broker_id))

@@ -1,0 +1,44 @@
+"""What the sender of a request may do to topics, asked while the request is judged.
+
+The authorizer and the quotas belong to the server; a manager only needs these answers. Without an authorizer everything is
+allowed, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+
+def allow(_name: str) -> bool:
+    """Allow it: the answer where no authorizer is configured."""
+    return True
+
+
+def no_quota(_partition_count: int) -> None:
+    """Accept any number of partition changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAccess:
+    """Rights of one request.
+
+    Each test takes a topic name; a right on the cluster counts for every name. `apply_partition_change_quota` takes the
+    number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
+    `is_forwarded`: a broker sent the request in an envelope. `controller_ids`: the voters, which have configs too.
+    """
+
+    may_create: Callable[[str], bool] = allow
+    may_delete: Callable[[str], bool] = allow
+    may_describe: Callable[[str], bool] = allow
+    may_alter: Callable[[str], bool] = allow
+    may_describe_configs: Callable[[str], bool] = allow
+    apply_partition_change_quota: Callable[[int], None] = no_quota
+    is_forwarded: bool = False
+    controller_ids: Collection[int] = ()
+
+
+EVERYTHING = TopicAccess()
