@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partition_change_builder import NO_LEADER_CHANGE, Election
-from kraft_core.image.topics_image import RECOVERED, RECOVERING
 from kraft_core.image.topics_delta import merge_partition
+from kraft_core.image.topics_image import RECOVERED, RECOVERING
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     AlterPartitionResponse,

@@ -54,8 +54,8 @@ class LeaderElection:
         try:
             election = ElectionType(request.election_type)
         except ValueError:
-            message = f"Unknown election type {request.election_type}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
+            reason = f"Unknown election type {request.election_type}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from None
         wanted: Iterable[tuple[str, Iterable[int]]]
         if request.topic_partitions is None:
             by_name = sorted(image.topics.by_name)

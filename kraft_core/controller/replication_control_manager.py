@@ -1,7 +1,7 @@
 """ReplicationControlManager: topics, partitions, replicas and their leaders.
 
 The one door to the modules that each do a part: topic_creation, topic_deletion, alter_partition, leader_election,
-reassignment_control, broker_changes. Every method takes the tip image and a request, and returns records and a response;
+reassignment_control, partition_changes. Every method takes the tip image and a request, and returns records and a response;
 nothing here changes an image or remembers metadata, but for caches that any image can rebuild.
 
 Failures of one topic or partition are in the response. A KafkaError that is raised concerns the whole request, and belongs
@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft_core.controller.alter_partition import alter_partition
-from kraft_core.controller.broker_changes import BrokerChanges
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.leader_election import LeaderElection
 from kraft_core.controller.partition_change_builder import METADATA_VERSION_3_7_IV2
@@ -66,7 +65,7 @@ class ReplicationControlManager:
     """Answers everything about topics and partitions.
 
     `random` is the node's own generator: it draws topic ids and where placement begins.
-    `brokers` holds what a broker's coming and going does to partitions; `elections` the periodic ones.
+    `changes` knows what a broker's coming and going does to partitions, `elections` holds the periodic elections.
     """
 
     def __init__(
@@ -74,25 +73,24 @@ class ReplicationControlManager:
     ) -> None:
         self._config = config
         self._random = random
-        self._changes = PartitionChanges(configuration_control)
+        self.changes = PartitionChanges(configuration_control)
         self._scan = PartitionScan()
         placer = StripedReplicaPlacer(random)
         self._creation = TopicCreation(config, configuration_control, placer, random)
-        self._reassignments = ReassignmentControl(self._changes, self._scan)
-        self.brokers = BrokerChanges(self._changes)
-        self.elections = LeaderElection(self._changes, self._scan, config.leader_balance_max_elections)
+        self._reassignments = ReassignmentControl(self.changes, self._scan)
+        self.elections = LeaderElection(self.changes, self._scan, config.leader_balance_max_elections)
 
     def create_topics(
         self, image: MetadataImage, request: CreateTopicsRequest, access: TopicAccess = EVERYTHING
     ) -> ControllerResult[CreateTopicsResponse]:
         """CreateTopics, versions 2 to 7; validate-only answers the same and writes nothing."""
-        return self._creation.create_topics(image, self._changes.cluster(image), request, access)
+        return self._creation.create_topics(image, self.changes.cluster(image), request, access)
 
     def create_partitions(
         self, image: MetadataImage, request: CreatePartitionsRequest, access: TopicAccess = EVERYTHING
     ) -> ControllerResult[CreatePartitionsResponse]:
         """CreatePartitions, versions 0 to 3; validate-only answers the same and writes nothing."""
-        return self._creation.create_partitions(image, self._changes.cluster(image), request, access)
+        return self._creation.create_partitions(image, self.changes.cluster(image), request, access)
 
     def delete_topics(
         self, image: MetadataImage, request: DeleteTopicsRequest, version: int, access: TopicAccess = EVERYTHING
@@ -105,7 +103,7 @@ class ReplicationControlManager:
         self, image: MetadataImage, request: AlterPartitionRequest, version: int
     ) -> ControllerResult[AlterPartitionResponse]:
         """AlterPartition, versions 2 and 3: a leader's new ISRs."""
-        return alter_partition(image, self._changes, request, version)
+        return alter_partition(image, self.changes, request, version)
 
     def elect_leaders(
         self, image: MetadataImage, request: ElectLeadersRequest
@@ -149,7 +147,7 @@ class ReplicationControlManager:
         if (image.features.metadata_version or 0) < METADATA_VERSION_3_7_IV2:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
         broker_id = request.broker_id
-        registration = self._changes.cluster(image).check_broker_epoch(broker_id, request.broker_epoch)
+        registration = self.changes.cluster(image).check_broker_epoch(broker_id, request.broker_epoch)
         records: list[MetadataRecord] = []
         offline: dict[tuple[UUID, int], tuple[TopicImage, int, PartitionRegistration]] = {}
         directories = []
@@ -172,7 +170,7 @@ class ReplicationControlManager:
                     AssignReplicasToDirsResponseTopicData(topic_id=topic_data.topic_id, partitions=partitions)
                 )
             directories.append(AssignReplicasToDirsResponseDirectoryData(id=directory.id, topics=tuple(topics)))
-        records.extend(self._changes.leader_and_isr_updates(image, offline.values(), remove=broker_id))
+        records.extend(self.changes.leader_and_isr_updates(image, offline.values(), remove=broker_id))
         response = AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=tuple(directories))
         return ControllerResult(records, response)
 
@@ -191,7 +189,7 @@ class ReplicationControlManager:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if registration.id not in partition.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        builder = self._changes.builder(image, topic, index, partition)
+        builder = self.changes.builder(image, topic, index, partition)
         builder.set_directory(registration.id, directory)
         record = builder.build()
         if record is not None:

@@ -170,10 +170,7 @@ class TopicCreation:
             config_records = self._configuration_control.incremental_alter_resource(
                 image, TOPIC, name, {key: (SET, value) for key, value in configs.items()}, is_new=True
             )
-        if topic.assignments:
-            assignments = _manual_assignments(cluster, topic)
-        else:
-            assignments = self._place_topic(cluster, topic)
+        assignments = _manual_assignments(cluster, topic) if topic.assignments else self._place_topic(cluster, topic)
         access.apply_partition_change_quota(len(assignments))
         topic_id = self._new_topic_id(image)
         records.append(TopicRecord(name=name, topic_id=topic_id))
