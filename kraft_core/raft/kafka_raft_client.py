@@ -1,58 +1,423 @@
 """The raft node: takes one event, gives the effects that follow.
 
-Source: KafkaRaftClient of Kafka 4.3.1, cut by subject: election, replication, snapshot_transfer, reconfiguration.
+    step(event) ── request ──> election.handle_vote, leadership.handle_begin/handle_end, replication.handle_fetch,
+                │              snapshot_transfer.handle_fetch_snapshot, describe_quorum, reconfiguration.handle_*
+                ├─ answer ───> on_*_response of the same modules
+                └─ then ─────> poll: what the present state does by itself (timeouts, requests that are due)
+
+Source: KafkaRaftClient of Kafka 4.3.1, cut by subject; KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166, KIP-1186.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any, Final
 
-from kraft_core.raft.effects import Effect
-from kraft_core.raft.events import Event
-from kraft_core.raft.quorum_state import ElectionState
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsResponse,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from kraft_core.protocol.record_batch import encode_batch
+from kraft_core.protocol.wire import Message
+from kraft_core.raft import (
+    describe_quorum,
+    election,
+    follower,
+    leadership,
+    reconfiguration,
+    replication,
+    snapshot_transfer,
+)
+from kraft_core.raft.control_state import ControlState
+from kraft_core.raft.effects import Effect, Stopped
+from kraft_core.raft.events import (
+    Event,
+    FailureReason,
+    Flushed,
+    PeerDisconnected,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    Shutdown,
+)
+from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.quorum_state import (
+    NEVER_MS,
+    Candidate,
+    ElectionState,
+    EpochElection,
+    Follower,
+    Prospective,
+    Resigned,
+    State,
+    Unattached,
+)
 from kraft_core.raft.raft_config import RaftConfig
+from kraft_core.raft.raft_core import Kind, Pending, RaftCore
 from kraft_core.raft.raft_log import RaftLog
-from kraft_core.raft.voter_set import VoterSet
+from kraft_core.raft.voter_set import Endpoint, VoterSet
+
+REQUEST_HANDLERS: Final[dict[type[Message], Callable[[RaftCore, RequestReceived, int], None]]] = {
+    FetchRequest: replication.handle_fetch,
+    VoteRequest: election.handle_vote,
+    BeginQuorumEpochRequest: leadership.handle_begin,
+    EndQuorumEpochRequest: leadership.handle_end,
+    FetchSnapshotRequest: snapshot_transfer.handle_fetch_snapshot,
+    DescribeQuorumRequest: describe_quorum.handle_describe_quorum,
+    AddRaftVoterRequest: reconfiguration.handle_add,
+    RemoveRaftVoterRequest: reconfiguration.handle_remove,
+    UpdateRaftVoterRequest: reconfiguration.handle_update,
+}
+"""The requests that raft answers."""
+
+MAX_POLLS: Final = 20
+"""A node that changes its state more often than this in one step is caught in a loop."""
 
 
 class KafkaRaftClient:
-    """One node of the quorum over one log. Times are ms of any clock that does not go back."""
+    """One node of the quorum over one log.
+
+    Times are ms since the Unix epoch by a clock that does not go back: they go into record batches and DescribeQuorum.
+    """
+
+    __slots__ = ("_core", "_is_stopped")
 
     def __init__(
         self, config: RaftConfig, log: RaftLog, election: ElectionState | None, random: Random, now_ms: int
-    ) -> None: ...
+    ) -> None:
+        control = ControlState(config.static_voters)
+        control.load(log)
+        self._core = RaftCore(config, log, random, control)
+        self._core.on_deposed = self._on_deposed
+        self._is_stopped = False
+        stored = election or ElectionState()
+        self._core.stored = stored
+        self._core.state = self._initial_state(stored, now_ms)
+        snapshot_id = log.latest_snapshot_id()
+        if snapshot_id is not None and snapshot_id.offset > 0:
+            self._core.high_watermark = snapshot_id.offset  # a snapshot holds committed records only
+
+    def _initial_state(self, stored: ElectionState, now_ms: int) -> State:
+        """Take up what the disk holds. Source: QuorumState.initialize."""
+        core = self._core
+        epoch, voted = stored.leader_epoch, stored.voted
+        deadline_ms = now_ms + core.election_timeout_ms() if core.is_voter else NEVER_MS
+        if epoch < core.log.last_epoch:
+            return Unattached(core.log.last_epoch, deadline_ms)
+        if stored.leader_id == core.me.id:
+            # Unflushed records of the epoch may be lost, so none may be written in it again under the same offsets.
+            resigned_until_ms = now_ms + core.election_timeout_ms()
+            return Resigned(
+                epoch, resigned_until_ms, core.me.id, voted, (), set(core.control.voters.by_id) - {core.me.id}
+            )
+        if voted == core.me and core.is_voter:
+            own_election = EpochElection(core.control.voters)
+            own_election.record(core.me.id, granted=True)
+            return Candidate(epoch, deadline_ms, own_election, core.me)
+        endpoint = core.voter_endpoint(stored.leader_id)
+        if stored.leader_id >= 0 and endpoint is not None:
+            until_ms = now_ms + core.config.fetch_timeout_ms
+            return Follower(epoch, until_ms, stored.leader_id, endpoint, voted, update_voter_at_ms=until_ms)
+        return Unattached(epoch, deadline_ms, stored.leader_id, voted)
 
     def start(self, now_ms: int) -> None:
-        """Take up the state that the disk holds; its effects come with the next `take_effects` or `step`."""
+        """Begin; the effects come with the next `take_effects` or `step`."""
+        self._core.store()
+        self._poll(now_ms)
+
+    # --- events -----------------------------------------------------------------------------------------------------
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         """Handle one event and return all effects that are due."""
+        core = self._core
+        match event:
+            case RequestReceived(message=message):
+                REQUEST_HANDLERS[type(message)](core, event, now_ms)
+            case ResponseReceived(correlation=correlation, message=message):
+                pending = core.pending.pop(correlation, None)
+                if pending is not None:
+                    self._on_response(pending, message, now_ms)
+            case RequestFailed(correlation=correlation, reason=reason):
+                pending = core.pending.pop(correlation, None)
+                if pending is not None:
+                    self._on_failure(pending, reason, now_ms)
+            case Flushed():
+                self._on_flushed(now_ms)
+            case PeerDisconnected(node_id=node_id):
+                if node_id == core.state.leader_id:
+                    follower.suspect_leader(core, now_ms)
+            case Shutdown(timeout_ms=timeout_ms):
+                self._on_shutdown(timeout_ms, now_ms)
+            case _:
+                pass
+        return self.take_effects(now_ms)
 
     def take_effects(self, now_ms: int) -> list[Effect]:
-        """Return what appends and calls since the last step want done."""
+        """Return what is due now, appends since the last step included."""
+        core = self._core
+        while core.new_records or core.is_dirty or now_ms >= core.wake_ms:
+            if core.new_records:
+                self._on_new_records()
+            if core.is_dirty or now_ms >= core.wake_ms:
+                self._poll(now_ms)
+        effects, core.effects = core.effects, []
+        return effects
 
     def next_deadline_ms(self) -> int:
         """When a `Timer` event is due at the latest."""
+        return self._core.wake_ms
+
+    def _on_new_records(self) -> None:
+        core = self._core
+        if isinstance(core.state, Leader):
+            replication.on_append(core, core.state)
+        else:  # leadership was lost in the same step
+            core.new_records = False
+            core.flush()
+
+    def _on_response(self, pending: Pending, message: Message, now_ms: int) -> None:
+        core = self._core
+        core.is_dirty = True
+        is_good = True
+        match message:
+            case FetchResponse():
+                is_good = follower.on_fetch_response(core, pending, message, now_ms)
+            case VoteResponse():
+                is_good = election.on_vote_response(core, pending, message, now_ms)
+            case BeginQuorumEpochResponse():
+                is_good = leadership.on_begin_response(core, message, now_ms)
+            case EndQuorumEpochResponse():
+                is_good = leadership.on_end_response(core, pending.node_id, message, now_ms)
+            case FetchSnapshotResponse():
+                is_good = snapshot_transfer.on_fetch_snapshot_response(core, message, now_ms)
+            case UpdateRaftVoterResponse():
+                is_good = reconfiguration.on_update_response(core, message, now_ms)
+            case ApiVersionsResponse():
+                is_good = reconfiguration.on_api_versions(core, pending.node_id, message, now_ms)
+            case _:  # AddRaftVoter and RemoveRaftVoter: the log tells what came of it
+                pass
+        if is_good:
+            core.succeeded(pending.kind, pending.node_id)
+        else:
+            core.back_off(pending.kind, pending.node_id, now_ms)
+
+    def _on_failure(self, pending: Pending, reason: FailureReason, now_ms: int) -> None:
+        core = self._core
+        core.is_dirty = True
+        core.back_off(pending.kind, pending.node_id, now_ms)
+        if pending.kind is Kind.VOTE:
+            election.on_vote_failed(core, reason, now_ms)
+        elif pending.kind is Kind.API_VERSIONS:
+            reconfiguration.on_api_versions(core, pending.node_id, None, now_ms)
+        elif pending.kind in {Kind.FETCH, Kind.FETCH_SNAPSHOT} and pending.node_id == core.state.leader_id:
+            follower.suspect_leader(core, now_ms)
+
+    def _on_flushed(self, now_ms: int) -> None:
+        core = self._core
+        core.flush_in_flight = False
+        core.is_dirty = True
+        core.flush()
+        state = core.state
+        if isinstance(state, Leader):
+            replication.on_flushed(core, state)
+        elif isinstance(state, Follower):
+            state.deadline_ms = max(state.deadline_ms, now_ms + core.config.fetch_timeout_ms)
+
+    def _on_shutdown(self, timeout_ms: int, now_ms: int) -> None:
+        core = self._core
+        core.shutdown_at_ms = now_ms + timeout_ms
+        core.is_dirty = True
+        if isinstance(core.state, Leader):
+            leadership.resign(core, core.state, now_ms)
+
+    def _on_deposed(self, leader: Leader) -> None:
+        replication.fail_parked(self._core, leader)
+        reconfiguration.finish(self._core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "Leadership was lost.")
+
+    # --- what the state does by itself --------------------------------------------------------------------------------
+
+    def _poll(self, now_ms: int) -> None:
+        core = self._core
+        for _ in range(MAX_POLLS):
+            core.is_dirty = False
+            core.wake_ms = NEVER_MS
+            before = core.state
+            self._poll_state(now_ms)
+            self._check_stopped(now_ms)
+            if core.state is before and not core.is_dirty:
+                assert core.wake_ms > now_ms, f"{before} would wake at {core.wake_ms}, which is not after {now_ms}."
+                return
+        raise AssertionError(f"Node {core.me.id} does not come to rest in {core.state}.")
+
+    def _poll_state(self, now_ms: int) -> None:
+        core = self._core
+        match core.state:
+            case Leader() as leader:
+                replication.expire_parked(core, leader, now_ms)
+                reconfiguration.poll_leader(core, leader, now_ms)
+                if core.state is leader:
+                    leadership.poll_leader(core, leader, now_ms)
+            case Follower() as state:
+                follower.poll_follower(core, state, now_ms)
+                if core.state is state:
+                    reconfiguration.poll_follower(core, state, now_ms)
+            case Unattached() as state:
+                follower.poll_unattached(core, state, now_ms)
+            case Prospective() as state:
+                election.poll_prospective(core, state, now_ms)
+            case Candidate() as state:
+                election.poll_candidate(core, state, now_ms)
+            case Resigned() as state:
+                leadership.poll_resigned(core, state, now_ms)
+
+    def _check_stopped(self, now_ms: int) -> None:
+        """A node that is asked to stop does so at once, but for a leader that hands over: it waits for a new epoch."""
+        core = self._core
+        if core.shutdown_at_ms is None or self._is_stopped:
+            return
+        hands_over = isinstance(core.state, Leader | Resigned) and len(core.control.voters) > 1
+        if hands_over and now_ms < core.shutdown_at_ms:
+            core.wake_at(core.shutdown_at_ms)
+        elif core.is_durable or now_ms >= core.shutdown_at_ms:
+            self._is_stopped = True
+            core.effects.append(Stopped())
+        else:
+            core.flush()
+            core.wake_at(core.shutdown_at_ms)
+
+    # --- the leader's calls -----------------------------------------------------------------------------------------
 
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
-        """Append one batch of records and return its last offset; leader only.
+        """Append one batch of records and return its last offset; its effects come with `take_effects`.
 
-        Raises KafkaError NOT_CONTROLLER when not leader, RECORD_LIST_TOO_LARGE above `max_batch_bytes`.
+        Raises KafkaError NOT_CONTROLLER when not leader, RECORD_LIST_TOO_LARGE above `max_batch_bytes`,
+        INVALID_REQUEST for no records.
         """
+        core = self._core
+        leader = core.state
+        if not isinstance(leader, Leader) or core.shutdown_at_ms is not None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"Node {core.me.id} does not lead the quorum.")
+        if not values:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A batch needs at least one record.")
+        base_offset = core.log.end_offset
+        raw = encode_batch(base_offset, leader.epoch, now_ms, values)
+        if len(raw) > core.config.max_batch_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE, f"A batch of {len(raw)} bytes exceeds {core.config.max_batch_bytes}."
+            )
+        core.log.append(raw)
+        core.new_records = True
+        return base_offset + len(values) - 1
 
     def resign(self, epoch: int, now_ms: int) -> None:
         """Give up leadership of `epoch`; nothing when it is not led any more."""
+        core = self._core
+        if isinstance(core.state, Leader) and core.state.epoch == epoch:
+            leadership.resign(core, core.state, now_ms)
 
-    high_watermark: int  # -1: unknown
-    leader_and_epoch: tuple[int, int]  # (-1, epoch) without leader
-    is_leader: bool
-    epoch: int
-    epoch_start_offset: int  # of the LeaderChange record when leading, else -1
-    voters: VoterSet
-    kraft_version: int
-    state_name: str
+    def upgrade_kraft_version(self, level: int, now_ms: int, *, validate_only: bool = False) -> None:
+        """Go to kraft.version 1. Raises KafkaError as `reconfiguration.upgrade_kraft_version` says."""
+        reconfiguration.upgrade_kraft_version(self._core, level, now_ms, validate_only=validate_only)
+
+    # --- what others may know ---------------------------------------------------------------------------------------
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed; never goes down while the process lives. -1: unknown."""
+        return self._core.high_watermark
+
+    @property
+    def state(self) -> State:
+        """The present state, to read."""
+        return self._core.state
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads the epoch."""
+        return isinstance(self._core.state, Leader)
+
+    @property
+    def epoch(self) -> int:
+        """The newest epoch known."""
+        return self._core.state.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads the epoch; -1: unknown, and also once this node has resigned from it."""
+        state = self._core.state
+        return -1 if isinstance(state, Resigned) else state.leader_id
+
+    @property
+    def leader_and_epoch(self) -> tuple[int, int]:
+        """(leader id or -1, epoch)."""
+        return self.leader_id, self._core.state.epoch
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader listens; None while it is unknown."""
+        return self._core.leader_endpoint() if self.leader_id >= 0 else None
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """Offset of this epoch's LeaderChange record while leading, else -1."""
+        state = self._core.state
+        return state.epoch_start_offset if isinstance(state, Leader) else -1
+
+    @property
+    def state_name(self) -> str:
+        """Name of the state as Kafka's metric `current-state` has it; observers are named as such."""
+        name = type(self._core.state).__name__.lower()
+        is_observer = not self._core.is_voter and isinstance(self._core.state, Follower | Unattached)
+        return "observer" if is_observer and isinstance(self._core.state, Follower) else name
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voter set as of the log's end."""
+        return self._core.control.voters
+
+    @property
+    def kraft_version(self) -> int:
+        """kraft.version as of the log's end."""
+        return self._core.control.kraft_version
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node is in its own voter set."""
+        return self._core.is_voter
 
     def voters_at(self, offset: int) -> VoterSet:
         """Voter set as of the log's first `offset` records, for a snapshot's header."""
+        return self._core.control.voters_at(offset)
 
     def kraft_version_at(self, offset: int) -> int:
         """kraft.version as of the log's first `offset` records."""
+        return self._core.control.kraft_version_at(offset)
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the raft metrics under Kafka's names (KafkaRaftMetrics), as far as they are values of now."""
+        core = self._core
+        return {
+            "current-state": self.state_name,
+            "current-leader": self.leader_id,
+            "current-vote": -1 if core.state.voted is None else core.state.voted.id,
+            "current-epoch": core.state.epoch,
+            "high-watermark": core.high_watermark,
+            "log-end-offset": core.log.end_offset,
+            "log-end-epoch": core.log.last_epoch,
+            "number-of-voters": len(core.control.voters),
+            "number-of-observers": len(core.state.observers) if isinstance(core.state, Leader) else -1,
+        }

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.raft_log import SnapshotSink
+from kraft_core.raft.snapshot_download import SnapshotDownload
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 
 NEVER_MS: Final = 2**62
@@ -105,13 +105,6 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class SnapshotDownload:
-    """A snapshot that is being fetched from the leader."""
-
-    sink: SnapshotSink
-
-
-@dataclass(slots=True)
 class Follower:
     """Fetches from the leader of the epoch."""
 
@@ -185,8 +178,8 @@ NEXT: Final[Mapping[type, Mapping[type, Epoch]]] = {
 }
 """From, to, and the epoch's move. What is not here does not happen."""
 
-VOTER_STATES: Final = (Prospective, Candidate, Leader, Resigned)
-"""States that only a node in its own voter set may enter."""
+VOTER_STATES: Final = (Prospective, Candidate, Leader)
+"""States that only a node in its own voter set may enter (a leader that is voted out stays until that is committed)."""
 
 
 def is_allowed(now: State, then: State) -> bool:

@@ -56,7 +56,7 @@ class VoterNode:
     def is_voter(self, key: ReplicaKey) -> bool:
         """Whether `key` is this voter: same id, and same directory unless this entry has none."""
         mine = self.key
-        return mine.id == key.id and (mine.directory_id == ZERO_UUID or mine.directory_id == key.directory_id)
+        return mine.id == key.id and mine.directory_id in {ZERO_UUID, key.directory_id}
 
 
 @dataclass(frozen=True, slots=True)

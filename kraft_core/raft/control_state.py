@@ -1,0 +1,121 @@
+"""What the control records of log and snapshots say: the voter sets and kraft.version, by offset.
+
+A record takes effect when it is appended, not when it is committed, and loses its effect when it is truncated (KIP-853).
+Source: KRaftControlRecordStateMachine and VoterSetHistory of Kafka 4.3.1.
+"""
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from kraft_core.protocol.control_records import KRaftVersionRecord, VotersRecord, decode_control
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
+from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
+from kraft_core.raft.voter_set import VoterSet
+
+T = TypeVar("T")
+
+BEFORE_THE_LOG = -1
+"""Offset of what the 0-0 checkpoint or the static configuration says."""
+
+SNAPSHOT_HEAD_BYTES = 1024 * 1024
+
+
+class History(Generic[T]):
+    """Values by the offset of the record that set them, oldest first, over a value for "none yet"."""
+
+    __slots__ = ("entries", "initial")
+
+    def __init__(self, initial: T) -> None:
+        self.initial = initial
+        self.entries: list[tuple[int, T]] = []
+
+    def add(self, offset: int, value: T) -> None:
+        assert not self.entries or offset > self.entries[-1][0], f"Offset {offset} is not above {self.entries[-1][0]}."
+        self.entries.append((offset, value))
+
+    def at(self, end_offset: int) -> T:
+        """Return the value as of the first `end_offset` records."""
+        return next((value for offset, value in reversed(self.entries) if offset < end_offset), self.initial)
+
+    def truncate(self, end_offset: int) -> None:
+        while self.entries and self.entries[-1][0] >= end_offset:
+            self.entries.pop()
+
+
+class ControlState:
+    """The voter set and kraft.version as of the log's end, and as of earlier offsets."""
+
+    __slots__ = ("_versions", "_voters", "kraft_version", "voters", "voters_offset")
+
+    def __init__(self, static_voters: VoterSet) -> None:
+        self._voters = History(static_voters)
+        self._versions = History(0)
+        self.voters = static_voters
+        self.voters_offset = BEFORE_THE_LOG
+        self.kraft_version = 0
+
+    def load(self, log: RaftLog) -> None:
+        """Read everything anew: the latest snapshot's header, then the log after it."""
+        self._voters.entries.clear()
+        self._versions.entries.clear()
+        snapshot_id = log.latest_snapshot_id()
+        offset = log.start_offset
+        if snapshot_id is not None:
+            self._load_snapshot(log, snapshot_id)
+            offset = max(offset, snapshot_id.offset)
+        for raw in log.control_batches(offset):
+            for batch in read_batches(raw, verify_crc=False):
+                self._replay(batch)
+        self._refresh()
+
+    def append(self, batches: Iterable[RecordBatch]) -> bool:
+        """Take in what was just appended to the log; True when voters or version changed."""
+        changed = False
+        for batch in batches:
+            if batch.is_control:
+                changed |= self._replay(batch)
+        if changed:
+            self._refresh()
+        return changed
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget the records from `end_offset` on."""
+        self._voters.truncate(end_offset)
+        self._versions.truncate(end_offset)
+        self._refresh()
+
+    def voters_at(self, end_offset: int) -> VoterSet:
+        """Voter set as of the first `end_offset` records."""
+        return self._voters.at(end_offset)
+
+    def kraft_version_at(self, end_offset: int) -> int:
+        """kraft.version as of the first `end_offset` records."""
+        return self._versions.at(end_offset)
+
+    def _load_snapshot(self, log: RaftLog, snapshot_id: OffsetAndEpoch) -> None:
+        head = log.read_snapshot(snapshot_id, 0, SNAPSHOT_HEAD_BYTES)
+        assert head is not None, f"Snapshot {snapshot_id} is listed but cannot be read."
+        for batch in read_batches(head[0], verify_crc=True):
+            if not batch.is_control:
+                return
+            self._replay(batch, at=snapshot_id.offset - 1)
+
+    def _replay(self, batch: RecordBatch, at: int | None = None) -> bool:
+        changed = False
+        for record in batch.records():
+            assert record.key is not None, f"Control record without key at offset {record.offset}."
+            match decode_control(record.key, record.value or b""):
+                case VotersRecord() as voters:
+                    self._voters.add(record.offset if at is None else at, VoterSet.from_record(voters))
+                    changed = True
+                case KRaftVersionRecord() as version:
+                    self._versions.add(record.offset if at is None else at, version.kraft_version)
+                    changed = True
+                case _:
+                    pass
+        return changed
+
+    def _refresh(self) -> None:
+        entries = self._voters.entries
+        self.voters_offset, self.voters = entries[-1] if entries else (BEFORE_THE_LOG, self._voters.initial)
+        self.kraft_version = self._versions.entries[-1][1] if self._versions.entries else self._versions.initial
