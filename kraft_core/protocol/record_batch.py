@@ -1,0 +1,325 @@
+"""Record batches, format 2: how records lie in logs, snapshots and fetch responses.
+
+    base offset i64 | length i32 | leader epoch i32 | magic i8 = 2 | crc u32 | attributes i16 |
+    last offset delta i32 | base timestamp i64 | max timestamp i64 | producer id i64 |
+    producer epoch i16 | base sequence i32 | record count i32 | records
+
+The CRC-32C covers everything behind itself, so neither the base offset nor the leader epoch. `length` counts
+the bytes behind itself. A record is a varint length, attributes (0), varlong timestamp delta, varint offset
+delta, key and value each behind a varint length (-1: null), and its headers behind their varint count.
+
+Source: DefaultRecordBatch.java and DefaultRecord.java, Kafka 4.3.1; KIP-98.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Final, NamedTuple
+
+import msgspec
+from crc32c import crc32c
+
+from kraft_core.protocol.compression import decompress
+from kraft_core.protocol.errors import CorruptBatch
+from kraft_core.protocol.primitives import Malformed, decode_varint, decode_varlong, encode_varint
+
+HEADER_BYTES: Final = 61
+SIZE_PREFIX_BYTES: Final = 12
+"""Base offset and length: a batch is as long as these and what `length` says."""
+
+MAGIC: Final = 2
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_MASK: Final = 0x08
+TRANSACTIONAL_MASK: Final = 0x10
+CONTROL_MASK: Final = 0x20
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_PREFIX: Final = struct.Struct(">qi")
+_AFTER_CRC: Final = struct.Struct(">hiqqqhii")
+_BEFORE_CRC: Final = struct.Struct(">qiibI")
+_CRC_FROM: Final = 21
+_LEAST_LENGTH: Final = HEADER_BYTES - SIZE_PREFIX_BYTES
+_DELTAS: Final = [b"\x00\x00" + encode_varint(delta) for delta in range(1024)]
+"""Attributes, timestamp delta 0 and offset delta of a record, ready-made for the first ones of a batch."""
+_LENGTHS: Final = [encode_varint(length) for length in range(2048)]
+
+
+class Record(NamedTuple):
+    """One record of a batch; header values may be null."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class RecordBatch(msgspec.Struct, frozen=True, gc=False):
+    """The header of a batch, and its bytes in `raw`. Timestamps are ms since 1970; producer fields are -1 for none."""
+
+    base_offset: int
+    leader_epoch: int
+    attributes: int
+    last_offset: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    raw: bytes
+
+    @property
+    def size(self) -> int:
+        """Length of the whole batch in bytes."""
+        return len(self.raw)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are control records: of the raft layer, or ends of transactions."""
+        return bool(self.attributes & CONTROL_MASK)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch is part of a producer's transaction."""
+        return bool(self.attributes & TRANSACTIONAL_MASK)
+
+    @property
+    def compression(self) -> int:
+        """Compression codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & COMPRESSION_MASK
+
+    def values(self) -> list[bytes]:
+        """Read the values alone, in offset order; null values are left out.
+
+        Raises CorruptBatch, and KafkaError for a compression we cannot undo.
+        """
+        if not self.attributes & COMPRESSION_MASK:
+            values = _plain_values(self.raw, self.record_count)
+            if values is not None:
+                return values
+        return [record.value for record in self.records() if record.value is not None]
+
+    def records(self) -> Iterator[Record]:
+        """Read the records, in offset order.
+
+        Raises CorruptBatch, and KafkaError for a compression we cannot undo.
+        """
+        data, position = self.raw, HEADER_BYTES
+        if self.attributes & COMPRESSION_MASK:
+            data, position = decompress(self.attributes & COMPRESSION_MASK, self.raw[HEADER_BYTES:]), 0
+        log_append_time = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_MASK else None
+        for _ in range(self.record_count):
+            try:
+                record, position = _record(data, position, self.base_offset, self.base_timestamp, log_append_time)
+            except (IndexError, Malformed) as failure:
+                raise CorruptBatch(position, f"a record that does not fit: {failure}") from None
+            yield record
+        if position != len(data):
+            raise CorruptBatch(position, f"{len(data) - position} bytes behind the last record")
+
+
+def encode_batch(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    values: Sequence[bytes | None],
+    *,
+    control_keys: Sequence[bytes] | None = None,
+    keys: Sequence[bytes | None] | None = None,
+    is_transactional: bool = False,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """Make a batch of uncompressed records that all have the same timestamp.
+
+    With `control_keys`, one a value, it is a control batch; `keys` are the keys of ordinary records. The
+    metadata log has neither keys nor producers.
+    """
+    assert values, "a batch holds at least one record"
+    record_keys: Sequence[bytes | None] | None = keys if control_keys is None else control_keys
+    attributes = CONTROL_MASK if control_keys is not None else 0
+    if is_transactional:
+        attributes |= TRANSACTIONAL_MASK
+    parts = [b"", b""]
+    _append_records(parts, values, record_keys)
+    parts[1] = _AFTER_CRC.pack(
+        attributes,
+        len(values) - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(values),
+    )
+    covered = b"".join(parts)
+    length = len(covered) + _CRC_FROM - SIZE_PREFIX_BYTES
+    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
+
+
+def _append_records(
+    parts: list[bytes], values: Sequence[bytes | None], record_keys: Sequence[bytes | None] | None
+) -> None:
+    lengths, deltas = _LENGTHS, _DELTAS
+    for delta, (value, key) in enumerate(zip(values, record_keys or repeat(None), strict=record_keys is not None)):
+        head = deltas[delta] if delta < 1024 else b"\x00\x00" + encode_varint(delta)
+        if key is None:
+            head += b"\x01"
+        else:
+            head += encode_varint(len(key)) + key
+        if value is None:
+            head += b"\x01\x00"
+            parts += (encode_varint(len(head)), head)
+            continue
+        size = len(value)
+        head += lengths[size] if size < 2048 else encode_varint(size)
+        size += len(head) + 1
+        parts += (lengths[size] if size < 2048 else encode_varint(size), head, value, b"\x00")
+
+
+def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> Iterator[RecordBatch]:
+    """Read whole batches from `position` on; stop quietly at an incomplete one.
+
+    Raises CorruptBatch, with the position in `data`, for a length, magic, count or CRC that is wrong; the
+    batches before it have been yielded.
+    """
+    end = len(data)
+    view = memoryview(data)
+    while position + HEADER_BYTES <= end:
+        (
+            base_offset,
+            length,
+            leader_epoch,
+            magic,
+            crc,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ) = _HEADER.unpack_from(data, position)
+        if magic != MAGIC:
+            raise CorruptBatch(position, f"magic {magic}; only {MAGIC} is supported")
+        if length < _LEAST_LENGTH or base_offset < 0 or last_offset_delta < 0 or count < 0:
+            reason = f"length {length}, base offset {base_offset}, last delta {last_offset_delta}, count {count}"
+            raise CorruptBatch(position, reason)
+        after = position + SIZE_PREFIX_BYTES + length
+        if after > end:
+            return
+        if verify_crc:
+            computed = crc32c(view[position + _CRC_FROM : after])
+            if computed != crc:
+                raise CorruptBatch(position, f"stored CRC {crc:#010x}, computed {computed:#010x}")
+        yield RecordBatch(
+            base_offset,
+            leader_epoch,
+            attributes,
+            base_offset + last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+            data if position == 0 and after == end and type(data) is bytes else bytes(view[position:after]),
+        )
+        position = after
+    if position + SIZE_PREFIX_BYTES <= end:
+        _base_offset, length = _PREFIX.unpack_from(data, position)
+        if length < _LEAST_LENGTH:
+            raise CorruptBatch(position, f"length {length}")
+
+
+def set_base_offset_and_epoch(raw: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """Give a batch the offset and epoch that a leader assigns; the CRC stays right, as it covers neither."""
+    return b"".join((base_offset.to_bytes(8), raw[8:12], leader_epoch.to_bytes(4, signed=True), raw[16:]))
+
+
+def _plain_values(raw: bytes, count: int) -> list[bytes] | None:
+    """Read values of records as the metadata log has them: no key, no headers, timestamp delta 0.
+
+    None when a record is of another kind or malformed: the general reader then decides.
+    """
+    values: list[bytes] = []
+    add = values.append
+    position = HEADER_BYTES
+    try:
+        for _ in range(count):
+            size = raw[position]
+            position += 1
+            if size > 127:
+                high = raw[position]
+                position += 1
+                if high > 127:
+                    size, position = decode_varint(raw, position - 2)
+                    size <<= 1
+                else:
+                    size = size & 127 | high << 7
+            end = position + (size >> 1)
+            if size & 1 or raw[position + 1]:
+                return None
+            position += 2
+            while raw[position] > 127:
+                position += 1
+            if raw[position + 1] != 1:
+                return None
+            length = raw[position + 2]
+            position += 3
+            if length > 127:
+                high = raw[position]
+                position += 1
+                if high > 127:
+                    length, position = decode_varint(raw, position - 2)
+                    length <<= 1
+                else:
+                    length = length & 127 | high << 7
+            value_end = position + (length >> 1)
+            if length & 1 or value_end != end - 1 or raw[value_end]:
+                return None
+            add(raw[position:value_end])
+            position = end
+    except (IndexError, Malformed):
+        return None
+    return values if position == len(raw) else None
+
+
+def _record(
+    data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time: int | None
+) -> tuple[Record, int]:
+    length, position = decode_varint(data, position)
+    end = position + length
+    if not position < end <= len(data):
+        raise Malformed(f"a record of {length} bytes with {len(data) - position} left")
+    timestamp_delta, position = decode_varlong(data, position + 1)
+    offset_delta, position = decode_varint(data, position)
+    key, position = _bytes(data, position, end)
+    value, position = _bytes(data, position, end)
+    count, position = decode_varint(data, position)
+    if not 0 <= count <= end - position:
+        raise Malformed(f"{count} headers with {end - position} bytes left")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, position = _bytes(data, position, end)
+        if name is None:
+            raise Malformed("a header without a name")
+        content, position = _bytes(data, position, end)
+        headers.append((name.decode("utf-8", "replace"), content))
+    if position != end:
+        raise Malformed("its length is not that of its fields")
+    timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
+    return Record(base_offset + offset_delta, timestamp, key, value, tuple(headers)), end
+
+
+def _bytes(data: bytes, position: int, limit: int) -> tuple[bytes | None, int]:
+    length, position = decode_varint(data, position)
+    if length == -1:
+        return None, position
+    end = position + length
+    if not position <= end <= limit:
+        raise Malformed(f"a field of {length} bytes with {limit - position} left")
+    return data[position:end], end
