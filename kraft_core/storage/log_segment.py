@@ -1,0 +1,166 @@
+"""One segment of the metadata log: a file of whole batches, with a sparse index in memory.
+
+The owner loop keeps the logical picture (size, index), the I/O thread the file: so `size` may be ahead of what is
+written, and only bytes known to be written are read back. Index and time index files are written when a segment is
+sealed, for Kafka's tools; they are never read, since an open scans the batches anyway.
+
+Source: LogSegment, OffsetIndex, TimeIndex, Kafka 4.3.1.
+"""
+
+import os
+import struct
+from array import array
+from bisect import bisect_right
+from pathlib import Path
+from typing import Final
+
+from kraft_core.storage.batch_scan import HEADER, LENGTH_OVERHEAD, BatchHeader
+from kraft_core.storage.files import storage_errors
+
+INDEX_INTERVAL_BYTES: Final = 4096
+"""An index entry at most every so many bytes: log.index.interval.bytes."""
+_WALK_BYTES: Final = 64 * 1024
+SIBLINGS: Final = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
+
+
+def segment_name(base_offset: int) -> str:
+    """File name without its suffix: the base offset in 20 digits."""
+    return f"{base_offset:020d}"
+
+
+class LogSegment:
+    """Batches from `base_offset` to `end_offset` (exclusive), `size` bytes."""
+
+    __slots__ = (
+        "base_offset",
+        "descriptor",
+        "directory",
+        "end_offset",
+        "first_timestamp",
+        "index_offsets",
+        "index_positions",
+        "index_timestamps",
+        "max_timestamp",
+        "path",
+        "size",
+    )
+
+    def __init__(self, directory: Path, base_offset: int) -> None:
+        self.directory = directory
+        self.path = directory / f"{segment_name(base_offset)}.log"
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self.descriptor = -1  # set by the thread that creates or opens the file
+        self.first_timestamp = -1
+        self.max_timestamp = -1
+        self.index_offsets = array("q")
+        self.index_positions = array("q")
+        self.index_timestamps = array("q")
+
+    def open(self, *, create: bool) -> None:
+        """Open the file; with `create` it must not exist yet. Raises StorageError."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0)
+        with storage_errors("create" if create else "open", self.path):
+            self.descriptor = os.open(self.path, flags, 0o644)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def remove(self) -> None:
+        """Close and delete the file and those beside it; the caller syncs the directory. Raises OSError."""
+        self.close()
+        for suffix in SIBLINGS:
+            self.path.with_suffix(suffix).unlink(missing_ok=True)
+
+    def add(self, size: int, base_offset: int, end_offset: int, timestamp: int, max_timestamp: int) -> None:
+        """Take a batch into the logical picture: it lies at the present end."""
+        positions = self.index_positions
+        if not positions:
+            self.first_timestamp = timestamp
+        if not positions or self.size - positions[-1] >= INDEX_INTERVAL_BYTES:
+            self.index_offsets.append(base_offset)
+            positions.append(self.size)
+            self.index_timestamps.append(max(self.max_timestamp, max_timestamp))
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
+        self.size += size
+        self.end_offset = end_offset
+
+    def add_scanned(self, batch: BatchHeader) -> None:
+        """Take a batch found by a scan."""
+        self.add(batch.size, batch.base_offset, batch.end_offset, batch.base_timestamp, batch.max_timestamp)
+
+    def find(self, offset: int, limit: int) -> tuple[int, int, int]:
+        """Locate the batch that holds `offset` among the first `limit` bytes -> (position, base offset, size)."""
+        assert self.base_offset <= offset < self.end_offset, (self.base_offset, offset, self.end_offset)
+        position = self.index_positions[bisect_right(self.index_offsets, offset) - 1]
+        buffer, start = b"", position
+        while True:
+            if position - start + HEADER.size > len(buffer):
+                buffer, start = os.pread(self.descriptor, _WALK_BYTES, position), position
+            base, length, _, _, _, _, delta, _, _ = HEADER.unpack_from(buffer, position - start)
+            if base + delta >= offset:
+                return position, base, LENGTH_OVERHEAD + length
+            position += LENGTH_OVERHEAD + length
+            assert position < limit, (self.path, position, limit)
+
+    def read(self, offset: int, max_bytes: int, limit: int) -> bytes:
+        """Read whole batches from the one that holds `offset`, up to file position `limit` (a batch boundary).
+
+        At least one batch; otherwise at most `max_bytes`, and a little less when it saves walking the headers.
+        Raises StorageError.
+        """
+        with storage_errors("read", self.path):
+            position, _, size = self.find(offset, limit)
+            end = position + size
+            if max_bytes > size:
+                end = self._boundary(end, min(position + max_bytes, limit), limit)
+            data = os.pread(self.descriptor, end - position, position)
+        assert len(data) == end - position, (self.path, position, end, len(data))
+        return data
+
+    def _boundary(self, low: int, high: int, limit: int) -> int:
+        """Find a batch boundary in [low, high]: the highest indexed one, else by walking headers from `low`."""
+        if high == limit:
+            return high
+        positions = self.index_positions
+        indexed = positions[bisect_right(positions, high) - 1]
+        if indexed > low:
+            return indexed
+        while low < high:
+            header = os.pread(self.descriptor, LENGTH_OVERHEAD, low)
+            size = LENGTH_OVERHEAD + int(struct.unpack_from(">i", header, 8)[0])
+            if low + size > high:
+                break
+            low += size
+        return low
+
+    def truncate_to(self, position: int, end_offset: int) -> None:
+        """Forget everything from `position` on in the logical picture."""
+        keep = bisect_right(self.index_positions, position - 1)
+        del self.index_offsets[keep:]
+        del self.index_positions[keep:]
+        del self.index_timestamps[keep:]
+        if not keep:
+            self.first_timestamp = self.max_timestamp = -1
+        self.size = position
+        self.end_offset = end_offset
+
+    def write_indexes(self) -> None:
+        """Write the sparse indexes as Kafka's files; like Kafka's, they leave out the batch at position 0.
+
+        Not synced: whoever misses them rebuilds them. Raises OSError.
+        """
+        entries = list(zip(self.index_offsets, self.index_positions, self.index_timestamps, strict=True))[1:]
+        offsets = b"".join(struct.pack(">ii", offset - self.base_offset, position) for offset, position, _ in entries)
+        times: list[bytes] = []
+        latest = -1
+        for offset, _, timestamp in entries:
+            if timestamp > latest:
+                times.append(struct.pack(">qi", timestamp, offset - self.base_offset))
+                latest = timestamp
+        self.path.with_suffix(".index").write_bytes(offsets)
+        self.path.with_suffix(".timeindex").write_bytes(b"".join(times))

@@ -1,0 +1,286 @@
+"""Metadata snapshots as files: `<end offset>-<epoch>.checkpoint`, in the format of a log segment.
+
+A snapshot is written under the suffix `.part` and gets its name only when it is whole, checked and durable. One that
+lacks its footer is as good as absent; one whose bytes are damaged stops the node, since somebody's disk lies.
+
+Source: Snapshots, FileRawSnapshotWriter, KafkaRaftLog.recoverSnapshots, Kafka 4.3.1; KIP-630.
+"""
+
+import logging
+import os
+import re
+import struct
+from pathlib import Path
+from typing import Final
+
+from kraft_core.raft.raft_log import OffsetAndEpoch
+from kraft_core.storage.batch_scan import HEADER_BYTES, BadBatch, BatchHeader, scan_batches
+from kraft_core.storage.files import CorruptFile, StorageError, storage_errors, sync_directory, write_all
+
+log = logging.getLogger(__name__)
+
+SUFFIX: Final = ".checkpoint"
+PART_SUFFIX: Final = ".part"
+DELETED_SUFFIX: Final = ".deleted"
+HEADER_TYPE: Final = 3  # ControlRecordType.SNAPSHOT_HEADER
+FOOTER_TYPE: Final = 4  # ControlRecordType.SNAPSHOT_FOOTER
+_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+
+
+class IncompleteSnapshot(StorageError):  # noqa: N818  # a finding: the snapshot counts as absent
+    """The file does not begin with a snapshot header or does not end with its footer."""
+
+
+def snapshot_name(snapshot_id: OffsetAndEpoch) -> str:
+    """File name of a snapshot. Source: Snapshots.filenameFromSnapshotId."""
+    return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}{SUFFIX}"
+
+
+def snapshot_id_of(name: str) -> OffsetAndEpoch | None:
+    """Snapshot that a file name stands for; None for any other name, unfinished and doomed ones too."""
+    match = _NAME.fullmatch(name)
+    return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read a zigzag varint -> (value, position after it). Raises IndexError at the end of the data."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+
+
+def first_control_record(batch: bytes) -> tuple[int, bytes]:
+    """(type, value) of the first record of a raw control batch. Raises ValueError when it is none."""
+    try:
+        _, at = _varint(batch, HEADER_BYTES)
+        _, at = _varint(batch, at + 1)
+        _, at = _varint(batch, at)
+        key_bytes, at = _varint(batch, at)
+        kind: int = struct.unpack_from(">h", batch, at + 2)[0]
+        value_bytes, at = _varint(batch, at + key_bytes)
+    except (IndexError, struct.error) as error:
+        raise ValueError("the control record is cut") from error
+    return kind, batch[at : at + value_bytes]
+
+
+def check_snapshot(path: Path) -> int:
+    """Check every batch of a snapshot file -> its lastContainedLogTimestamp, in ms.
+
+    Raises IncompleteSnapshot when header or footer is missing, CorruptFile when bytes are damaged, else StorageError.
+    """
+    with storage_errors("read", path):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with storage_errors("read", path):
+            return _check_batches(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def _check_batches(descriptor: int, path: Path) -> int:
+    size = os.fstat(descriptor).st_size
+    first: BatchHeader | None = None
+    last: BatchHeader | None = None
+    try:
+        for batch in scan_batches(descriptor, size):
+            first = first or batch
+            last = batch
+    except BadBatch as bad:
+        if "beyond the end" in bad.reason or "fewer than a header" in bad.reason:
+            raise IncompleteSnapshot(f"{path} is not a whole snapshot: {bad.reason}") from bad
+        raise CorruptFile(path, bad.position, bad.reason) from bad
+    if first is None or last is None:
+        raise IncompleteSnapshot(f"{path} is not a whole snapshot: it is empty")
+    kinds = []
+    timestamp_ms = -1
+    for batch in (first, last):
+        if not batch.is_control:
+            kinds.append(-1)
+            continue
+        kind, value = first_control_record(os.pread(descriptor, batch.size, batch.position))
+        kinds.append(kind)
+        if kind == HEADER_TYPE:
+            timestamp_ms = struct.unpack_from(">q", value, 2)[0]
+    if kinds != [HEADER_TYPE, FOOTER_TYPE]:
+        missing = "header" if kinds[0] != HEADER_TYPE else "footer"
+        raise IncompleteSnapshot(f"{path} is not a whole snapshot: its {missing} is missing")
+    return timestamp_ms
+
+
+class FileSnapshotSink:
+    """A snapshot being written to `<name>.part`. One thread at a time; `freeze` tells the store."""
+
+    def __init__(self, store: "SnapshotStore", snapshot_id: OffsetAndEpoch) -> None:
+        self._store = store
+        self._id = snapshot_id
+        self._path = store.path(snapshot_id)
+        self._part = self._path.with_name(self._path.name + PART_SUFFIX)
+        self._size = 0
+        self._is_frozen = False
+        with storage_errors("create", self._part):
+            self._part.unlink(missing_ok=True)
+            self._descriptor = os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    @property
+    def id(self) -> OffsetAndEpoch:
+        """The snapshot's end offset and epoch."""
+        return self._id
+
+    @property
+    def size(self) -> int:
+        """Bytes appended so far."""
+        return self._size
+
+    def append(self, data: bytes) -> None:
+        """Add bytes at the end. Raises ValueError when frozen or aborted, StorageError when the disk fails."""
+        if self._descriptor < 0:
+            raise ValueError(f"Snapshot {self._path.name} takes no more bytes: it is frozen or aborted.")
+        with storage_errors("write", self._part):
+            write_all(self._descriptor, data, self._size)
+        self._size += len(data)
+
+    def freeze(self) -> None:
+        """Check the file, make it durable and read-only, give it its name. A second call does nothing.
+
+        Raises IncompleteSnapshot or CorruptFile, and removes the file, when it is no whole snapshot.
+        """
+        if self._is_frozen:
+            return
+        if self._descriptor < 0:
+            raise ValueError(f"Snapshot {self._path.name} was aborted.")
+        try:
+            timestamp_ms = check_snapshot(self._part)
+            with storage_errors("write", self._path):
+                os.fchmod(self._descriptor, 0o400)
+                os.fsync(self._descriptor)
+                self._part.rename(self._path)
+                sync_directory(self._path.parent)
+        except BaseException:
+            self.abort()
+            raise
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._is_frozen = True
+        self._store.add(self._id, timestamp_ms)
+
+    def abort(self) -> None:
+        """Throw away what was written; does nothing after `freeze`."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            with storage_errors("delete", self._part):
+                self._part.unlink(missing_ok=True)
+
+
+class SnapshotStore:
+    """The whole snapshots of a directory.
+
+    `add` may come from the thread that wrote a snapshot; everything else belongs to the owner. The list is replaced as
+    a whole, so a reader never sees half a change.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._timestamps: dict[OffsetAndEpoch, int] = {}  # of those that were checked
+        self._ids: tuple[OffsetAndEpoch, ...] = ()
+        self._reader: tuple[OffsetAndEpoch, int, int] | None = None  # id, descriptor, size
+        self.ignored = ""
+        """" (ignored: …)" when files were found not to be whole snapshots, for a message."""
+
+    def path(self, snapshot_id: OffsetAndEpoch) -> Path:
+        """Where a snapshot lies or will lie."""
+        return self._directory / snapshot_name(snapshot_id)
+
+    @property
+    def ids(self) -> tuple[OffsetAndEpoch, ...]:
+        """All whole snapshots, oldest first."""
+        return self._ids
+
+    def load(self) -> None:
+        """Find the snapshots and check the newest; an incomplete newest gives way to the one before it.
+
+        Unfinished (`.part`) and doomed (`.deleted`) files are removed. Raises CorruptFile for a damaged newest one.
+        """
+        found: list[OffsetAndEpoch] = []
+        with storage_errors("list", self._directory):
+            for path in sorted(self._directory.iterdir()):
+                if path.name.endswith((SUFFIX + PART_SUFFIX, SUFFIX + DELETED_SUFFIX)):
+                    path.unlink()
+                elif (snapshot_id := snapshot_id_of(path.name)) is not None:
+                    found.append(snapshot_id)
+        found.sort()
+        while found and not self._is_whole(found[-1]):
+            found.pop()
+        self._ids = tuple(found)
+
+    def _is_whole(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Check a snapshot once. Raises CorruptFile."""
+        if snapshot_id not in self._timestamps:
+            try:
+                self._timestamps[snapshot_id] = check_snapshot(self.path(snapshot_id))
+            except IncompleteSnapshot as error:
+                self.ignored += f" (ignored: {error})"
+                log.error("incomplete_snapshot_ignored", extra={"reason": str(error)})  # noqa: TRY400  # no traceback: the reason says all
+                return False
+        return True
+
+    def begin(self, snapshot_id: OffsetAndEpoch) -> FileSnapshotSink:
+        """Start writing a snapshot; an unfinished one of the same id is replaced."""
+        return FileSnapshotSink(self, snapshot_id)
+
+    def add(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
+        """Take in a snapshot that has just become whole."""
+        self._timestamps[snapshot_id] = timestamp_ms
+        self._ids = tuple(sorted({*self._ids, snapshot_id}))
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int] | None:
+        """(bytes from `position`, total size), or None when there is no such whole snapshot.
+
+        The file is checked before its first byte is served. Raises CorruptFile, StorageError.
+        """
+        if snapshot_id not in self._ids:
+            return None
+        if not self._is_whole(snapshot_id):
+            self._ids = tuple(each for each in self._ids if each != snapshot_id)
+            return None
+        if self._reader is None or self._reader[0] != snapshot_id:
+            self.close()
+            path = self.path(snapshot_id)
+            with storage_errors("read", path):
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                self._reader = (snapshot_id, descriptor, os.fstat(descriptor).st_size)
+        _, descriptor, size = self._reader
+        with storage_errors("read", self.path(snapshot_id)):
+            return os.pread(descriptor, max_bytes, position), size
+
+    def size(self, snapshot_id: OffsetAndEpoch) -> int:
+        """Bytes of a snapshot's file; 0 when it is gone."""
+        try:
+            return self.path(snapshot_id).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int | None:
+        """Time of the last record in a snapshot; None when the file turns out not to be whole."""
+        return self._timestamps[snapshot_id] if self._is_whole(snapshot_id) else None
+
+    def forget_before(self, snapshot_id: OffsetAndEpoch) -> list[Path]:
+        """Drop older snapshots -> their files, for the I/O thread to delete."""
+        older = [each for each in self._ids if each < snapshot_id]
+        if self._reader is not None and self._reader[0] in older:
+            self.close()
+        self._ids = tuple(each for each in self._ids if each not in older)
+        for each in older:
+            self._timestamps.pop(each, None)
+        return [self.path(each) for each in older]
+
+    def close(self) -> None:
+        """Close the file being read."""
+        if self._reader is not None:
+            os.close(self._reader[1])
+            self._reader = None
