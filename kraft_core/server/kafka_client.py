@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar, cast
 
 from kraft_core.protocol.api_keys import ApiKey
-from kraft_core.protocol.connection import Connection, InvalidFrame
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.connection import Connection
+from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, FetchResponse
 from kraft_core.protocol.wire import Message
@@ -41,19 +41,19 @@ RETRY_BACKOFF_MAX_MS: Final = 200
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
-class ConnectionLost(ConnectionError):
+class ConnectionLost(ConnectionError):  # noqa: N818 - what happened, as Kafka's names say it
     """The peer closed, refused or reset the connection, or sent what is no Kafka answer."""
 
 
-class RequestTimedOut(ConnectionError):
+class RequestTimedOut(ConnectionError):  # noqa: N818 - see above
     """No answer came in time; whether the request took effect is unknown."""
 
 
-class NoActiveController(ConnectionError):
+class NoActiveController(ConnectionError):  # noqa: N818 - see above
     """No active controller was found in time; the request was not sent to one."""
 
 
-class UnsupportedApi(KafkaError):
+class UnsupportedApi(KafkaError):  # noqa: N818 - see above
     """The node offers no version of the API that we speak too."""
 
     def __init__(self, api_key: int, host: str, port: int) -> None:
@@ -313,6 +313,7 @@ class ControllerClient:
 
     async def _try(self, host: str, port: int) -> bool:
         """Ask one node who leads and connect to that one; True when a connection to the leader stands."""
+        asked: KafkaConnection | None = None
         try:
             asked = await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms)
         except (ConnectionError, KafkaError) as cause:

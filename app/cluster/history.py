@@ -1,0 +1,227 @@
+"""The change feed: what the metadata log said lately, the images around it, and who led when.
+
+The observer feeds it; it holds the newest changes up to a number of records, each with the image before and after, which
+costs little since images share their parts. Lines in words are made when somebody asks.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from kraft_core.image.changes import describe_batch, image_changes
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
+from kraft_core.protocol.metadata_records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    NoOpRecord,
+)
+from kraft_core.server.observed_log import CommittedChange
+
+EPOCHS_MAX: Final = 1_000
+_MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One committed batch or transaction that changed something. Offsets are inclusive.
+
+    `records` come with their offsets; NoOps and transaction marks are left out. After a snapshot, the difference to
+    what was known before is one change without records.
+    """
+
+    first_offset: int
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    records: tuple[tuple[int, MetadataRecord], ...]
+    before: MetadataImage
+    after: MetadataImage
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """What it did, in words, a line for each thing."""
+        if not self.records:
+            return tuple(image_changes(self.before, self.after))
+        return tuple(describe_batch(self.before, [record for _, record in self.records], self.offset, self.epoch))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One leadership, as the log says it: who, from which offset and moment on, voted for by whom."""
+
+    epoch: int
+    leader_id: int
+    start_offset: int
+    timestamp_ms: int
+    voter_ids: tuple[int, ...]
+    granting_voter_ids: tuple[int, ...]
+
+
+class OffsetGone(LookupError):  # noqa: N818 - what happened, not what class it is
+    """The offset is older than what is kept. `oldest` is the first offset that can be asked for."""
+
+    def __init__(self, offset: int, oldest: int) -> None:
+        super().__init__(f"Offset {offset} is older than the changes kept here, which begin at {oldest}.")
+        self.offset = offset
+        self.oldest = oldest
+
+
+class History:
+    """The newest changes, bounded by `records_max` records (the newest change is always kept)."""
+
+    def __init__(self, records_max: int) -> None:
+        self._records_max = records_max
+        self._changes: deque[Change] = deque()
+        self._records = 0
+        self._oldest = 0
+        self._base = MetadataImage.EMPTY  # the image just before the oldest change
+        self._current = MetadataImage.EMPTY
+        self._epochs: deque[Epoch] = deque(maxlen=EPOCHS_MAX)
+        self._voters: VotersRecord | None = None
+        self._waiting: set[asyncio.Event] = set()
+
+    @property
+    def oldest_offset(self) -> int:
+        """First offset whose changes are all kept."""
+        return self._oldest
+
+    @property
+    def newest_offset(self) -> int:
+        """Last offset seen, also one that changed nothing; -1 before the first."""
+        return self._current.offset
+
+    @property
+    def epochs(self) -> list[Epoch]:
+        """Leaderships witnessed in the log, newest first."""
+        return list(reversed(self._epochs))
+
+    @property
+    def voters(self) -> VotersRecord | None:
+        """The newest voter set in the log; None with static voters."""
+        return self._voters
+
+    def add(self, change: CommittedChange) -> None:
+        """Take in one committed step. Called by the observer, in log order."""
+        for offset, control in change.control_records:
+            if isinstance(control, LeaderChangeMessage):
+                self._epochs.append(_epoch(offset, control, change))
+            elif isinstance(control, VotersRecord):
+                self._voters = control
+        records = tuple(item for item in change.records if not isinstance(item[1], _MARKS))
+        self._current = change.after
+        if records:
+            self._append(
+                Change(
+                    first_offset=change.first_offset,
+                    offset=change.last_offset,
+                    epoch=change.epoch,
+                    timestamp_ms=change.timestamp_ms,
+                    records=records,
+                    before=change.before,
+                    after=change.after,
+                )
+            )
+        self._wake()
+
+    def snapshot(self, image: MetadataImage) -> None:
+        """Begin again: a snapshot took the place of the log, so nothing before it can be told record by record."""
+        self._changes.clear()
+        self._records = 0
+        self._oldest = image.offset + 1
+        self._base = self._current = image
+        self._wake()
+
+    def _append(self, change: Change) -> None:
+        self._changes.append(change)
+        self._records += len(change.records)
+        while self._records > self._records_max and len(self._changes) > 1:
+            gone = self._changes.popleft()
+            self._records -= len(gone.records)
+            self._oldest = gone.offset + 1
+            self._base = gone.after
+
+    def _wake(self) -> None:
+        for event in self._waiting:
+            event.set()
+
+    def since(self, offset: int, limit: int | None = None) -> list[Change]:
+        """Return the changes that end at `offset` or later, oldest first, at most `limit`.
+
+        Raises OffsetGone when some of them are kept no more.
+        """
+        if offset < self._oldest:
+            raise OffsetGone(offset, self._oldest)
+        found: list[Change] = []
+        for change in reversed(self._changes):
+            if change.offset < offset:
+                break
+            found.append(change)
+        found.reverse()
+        return found if limit is None else found[:limit]
+
+    def newest(self, limit: int, wanted: Callable[[Change], bool] | None = None) -> list[Change]:
+        """Return the newest changes, newest first."""
+        found: list[Change] = []
+        for change in reversed(self._changes):
+            if wanted is None or wanted(change):
+                found.append(change)
+                if len(found) == limit:
+                    break
+        return found
+
+    def image_at(self, offset: int) -> MetadataImage:
+        """Return the image as it was after `offset`. Raises OffsetGone when it is too old to tell."""
+        if offset >= self._current.offset:
+            return self._current
+        for change in reversed(self._changes):
+            if change.offset <= offset:
+                return change.after
+        if offset < self._oldest - 1:
+            raise OffsetGone(offset, self._oldest)
+        return self._base
+
+    def find(self, after_offset: int, wanted: Callable[[MetadataRecord], bool]) -> int | None:
+        """Return the last offset of the newest change after `after_offset` with a record that fits."""
+        for change in reversed(self._changes):
+            if change.offset <= after_offset:
+                return None
+            if any(wanted(record) for _, record in change.records):
+                return change.offset
+        return None
+
+    async def wait_beyond(self, offset: int, timeout_seconds: float) -> bool:
+        """Wait until something after `offset` was seen; False when the time passes first."""
+        if self.newest_offset > offset:
+            return True
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self.newest_offset <= offset:
+                    await event.wait()
+                    event.clear()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.discard(event)
+        return True
+
+    def __iter__(self) -> Iterator[Change]:
+        """Iterate over the kept changes, oldest first."""
+        return iter(tuple(self._changes))
+
+
+def _epoch(offset: int, change: LeaderChangeMessage, batch: CommittedChange) -> Epoch:
+    return Epoch(
+        epoch=batch.epoch,
+        leader_id=change.leader_id,
+        start_offset=offset,
+        timestamp_ms=batch.timestamp_ms,
+        voter_ids=tuple(voter.voter_id for voter in change.voters),
+        granting_voter_ids=tuple(voter.voter_id for voter in change.granting_voters),
+    )

@@ -1,0 +1,195 @@
+"""The quorum as its leader describes it, asked at most once a second; the observer's own view when nobody answers."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponseReplicaState,
+)
+from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.quorum_fetch import METADATA_PARTITION, METADATA_TOPIC
+
+CACHED_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One voter or observer. Offsets and times are -1 where unknown; times are the leader's clock, in ms.
+
+    `lag` is the number of records behind the leader's log end, None where unknown.
+    """
+
+    id: int
+    directory_id: uuid.UUID
+    endpoints: tuple[tuple[str, str, int], ...]  # (listener name, host, port)
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+    lag: int | None
+    is_leader: bool
+    is_caught_up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """The quorum at one moment. `is_live` is False when the leader did not answer: then only the log is known.
+
+    `failures_tolerated`: how many more voters may fail before no majority is left, counting only caught-up ones.
+    """
+
+    leader_id: int | None
+    leader_epoch: int
+    high_watermark: int
+    kraft_version: int
+    voters: tuple[Replica, ...]
+    observers: tuple[Replica, ...]
+    is_live: bool
+    error: str | None
+    asked_at_ms: int
+
+    @property
+    def majority(self) -> int:
+        """How many voters a decision needs."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def failures_tolerated(self) -> int:
+        """How many more voters may fail before no majority is left."""
+        return max(0, sum(voter.is_caught_up for voter in self.voters) - self.majority)
+
+    @property
+    def max_follower_lag(self) -> int | None:
+        """The largest known lag of a voter that follows; None without such a voter."""
+        return max((voter.lag for voter in self.voters if not voter.is_leader and voter.lag is not None), default=None)
+
+
+CAUGHT_UP_MS: Final = 3_000  # a follower fetches every 500 ms; silent for check-quorum's time it does not count
+
+
+def _request() -> DescribeQuorumRequest:
+    partition = DescribeQuorumRequestPartitionData(partition_index=METADATA_PARTITION)
+    return DescribeQuorumRequest(
+        topics=(DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
+    )
+
+
+class QuorumWatch:
+    """Asks the leader, shares the answer for a second, and never lets two askers ask twice."""
+
+    def __init__(
+        self, client: ControllerClient, observer: MetadataObserver, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._client = client
+        self._observer = observer
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._cached: Quorum | None = None
+        self._cached_at = 0.0
+
+    async def get(self, timeout_ms: int = 2_000) -> Quorum:
+        """Return the quorum, at most a second old. Always answers: `is_live` says whether the leader did."""
+        async with self._asking:
+            now = time.monotonic()
+            if self._cached is None or now - self._cached_at >= CACHED_SECONDS:
+                self._cached = await self._ask(timeout_ms)
+                self._cached_at = time.monotonic()
+            return self._cached
+
+    async def high_watermark(self, timeout_ms: int) -> int:
+        """Ask the leader for its high watermark now: all that was answered before lies below it.
+
+        Raises KafkaError or ConnectionError.
+        """
+        return (await self._describe(timeout_ms))[1].topics[0].partitions[0].high_watermark
+
+    async def _describe(self, timeout_ms: int) -> tuple[int, DescribeQuorumResponse]:
+        answer = cast("DescribeQuorumResponse", await self._client.request(_request(), timeout_ms, idempotent=True))
+        if answer.error_code != ErrorCode.NONE:
+            raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
+        if not answer.topics or not answer.topics[0].partitions:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer describes no quorum.")
+        partition = answer.topics[0].partitions[0]
+        if partition.error_code != ErrorCode.NONE:
+            raise KafkaError(ErrorCode(partition.error_code), partition.error_message or None)
+        return int(self._clock() * 1000), answer
+
+    async def _ask(self, timeout_ms: int) -> Quorum:
+        try:
+            asked_at_ms, answer = await self._describe(timeout_ms)
+        except (ConnectionError, KafkaError) as cause:
+            return self._from_log(str(cause))
+        partition = answer.topics[0].partitions[0]
+        endpoints = {node.node_id: tuple((at.name, at.host, at.port) for at in node.listeners) for node in answer.nodes}
+        leader = next((one for one in partition.current_voters if one.replica_id == partition.leader_id), None)
+        leader_end = leader.log_end_offset if leader is not None else partition.high_watermark
+        leader_now = leader.last_caught_up_timestamp if leader is not None else asked_at_ms
+
+        def replica(state: DescribeQuorumResponseReplicaState) -> Replica:
+            is_leader = state.replica_id == partition.leader_id
+            known = state.log_end_offset >= 0
+            return Replica(
+                id=state.replica_id,
+                directory_id=state.replica_directory_id,
+                endpoints=endpoints.get(state.replica_id, ()),
+                log_end_offset=state.log_end_offset,
+                last_fetch_timestamp=state.last_fetch_timestamp,
+                last_caught_up_timestamp=state.last_caught_up_timestamp,
+                lag=max(0, leader_end - state.log_end_offset) if known else None,
+                is_leader=is_leader,
+                is_caught_up=is_leader or (known and leader_now - state.last_caught_up_timestamp <= CAUGHT_UP_MS),
+            )
+
+        return Quorum(
+            leader_id=partition.leader_id if partition.leader_id >= 0 else None,
+            leader_epoch=partition.leader_epoch,
+            high_watermark=partition.high_watermark,
+            kraft_version=self._kraft_version(),
+            voters=tuple(sorted((replica(state) for state in partition.current_voters), key=lambda one: one.id)),
+            observers=tuple(sorted((replica(state) for state in partition.observers), key=lambda one: one.id)),
+            is_live=True,
+            error=None,
+            asked_at_ms=asked_at_ms,
+        )
+
+    def _kraft_version(self) -> int:
+        """1 once a voter set stands in the log (INTEROP 2.9), else 0: the voters are then in the settings."""
+        return 1 if self._observer.voters is not None else 0
+
+    def _from_log(self, error: str) -> Quorum:
+        """What can be said without the leader: the voter set, epoch and high watermark of the log."""
+        voters = self._observer.voters
+        known = self._observer.leader()
+        return Quorum(
+            leader_id=None if known is None else known.node_id,
+            leader_epoch=self._observer.epoch,
+            high_watermark=self._observer.high_watermark,
+            kraft_version=self._kraft_version(),
+            voters=tuple(
+                Replica(
+                    id=voter.voter_id,
+                    directory_id=voter.voter_directory_id,
+                    endpoints=tuple((at.name, at.host, at.port) for at in voter.endpoints),
+                    log_end_offset=-1,
+                    last_fetch_timestamp=-1,
+                    last_caught_up_timestamp=-1,
+                    lag=None,
+                    is_leader=known is not None and known.node_id == voter.voter_id,
+                    is_caught_up=False,
+                )
+                for voter in (voters.voters if voters is not None else ())
+            ),
+            observers=(),
+            is_live=False,
+            error=error,
+            asked_at_ms=int(self._clock() * 1000),
+        )

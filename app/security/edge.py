@@ -1,0 +1,95 @@
+"""The outermost middleware: a request id, security headers on every answer, errors as answers, counts for metrics.
+
+Nothing that goes wrong inside reaches the client as a stack trace: an unexpected exception becomes a generic 500 with
+the request's id, and the details go to the log.
+"""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.config import Settings
+from app.security.guard import is_https
+
+log = structlog.get_logger(__name__)
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; object-src 'none'"
+)
+SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+ErrorRenderer = Callable[[Request, Exception], Response]
+Observe = Callable[[str, str, int, float], None]
+"""Called with (method, route template, status, seconds) for each answered request."""
+
+
+def new_request_id() -> str:
+    """Return an id that sorts by time: milliseconds since 1970 and 64 random bits, in hex."""
+    return f"{int(time.time() * 1000):012x}{secrets.token_hex(8)}"
+
+
+class Edge:
+    """ASGI middleware around everything else."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings, render: ErrorRenderer, observe: Observe) -> None:
+        self._app = app
+        self._settings = settings
+        self._render = render
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; HTTP requests always get an answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        request_id = new_request_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._mark(scope, MutableHeaders(raw=message["headers"]), request_id)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_marked)
+            except Exception as error:  # the last place an error can become an answer
+                if status:
+                    log.exception("answer_cut_short", path=scope["path"])
+                    raise
+                await self._answer(error, scope, receive, send_marked)
+            finally:
+                route = scope.get("route")
+                template = getattr(route, "path", None) or "other"
+                self._observe(scope["method"], template, status, time.perf_counter() - started)
+
+    def _answer(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return self._render(Request(scope, receive), error)(scope, receive, send)
+
+    def _mark(self, scope: Scope, headers: MutableHeaders, request_id: str) -> None:
+        for name, value in SECURITY_HEADERS.items():
+            headers.setdefault(name, value)
+        headers.setdefault("Cache-Control", "no-store")
+        headers["X-Request-Id"] = request_id
+        if is_https(scope, self._settings):
+            headers.setdefault("Strict-Transport-Security", "max-age=31536000")

@@ -1,0 +1,252 @@
+"""The guard in front of every request: Host, credentials, CSRF, body. Everything that is not open is closed.
+
+One ASGI middleware, so that no route can forget a check. In order: the Host header must be ours; a session cookie or a
+bearer token must name a caller, except on the open paths; a change made with a cookie must come from our own pages and
+carry the token of its session; the body must be small, timely and, where it is JSON, strict. What a caller may do is
+decided later, by the role each route requires.
+"""
+
+import asyncio
+import json
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.config import Settings
+from app.errors import ApiError
+from app.security.roles import Principal
+from app.security.secrets import new_token, same
+from app.security.service import RequestInfo, Security
+
+SESSION_COOKIE: Final = "conclave_session"
+VISITOR_COOKIE: Final = "conclave_visitor"
+CSRF_FIELD: Final = "csrf_token"
+CSRF_HEADER: Final = "x-csrf-token"
+OPEN_PATHS: Final = frozenset(
+    {"/login", "/login/link", "/healthz", "/readyz", "/metrics", "/openapi.json", "/favicon.ico", "/robots.txt"}
+)
+OPEN_PREFIXES: Final = ("/static/",)
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+BODY_SECONDS: Final = 30
+INT64: Final = 1 << 63
+
+
+class Guard:
+    """ASGI middleware. Leaves `principal`, `csrf_token`, `info` in the request's state."""
+
+    def __init__(self, app: ASGIApp, *, security: Security, settings: Settings) -> None:
+        self._app = app
+        self._security = security
+        self._settings = settings
+        self._host_names = settings.host_names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request and hand it on. Raises ApiError for what does not pass."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        state = scope.setdefault("state", {})
+        client = scope.get("client")
+        state["info"] = RequestInfo(source=client[0] if client else "local", request_id=state["request_id"])
+        self._check_host(headers)
+        cookies = _cookies(headers)
+        principal = await self._authenticate(headers, cookies, state["info"])
+        state["principal"] = principal
+        visitor = cookies.get(VISITOR_COOKIE) or new_token()
+        by_cookie = principal is None or principal.session_id is not None
+        state["csrf_token"] = self._security.csrf_token(
+            principal.session_id if principal is not None and principal.session_id else visitor
+        )
+        if principal is None and not _is_open(scope["path"]):
+            raise ApiError(
+                401, "Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'}
+            )
+        if scope["method"] not in SAFE_METHODS:
+            body = await _read_body(receive, headers, self._settings.body_bytes_max)
+            if by_cookie:
+                await self._check_csrf(scope, headers, body, principal)
+            _check_json(headers, body)
+            receive = _replay(body, receive)
+        if principal is None and VISITOR_COOKIE not in cookies and scope["path"] in {"/login", "/login/link"}:
+            send = _with_cookie(
+                send, f"{VISITOR_COOKIE}={visitor}; Path=/; HttpOnly; SameSite=Strict{self._secure(scope)}"
+            )
+        await self._app(scope, receive, send)
+
+    def _secure(self, scope: Scope) -> str:
+        return "; Secure" if is_https(scope, self._settings) else ""
+
+    def _check_host(self, headers: Headers) -> None:
+        host = headers.get("host", "").lower()
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name not in self._host_names:
+            raise ApiError(421, "This server does not answer for that host name; see the setting allowed_hosts.")
+
+    async def _authenticate(self, headers: Headers, cookies: dict[str, str], info: RequestInfo) -> Principal | None:
+        """Return the caller. A wrong bearer token is an error; a dead session is only nobody."""
+        authorization = headers.get("authorization")
+        if authorization is not None:
+            scheme, _, token = authorization.partition(" ")
+            principal = await self._security.principal_of_token(token.strip()) if scheme.lower() == "bearer" else None
+            if principal is None:
+                await self._security.record(
+                    "anonymous", "anonymous", "authenticate", "token", "denied", info, error="unknown or expired token"
+                )
+                raise ApiError(
+                    401,
+                    "The token is unknown, revoked or expired.",
+                    error_code=40101,
+                    headers={"WWW-Authenticate": 'Bearer realm="conclave", error="invalid_token"'},
+                )
+            return principal
+        session_id = cookies.get(SESSION_COOKIE)
+        return await self._security.principal_of_session(session_id) if session_id else None
+
+    async def _check_csrf(self, scope: Scope, headers: Headers, body: bytes, principal: Principal | None) -> None:
+        """A change by cookie comes from our own pages: right origin, and the token of its session."""
+        given = headers.get(CSRF_HEADER) or _form_field(headers, body, CSRF_FIELD)
+        cause = None
+        if not self._same_origin(scope, headers):
+            cause = "The request comes from another site."
+        elif not given or not same(given, scope["state"]["csrf_token"]):
+            cause = "The form's token is missing or belongs to another session; load the page again."
+        if cause is not None:
+            actor, kind = (principal.audit_name, principal.kind) if principal else ("anonymous", "anonymous")
+            info: RequestInfo = scope["state"]["info"]
+            await self._security.record(actor, kind, "csrf", scope["path"], "denied", info, error=cause)
+            raise ApiError(403, cause, code="csrf")
+
+    def _same_origin(self, scope: Scope, headers: Headers) -> bool:
+        origin = headers.get("origin")
+        if origin is not None:
+            ours = {f"{'https' if is_https(scope, self._settings) else 'http'}://{headers.get('host', '').lower()}"}
+            if self._settings.public_url:
+                ours.add(self._settings.public_url.lower())
+            return origin.lower() in ours
+        return headers.get("sec-fetch-site", "same-origin") in {"same-origin", "none"}
+
+
+def is_https(scope: Scope, settings: Settings) -> bool:
+    """Whether the user's browser speaks TLS, to us or to the proxy that `public_url` names."""
+    public = settings.public_url
+    return scope.get("scheme") == "https" or (public is not None and urlsplit(public).scheme == "https")
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
+
+
+def _cookies(headers: Headers) -> dict[str, str]:
+    """Cookies of the request; the first of a name counts."""
+    found: dict[str, str] = {}
+    for part in headers.get("cookie", "").split(";"):
+        name, separator, value = part.strip().partition("=")
+        if separator:
+            found.setdefault(name, value)
+    return found
+
+
+def _form_field(headers: Headers, body: bytes, name: str) -> str | None:
+    if not headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded"):
+        return None
+    try:
+        return parse_qs(body.decode("utf-8"), max_num_fields=10_000).get(name, [None])[0]
+    except ValueError:
+        raise ApiError(400, "The form cannot be read.") from None
+
+
+def _with_cookie(send: Send, cookie: str) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], (b"set-cookie", cookie.encode("latin-1"))]}
+        await send(message)
+
+    return wrapped
+
+
+async def _read_body(receive: Receive, headers: Headers, bytes_max: int) -> bytes:
+    """Read the whole body. Raises ApiError 413 when it is too large, 408 when it comes too slowly."""
+    too_large = ApiError(413, f"The body is larger than {bytes_max} bytes.", headers={"Connection": "close"})
+    announced = headers.get("content-length", "0")
+    if not announced.isascii() or not announced.isdigit():
+        raise ApiError(400, "Content-Length is not a number.")
+    if int(announced) > bytes_max:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ApiError(400, "The client went away.", code="client-gone")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > bytes_max:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise ApiError(408, "The body came too slowly.", code="timeout", headers={"Connection": "close"}) from None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give the body that was read once more, then whatever the server says (that the client went away)."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _check_json(headers: Headers, body: bytes) -> None:
+    """Refuse JSON that two parsers could read in two ways: duplicate keys, NaN, numbers beyond 64 bits, absurd depth."""
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not body or not (media_type == "application/json" or media_type.endswith("+json")):
+        return
+    try:
+        json.loads(
+            body,
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_int=_int64,
+            parse_float=_finite,
+        )
+    except RecursionError:
+        raise ApiError(400, "The JSON is nested too deeply.") from None
+    except UnicodeDecodeError:
+        raise ApiError(400, "The body is not UTF-8.") from None
+    except ValueError as wrong:
+        raise ApiError(400, f"The body is not valid JSON: {wrong}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key occurs twice in one object")
+    return made
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _int64(text: str) -> int:
+    if len(text) > 20 or not -INT64 <= int(text) < INT64:
+        raise ValueError("a number lies outside 64 bits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in {float("inf"), float("-inf")}:
+        raise ValueError("a number is too large")
+    return value

@@ -1,0 +1,63 @@
+"""Passwords: argon2id, checked off the event loop and a few at a time.
+
+An unknown user costs the same time as a wrong password: the check then runs against the hash of a random password.
+"""
+
+import asyncio
+import secrets
+from functools import cache
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+LENGTH_MIN: Final = 8
+LENGTH_MAX: Final = 256
+PARALLEL_CHECKS: Final = 2  # each takes 19 MiB and some 20 ms of a core
+
+_hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)  # OWASP's second recommended setting
+
+
+@cache
+def _hash_of_nobody() -> str:
+    return _hasher.hash(secrets.token_urlsafe(32))
+
+
+def check_new_password(password: str, user_name: str) -> None:
+    """Raise ValueError if the password is too short, too long or the user's own name (ASVS 6.2.1, 6.2.9)."""
+    if len(password) < LENGTH_MIN:
+        raise ValueError(f"The password needs at least {LENGTH_MIN} characters.")
+    if len(password) > LENGTH_MAX:
+        raise ValueError(f"The password has more than {LENGTH_MAX} characters.")
+    if password.casefold() == user_name.casefold():
+        raise ValueError("The password must not be the user's name.")
+
+
+def hash_password(password: str) -> str:
+    """Return an argon2id hash with its salt and parameters in it. Takes tens of milliseconds."""
+    return _hasher.hash(password)
+
+
+def verify_password(password: str, password_hash: str | None) -> bool:
+    """Whether the password fits; with no hash (no such user, no password yet) False after the same time."""
+    try:
+        return _hasher.verify(password_hash or _hash_of_nobody(), password) and password_hash is not None
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+class PasswordChecks:
+    """Runs checks on threads, at most `PARALLEL_CHECKS` at once, so that a flood of logins cannot take the memory."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(PARALLEL_CHECKS)
+
+    async def verify(self, password: str, password_hash: str | None) -> bool:
+        """Check as `verify_password` does."""
+        async with self._free:
+            return await asyncio.to_thread(verify_password, password, password_hash)
+
+    async def hash(self, password: str) -> str:
+        """Hash as `hash_password` does."""
+        async with self._free:
+            return await asyncio.to_thread(hash_password, password)

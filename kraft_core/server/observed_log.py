@@ -1,0 +1,212 @@
+"""What an observer has fetched of the metadata log: an image of the committed part, and the tail not yet committed.
+
+Nothing is kept on disk. The committed part is in the image; the tail, which a new leader may cut off, waits as batches.
+No sockets here: the observer feeds bytes in and takes committed batches out.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.metadata_loader import MetadataLoader
+from kraft_core.protocol.control_records import ControlRecord, LeaderChangeMessage, VotersRecord, decode_control
+from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
+from kraft_core.protocol.metadata_records import MetadataRecord
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
+
+log = logging.getLogger(__name__)
+
+TAIL_BYTES_MAX: Final = 64 * 1024 * 1024  # of uncommitted batches; a leader stops long before this
+
+Offset = int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedChange:
+    """One step of the committed log: a batch, or all batches of one metadata transaction.
+
+    `records` and `control_records` come with their offsets. `before` and `after` are the images around it.
+    """
+
+    first_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    records: tuple[tuple[Offset, MetadataRecord], ...]
+    control_records: tuple[tuple[Offset, ControlRecord], ...]
+    before: MetadataImage
+    after: MetadataImage
+
+
+class LogDiverged(KafkaError):  # noqa: N818 - what happened, not what class it is
+    """The quorum no longer has what was committed here: another cluster, or one that lost its log."""
+
+    def __init__(self, end_offset: int, applied: int) -> None:
+        super().__init__(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the quorum's log ends at {end_offset}, {applied} were committed"
+        )
+
+
+class ObservedLog:
+    """The log as seen so far. Offsets are exclusive ends unless their name says otherwise."""
+
+    def __init__(self) -> None:
+        self._loader = MetadataLoader()
+        self._applied_end = 0
+        self._applied_epoch = 0
+        self._tail: deque[RecordBatch] = deque()
+        self._tail_bytes = 0
+        self._records: list[tuple[Offset, MetadataRecord]] = []  # of the open transaction
+        self._transaction_start = -1
+        self.high_watermark = -1
+        self.voters: VotersRecord | None = None
+        self.leader_change: tuple[Offset, LeaderChangeMessage] | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image; it holds no half of a transaction."""
+        return self._loader.image
+
+    @property
+    def end_offset(self) -> int:
+        """Where to fetch next."""
+        return self._tail[-1].last_offset + 1 if self._tail else self._applied_end
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record held."""
+        return self._tail[-1].leader_epoch if self._tail else self._applied_epoch
+
+    @property
+    def applied_offset(self) -> int:
+        """Last offset applied to the image or held back by an open transaction; -1 before the first."""
+        return self._applied_end - 1
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything known to be committed is applied."""
+        return self.high_watermark >= 0 and self._applied_end >= self.high_watermark
+
+    def append(self, data: bytes, leader_epoch: int) -> None:
+        """Take fetched batches in, up to the first that is corrupt, leaves a gap or is from the future.
+
+        The good prefix is kept, the rest is logged and will be fetched again (RELIABILITY 4A, Fetch from a bad leader).
+        """
+        try:
+            for batch in read_batches(data):
+                if batch.last_offset < self.end_offset:
+                    continue
+                if batch.base_offset != self.end_offset or not self.last_epoch <= batch.leader_epoch <= leader_epoch:
+                    log.warning(
+                        "fetched_batch_refused",
+                        extra={
+                            "base_offset": batch.base_offset,
+                            "expected": self.end_offset,
+                            "epoch": batch.leader_epoch,
+                        },
+                    )
+                    return
+                if self._tail_bytes > TAIL_BYTES_MAX:
+                    return
+                self._tail.append(batch)
+                self._tail_bytes += batch.size
+        except CorruptBatch as corrupt:
+            log.warning("fetched_batch_corrupt", extra={"expected": self.end_offset, "cause": str(corrupt)})
+
+    def advance(self, high_watermark: int) -> None:
+        """Learn of a high watermark. It never goes back; -1 (unknown) changes nothing."""
+        self.high_watermark = max(self.high_watermark, high_watermark)
+
+    def truncate(self, epoch: int, end_offset: int) -> None:
+        """Drop the tail that the leader does not have: beyond `end_offset`, or of an epoch above `epoch`.
+
+        Raises LogDiverged when that would reach into what was committed.
+        """
+        if end_offset < self._applied_end:
+            raise LogDiverged(end_offset, self._applied_end)
+        while self._tail and (self._tail[-1].last_offset >= end_offset or self._tail[-1].leader_epoch > epoch):
+            self._tail_bytes -= self._tail.pop().size
+
+    def next_change(self) -> CommittedChange | None:
+        """Apply the next committed batch and return what it did.
+
+        None when nothing committed is left, also when that is because a transaction is still open. Raises ReplayError.
+        """
+        while self._tail and self._tail[0].last_offset < self.high_watermark:
+            batch = self._tail.popleft()
+            self._tail_bytes -= batch.size
+            before = self._loader.image
+            if self._transaction_start < 0:
+                self._transaction_start = batch.base_offset
+            image = self._loader.apply_batch(batch, lambda offset, record: self._records.append((offset, record)))
+            self._applied_end = batch.last_offset + 1
+            self._applied_epoch = batch.leader_epoch
+            control = tuple(self._control_records(batch)) if batch.is_control else ()
+            if image is not None or control:
+                return self._change(batch, control, before)
+        return None
+
+    def _change(
+        self, batch: RecordBatch, control: tuple[tuple[Offset, ControlRecord], ...], before: MetadataImage
+    ) -> CommittedChange:
+        whole = not self._loader.in_transaction
+        records = tuple(self._records) if whole else ()
+        first = self._transaction_start if whole else batch.base_offset
+        if whole:
+            self._records = []
+            self._transaction_start = -1
+        return CommittedChange(
+            first_offset=first,
+            last_offset=batch.last_offset,
+            epoch=batch.leader_epoch,
+            timestamp_ms=batch.max_timestamp,
+            records=records,
+            control_records=control,
+            before=before,
+            after=self._loader.image,
+        )
+
+    def _control_records(self, batch: RecordBatch) -> list[tuple[Offset, ControlRecord]]:
+        found: list[tuple[Offset, ControlRecord]] = []
+        for record in batch.records():
+            control = decode_control(record.key or b"", record.value or b"")
+            if control is None:
+                continue
+            found.append((record.offset, control))
+            if isinstance(control, VotersRecord):
+                self.voters = control
+            elif isinstance(control, LeaderChangeMessage):
+                self.leader_change = (record.offset, control)
+        return found
+
+    def load_snapshot(self, data: bytes, end_offset: int, epoch: int) -> None:
+        """Begin again from a snapshot; meant to run on a thread while nothing else uses this log.
+
+        Raises ReplayError or CorruptBatch, and then keeps what it had.
+        """
+        loader = MetadataLoader()
+        voters: list[VotersRecord] = []
+
+        def batches() -> Iterator[RecordBatch]:
+            position = 0
+            for batch in read_batches(data):
+                position += batch.size
+                if batch.is_control:
+                    controls = (decode_control(record.key or b"", record.value or b"") for record in batch.records())
+                    voters.extend(control for control in controls if isinstance(control, VotersRecord))
+                yield batch
+            if position != len(data):
+                raise CorruptBatch(position, "the snapshot ends inside a batch")
+
+        loader.load_snapshot(batches(), end_offset, epoch)
+        self._loader = loader
+        self._applied_end, self._applied_epoch = end_offset, epoch
+        self._tail.clear()
+        self._tail_bytes = 0
+        self._records = []
+        self._transaction_start = -1
+        self.voters = voters[-1] if voters else self.voters
+        self.advance(end_offset)
