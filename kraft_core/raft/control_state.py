@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from kraft_core.protocol.control_records import KRaftVersionRecord, VotersRecord, decode_control
+from kraft_core.protocol.errors import CorruptBatch
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.voter_set import VoterSet
@@ -30,6 +31,7 @@ class History(Generic[T]):
         self.entries: list[tuple[int, T]] = []
 
     def add(self, offset: int, value: T) -> None:
+        """Set the value from `offset` on."""
         assert not self.entries or offset > self.entries[-1][0], f"Offset {offset} is not above {self.entries[-1][0]}."
         self.entries.append((offset, value))
 
@@ -38,6 +40,7 @@ class History(Generic[T]):
         return next((value for offset, value in reversed(self.entries) if offset < end_offset), self.initial)
 
     def truncate(self, end_offset: int) -> None:
+        """Forget what was set at or after `end_offset`."""
         while self.entries and self.entries[-1][0] >= end_offset:
             self.entries.pop()
 
@@ -67,6 +70,16 @@ class ControlState:
             for batch in read_batches(raw, verify_crc=False):
                 self._replay(batch)
         self._refresh()
+
+    @staticmethod
+    def check(batch: RecordBatch) -> None:
+        """Raise CorruptBatch when a control batch from a peer could not be replayed."""
+        for record in batch.records():
+            control = decode_control(record.key or b"", record.value or b"")
+            if isinstance(control, VotersRecord):
+                ids = [voter.voter_id for voter in control.voters]
+                if not ids or len(set(ids)) < len(ids):
+                    raise CorruptBatch(0, f"voters {ids} are none or not distinct")
 
     def append(self, batches: Iterable[RecordBatch]) -> bool:
         """Take in what was just appended to the log; True when voters or version changed."""

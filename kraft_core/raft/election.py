@@ -101,7 +101,7 @@ def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[Erro
 def _vote_response(core: RaftCore, error: ErrorCode, *, granted: bool) -> VoteResponse:
     state = core.state
     endpoint = core.leader_endpoint()
-    nodes = ()
+    nodes: tuple[VoteResponseNodeEndpoint, ...] = ()
     if endpoint is not None and state.leader_id >= 0:
         nodes = (VoteResponseNodeEndpoint(node_id=state.leader_id, host=endpoint.host, port=endpoint.port),)
     partition = VoteResponsePartitionData(

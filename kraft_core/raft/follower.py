@@ -6,7 +6,7 @@ Source: KafkaRaftClient.handleFetchResponse, pollFollower, maybeSendFetchToBestN
 import logging
 from typing import Any, Final
 
-from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -14,7 +14,7 @@ from kraft_core.protocol.messages import (
     FetchRequestReplicaState,
     FetchResponse,
 )
-from kraft_core.protocol.record_batch import CorruptBatch, RecordBatch, read_batches
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID
 from kraft_core.raft import election, snapshot_transfer
 from kraft_core.raft.quorum_state import NEVER_MS, Follower, Unattached
@@ -181,9 +181,11 @@ def append_from_leader(core: RaftCore, records: bytes) -> bool:
         for batch in read_batches(records):
             if batch.base_offset != expected or not epoch <= batch.leader_epoch <= core.state.epoch:
                 raise CorruptBatch(size, f"({batch.base_offset}, {batch.leader_epoch}) after ({expected}, {epoch})")
+            if batch.is_control:
+                core.control.check(batch)
             good.append(batch)
             expected, epoch, size = batch.last_offset + 1, batch.leader_epoch, size + batch.size
-    except CorruptBatch as error:
+    except KafkaError as error:
         log.warning("fetched_batch_dropped", extra={"node_id": core.me.id, "offset": expected, "reason": str(error)})
     if good:
         core.log.append(records if size == len(records) else records[:size])

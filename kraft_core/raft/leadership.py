@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kraft_core.protocol.control_records import (
+    ControlRecord,
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
@@ -33,7 +34,6 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.record_batch import encode_batch, read_batches
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.protocol.wire import Message
 from kraft_core.raft.control_state import BEFORE_THE_LOG
 from kraft_core.raft.events import RequestReceived
 from kraft_core.raft.leader_state import Leader
@@ -60,9 +60,9 @@ def become_leader(core: RaftCore, state: Candidate, now_ms: int) -> None:
     append_control(core, leader, _epoch_start_records(core, leader), now_ms)
 
 
-def _epoch_start_records(core: RaftCore, leader: Leader) -> list[Message]:
+def _epoch_start_records(core: RaftCore, leader: Leader) -> list[ControlRecord]:
     """LeaderChange, and the voter set when it is not in the log yet or this node's own entry has changed."""
-    records: list[Message] = [
+    records: list[ControlRecord] = [
         LeaderChangeMessage(
             leader_id=core.me.id,
             voters=tuple(LeaderChangeMessageVoter(voter_id=node_id) for node_id in leader.voters),
@@ -80,7 +80,7 @@ def _epoch_start_records(core: RaftCore, leader: Leader) -> list[Message]:
     return records
 
 
-def append_control(core: RaftCore, leader: Leader, records: Sequence[Message], now_ms: int) -> int:
+def append_control(core: RaftCore, leader: Leader, records: Sequence[ControlRecord], now_ms: int) -> int:
     """Append one control batch as leader; what it says takes effect now. Returns its last offset."""
     pairs = [encode_control(record) for record in records]
     raw = encode_batch(
@@ -151,7 +151,7 @@ def handle_begin(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     if error == ErrorCode.NONE and not core.is_meant(request.voter_id, said.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
     state, endpoint = core.state, core.leader_endpoint()
-    nodes = ()
+    nodes: tuple[BeginQuorumEpochResponseNodeEndpoint, ...] = ()
     if state.leader_id >= 0 and endpoint is not None:
         nodes = (BeginQuorumEpochResponseNodeEndpoint(node_id=state.leader_id, host=endpoint.host, port=endpoint.port),)
     partition = BeginQuorumEpochResponsePartitionData(
@@ -242,7 +242,7 @@ def handle_end(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
         state.has_fetched = False
         core.is_dirty = True
     endpoint = core.leader_endpoint()
-    nodes = ()
+    nodes: tuple[EndQuorumEpochResponseNodeEndpoint, ...] = ()
     if state.leader_id >= 0 and endpoint is not None:
         nodes = (EndQuorumEpochResponseNodeEndpoint(node_id=state.leader_id, host=endpoint.host, port=endpoint.port),)
     partition = EndQuorumEpochResponsePartitionData(

@@ -183,9 +183,9 @@ class RaftCore:
         state = self.state
         deadline_ms = NEVER_MS
         if self.is_voter:
-            goes_on = not isinstance(state, Leader | Follower) and state.deadline_ms > now_ms
-            deadline_ms = state.deadline_ms if goes_on else now_ms + self.election_timeout_ms()
-            deadline_ms = deadline_ms if deadline_ms != NEVER_MS else now_ms + self.election_timeout_ms()
+            deadline_ms = now_ms + self.election_timeout_ms()
+            if not isinstance(state, Leader | Follower) and now_ms < state.deadline_ms < NEVER_MS:
+                deadline_ms = state.deadline_ms
         voted = state.voted if epoch == state.epoch else None
         self.move(Unattached(epoch, deadline_ms, leader_id, voted))
 

@@ -7,7 +7,7 @@ Kafka 4.3.1; KIP-853, KIP-1186.
 
 from typing import Any
 
-from kraft_core.protocol.control_records import KRaftVersionRecord
+from kraft_core.protocol.control_records import ControlRecord, KRaftVersionRecord
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
@@ -255,7 +255,7 @@ def upgrade_kraft_version(core: RaftCore, level: int, now_ms: int, *, validate_o
         raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "The leader has not committed a record of its epoch yet.")
     if not validate_only:
         voters = VoterSet.of(nodes[node_id] for node_id in core.control.voters.by_id)
-        records: list[Message] = [KRaftVersionRecord(kraft_version=level), voters.to_record()]
+        records: list[ControlRecord] = [KRaftVersionRecord(kraft_version=level), voters.to_record()]
         leadership.append_control(core, leader, records, now_ms)
 
 

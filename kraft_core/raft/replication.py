@@ -201,7 +201,7 @@ def fetch_response(
     """Build an answer; it always says who leads, where, and from which offset the log starts."""
     state = core.state
     endpoint = core.leader_endpoint()
-    nodes = ()
+    nodes: tuple[FetchResponseNodeEndpoint, ...] = ()
     if state.leader_id >= 0 and endpoint is not None:
         nodes = (FetchResponseNodeEndpoint(node_id=state.leader_id, host=endpoint.host, port=endpoint.port),)
     optional: dict[str, Any] = {}

@@ -5,7 +5,8 @@ record is the footer. A snapshot that is not is never loaded (KIP-630).
 """
 
 from kraft_core.protocol.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control
-from kraft_core.protocol.record_batch import CorruptBatch, RecordBatch, read_batches
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.raft.raft_log import SnapshotSink
 
 
@@ -29,7 +30,7 @@ class SnapshotDownload:
                 if self.has_footer or not self._look_at(batch):
                     return False
                 taken += batch.size
-        except CorruptBatch:
+        except KafkaError:
             return False
         self._rest = data[taken:]
         self.sink.append(piece)

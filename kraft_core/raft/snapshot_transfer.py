@@ -83,7 +83,7 @@ def handle_fetch_snapshot(core: RaftCore, event: RequestReceived, now_ms: int) -
 def _response(core: RaftCore, topic: str, **fields: Any) -> FetchSnapshotResponse:
     state = core.state
     endpoint = core.leader_endpoint()
-    nodes = ()
+    nodes: tuple[FetchSnapshotResponseNodeEndpoint, ...] = ()
     if state.leader_id >= 0 and endpoint is not None:
         nodes = (FetchSnapshotResponseNodeEndpoint(node_id=state.leader_id, host=endpoint.host, port=endpoint.port),)
     current = FetchSnapshotResponseLeaderIdAndEpoch(leader_id=state.leader_id, leader_epoch=state.epoch)
