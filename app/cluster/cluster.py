@@ -1,0 +1,200 @@
+"""One Kafka cluster as the web process knows it: the image in memory, the changes it can make, what happened lately."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, cast
+
+from app.cluster.admin import ClusterAdmin
+from app.cluster.history import Change, History, OffsetGone
+from app.cluster.quorum import Quorum, QuorumWatch
+from app.cluster.statics import BrokerStatics
+from kraft_core.controller.effective_config import (
+    ConfigEntry,
+    NodeConfigs,
+    broker_entries,
+    default_broker_entries,
+    topic_entries,
+)
+from kraft_core.image.metadata_image import TOPIC, MetadataImage
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.quorum_fetch import ObserverIdentity
+
+log = logging.getLogger(__name__)
+
+CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
+EVENT_WAIT_SECONDS: Final = 15.0
+RETRY_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """How current the image is: `age_ms` since the leader last confirmed it, None before it ever did."""
+
+    offset: int
+    epoch: int
+    high_watermark: int
+    age_ms: int | None
+    is_ready: bool
+    error: str | None
+
+
+class Cluster:
+    """Start it on the event loop, stop it before the loop ends."""
+
+    def __init__(
+        self,
+        bootstrap: list[tuple[str, int]],
+        *,
+        cluster_id: str | None = None,
+        request_timeout_ms: int = 30_000,
+        history_records_max: int = 20_000,
+    ) -> None:
+        self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id))
+        self.history = History(history_records_max)
+        self.observer.subscribe_log(self.history.add, self.history.snapshot)
+        self.client = ControllerClient(bootstrap, cluster_id=cluster_id, leader_hint=self.observer.leader)
+        self._quorum = QuorumWatch(self.client, self.observer)
+        self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.statics = BrokerStatics()
+        self._cluster_id = cluster_id
+        self._learning: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    # life
+
+    def start(self) -> None:
+        """Begin to follow the quorum."""
+        self.observer.subscribe(self._on_image)
+        self.observer.start()
+        self._learning = asyncio.create_task(self._learn_cluster_id(), name="cluster-id")
+
+    def begin_stop(self) -> None:
+        """End the event streams, so that their connections can close; called when the server begins to shut down."""
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        """Stop following and close all connections."""
+        self.begin_stop()
+        if self._learning is not None:
+            self._learning.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._learning
+        await self.observer.stop()
+        await self.statics.stop()
+        self.client.close()
+
+    def _on_image(self, old: MetadataImage, new: MetadataImage, _records: object) -> None:
+        if new.cluster is not old.cluster:
+            self.statics.follow(new)
+
+    async def _learn_cluster_id(self) -> None:
+        """The log does not carry the cluster id, so a controller is asked, until one answers."""
+        while True:
+            try:
+                request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+                answer = cast("DescribeClusterResponse", await self.client.request(request, 5_000, idempotent=True))
+                if answer.error_code != ErrorCode.NONE:
+                    raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
+            except (ConnectionError, KafkaError) as cause:
+                log.info("cluster_id_unknown", extra={"cause": str(cause)})
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                self._cluster_id = answer.cluster_id
+                return
+
+    # reading
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id; None until a controller told it."""
+        return self._cluster_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed image."""
+        return self.observer.image
+
+    @property
+    def freshness(self) -> Freshness:
+        """How current the image is."""
+        seen = self.observer.last_update_monotonic
+        age_ms = None if seen is None else max(0, int((asyncio.get_running_loop().time() - seen) * 1000))
+        return Freshness(
+            offset=self.observer.applied_offset,
+            epoch=self.observer.epoch,
+            high_watermark=self.observer.high_watermark,
+            age_ms=age_ms,
+            is_ready=self.observer.is_ready,
+            error=self.observer.last_error,
+        )
+
+    async def quorum(self) -> Quorum:
+        """Return the quorum, at most a second old."""
+        return await self._quorum.get()
+
+    async def wait_for_offset(self, offset: int, timeout_ms: int) -> bool:
+        """Wait until the image contains `offset`; False when it does not in time."""
+        return await self.observer.wait_for_offset(offset, timeout_ms)
+
+    # configs, as everybody who shows them sees them
+
+    def topic_configs(self, name: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
+        """Return all configs of a topic, sorted by name, with value, source, default and documentation."""
+        image = image or self.image
+        nodes = NodeConfigs.of(image.configs, static_configs=self.statics.of_any())
+        return topic_entries(image.configs.of(TOPIC, name), nodes)
+
+    def broker_configs(self, broker_id: int, image: MetadataImage | None = None) -> list[ConfigEntry]:
+        """Return all configs of a broker, sorted by name."""
+        image = image or self.image
+        return broker_entries(NodeConfigs.of(image.configs, broker_id, self.statics.of(broker_id)))
+
+    def cluster_configs(self, image: MetadataImage | None = None) -> list[ConfigEntry]:
+        """Return the configs set for all brokers at once, sorted by name."""
+        image = image or self.image
+        return default_broker_entries(NodeConfigs.of(image.configs))
+
+    # following
+
+    async def events(self, after_offset: int | None = None) -> AsyncIterator[list[Change] | None]:
+        """Yield changes as they commit, oldest first, several at once; None every 15 s when nothing happens.
+
+        With `after_offset` it begins right after that offset, without gap or repeat; without, at the present. Ends when
+        the process stops. Raises OffsetGone when the reader fell, or began, behind what is kept.
+        """
+        position = self.history.newest_offset if after_offset is None else after_offset
+        while not self._stopping.is_set():
+            changes = self.history.since(position + 1) if position >= 0 else self.history.since(0)
+            if changes:
+                position = changes[-1].offset
+                yield changes
+                continue
+            position = max(position, self.history.newest_offset)
+            if not await self._something_beyond(position):
+                yield None
+
+    async def _something_beyond(self, position: int) -> bool:
+        """Wait for the log to move on, for the end of the process, or for 15 s; True when it moved."""
+        waiting = asyncio.create_task(self.history.wait_beyond(position, EVENT_WAIT_SECONDS))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.done() and waiting.result()
+        finally:
+            waiting.cancel()
+            stopping.cancel()
+
+
+__all__ = ["Change", "Cluster", "Freshness", "OffsetGone", "Quorum", "now_ms"]
+
+
+def now_ms() -> int:
+    """Return the time of day in ms."""
+    return int(time.time() * 1000)

@@ -1,0 +1,109 @@
+"""What stands in the server.properties of each broker, which the metadata log does not say.
+
+Asked from the broker itself, in the background, once per registration; no page ever waits for it. A broker that does
+not answer is asked again later; until then only dynamic configs and defaults are shown for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, cast
+
+from kraft_core.image.metadata_image import BROKER, BrokerRegistration, MetadataImage
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kraft_core.server.kafka_client import KafkaConnection
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_MS: Final = 5_000
+RETRY_SECONDS: Final = 30
+STATIC_BROKER_CONFIG: Final = 4
+PLAINTEXT: Final = 0
+HIDDEN: Final = "[hidden]"
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class BrokerStatics:
+    """Static configs by broker id. `follow` is called with each new image."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, Mapping[str, str]]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._wanted: Mapping[int, BrokerRegistration] = {}
+
+    def of(self, broker_id: int) -> Mapping[str, str]:
+        """Return what is known of one broker, sensitive values hidden; empty when nothing is."""
+        return self._known.get(broker_id, (0, _NOTHING))[1]
+
+    def of_any(self) -> Mapping[str, str]:
+        """Return the static configs of the unfenced broker with the lowest id that is known: what topics fall back on."""
+        for broker_id in sorted(self._wanted):
+            if not self._wanted[broker_id].fenced and broker_id in self._known:
+                return self._known[broker_id][1]
+        return _NOTHING
+
+    def follow(self, image: MetadataImage) -> None:
+        """Ask the brokers that registered since, and forget those that are gone."""
+        brokers = dict(image.cluster.brokers.items())
+        self._wanted = brokers
+        for gone in self._known.keys() - brokers.keys():
+            del self._known[gone]
+        for broker_id, broker in brokers.items():
+            fresh = broker_id in self._known and self._known[broker_id][0] == broker.epoch
+            if not broker.fenced and not fresh and broker_id not in self._tasks:
+                task = asyncio.create_task(self._ask_until_known(broker_id), name=f"broker-configs-{broker_id}")
+                self._tasks[broker_id] = task
+
+    async def stop(self) -> None:
+        """End what still asks."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _ask_until_known(self, broker_id: int) -> None:
+        try:
+            while (broker := self._wanted.get(broker_id)) is not None and not broker.fenced:
+                if self._known.get(broker_id, (-1, _NOTHING))[0] == broker.epoch:
+                    return
+                try:
+                    self._known[broker_id] = (broker.epoch, await _ask(broker))
+                except (ConnectionError, KafkaError) as cause:
+                    log.info("broker_configs_unknown", extra={"broker_id": broker_id, "cause": str(cause)})
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._tasks.pop(broker_id, None)
+
+
+async def _ask(broker: BrokerRegistration) -> Mapping[str, str]:
+    endpoint = next((at for at in broker.listeners if at.security_protocol == PLAINTEXT), None)
+    if endpoint is None:
+        return _NOTHING
+    connection = await KafkaConnection.open(endpoint.host, endpoint.port, "conclave-admin", TIMEOUT_MS)
+    try:
+        resource = DescribeConfigsRequestDescribeConfigsResource(
+            resource_type=BROKER, resource_name=str(broker.id), configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+        answer = cast("DescribeConfigsResponse", await connection.request(request, TIMEOUT_MS))
+    finally:
+        connection.close()
+    if not answer.results or answer.results[0].error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(answer.results[0].error_code if answer.results else -1))
+    return MappingProxyType(
+        {
+            synonym.name: HIDDEN if synonym.value is None else synonym.value
+            for config in answer.results[0].configs
+            for synonym in config.synonyms
+            if synonym.source == STATIC_BROKER_CONFIG
+        }
+    )
