@@ -16,6 +16,7 @@ from kraft_core.image.topics_image import LEADER_NONE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+    from uuid import UUID
 
     from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
     from kraft_core.image.metadata_image import MetadataImage
@@ -124,6 +125,11 @@ def partitions_in_elr(image: MetadataImage, broker_id: int) -> Iterator[Partitio
 def leaderless_partitions(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:
     """Yield the broker's partitions that nobody leads."""
     return (ref for ref in image.topics.partitions_of_broker(broker_id) if ref[2].leader == LEADER_NONE)
+
+
+def partitions_in_directory(image: MetadataImage, broker_id: int, directory: UUID) -> Iterator[PartitionRef]:
+    """Yield the partitions whose replica on the broker lies in a log directory."""
+    return (ref for ref in image.topics.partitions_of_broker(broker_id) if ref[2].directory(broker_id) == directory)
 
 
 def leads_any(image: MetadataImage, broker_id: int) -> bool:

@@ -1,7 +1,7 @@
 """ReplicationControlManager: topics, partitions, replicas and their leaders.
 
 The one door to the modules that each do a part: topic_creation, topic_deletion, alter_partition, leader_election,
-reassignment_control, partition_changes. Every method takes the tip image and a request, and returns records and a response;
+reassignment_control, broker_changes. Every method takes the tip image and a request, and returns records and a response;
 nothing here changes an image or remembers metadata, but for caches that any image can rebuild.
 
 Failures of one topic or partition are in the response. A KafkaError that is raised concerns the whole request, and belongs
@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft_core.controller.alter_partition import alter_partition
+from kraft_core.controller.broker_changes import BrokerChanges
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.leader_election import LeaderElection
 from kraft_core.controller.partition_change_builder import METADATA_VERSION_3_7_IV2
@@ -65,7 +66,7 @@ class ReplicationControlManager:
     """Answers everything about topics and partitions.
 
     `random` is the node's own generator: it draws topic ids and where placement begins.
-    `changes` knows what a broker's coming and going does to partitions, `elections` holds the periodic elections.
+    `brokers` knows what a broker's coming and going does to partitions, `elections` holds the periodic elections.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class ReplicationControlManager:
         placer = StripedReplicaPlacer(random)
         self._creation = TopicCreation(config, configuration_control, placer, random)
         self._reassignments = ReassignmentControl(self.changes, self._scan)
+        self.brokers = BrokerChanges(self.changes)
         self.elections = LeaderElection(self.changes, self._scan, config.leader_balance_max_elections)
 
     def create_topics(
