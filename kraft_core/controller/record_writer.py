@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.metadata_records import MetadataRecord
 
 
@@ -14,11 +15,15 @@ class RecordWriter(Protocol):
     """Implemented by the node over raft; by a list in tests."""
 
     @property
+    def tip(self) -> MetadataImage:
+        """The image with everything appended so far, committed or not."""
+
+    @property
     def next_offset(self) -> int:
         """Offset that the next record appended will get."""
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Append one atomic batch; returns the offset of its last record.
+        """Append one atomic batch, replay it on the tip, and return the offset of its last record.
 
         Raises KafkaError NOT_CONTROLLER when this node no longer leads the quorum; nothing is written then.
         """

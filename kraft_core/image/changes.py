@@ -5,7 +5,7 @@ Lines name topics, not ids, and hide secrets. Example: "topic orders: p3 leader 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataImage
@@ -15,7 +15,12 @@ from kraft_core.protocol.uuids import uuid_to_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kraft_core.image.metadata_image import BrokerRegistration, PartitionRegistration, TopicImage
+    from kraft_core.image.metadata_image import (
+        BrokerRegistration,
+        DelegationToken,
+        PartitionRegistration,
+        TopicImage,
+    )
     from kraft_core.protocol.metadata_records import MetadataRecord
 
 _RESOURCE: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client-metrics", GROUP: "group"}
@@ -238,8 +243,9 @@ def _security_changes(before: MetadataImage, after: MetadataImage) -> Iterator[s
         yield from _token_changes(before.delegation_tokens, after.delegation_tokens)
 
 
-def _token_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _token_changes(before: Mapping[str, DelegationToken], after: Mapping[str, DelegationToken]) -> Iterator[str]:
     for _, was, now in _differences(before, after):
         token = now or was
+        assert token is not None
         verb = "removed" if now is None else "created" if was is None else "renewed"
         yield f"delegation token of {token.owner}: {verb}"

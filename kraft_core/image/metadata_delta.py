@@ -24,15 +24,12 @@ from kraft_core.image.metadata_image import (
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.image.topics_delta import TopicsDelta
 from kraft_core.protocol import metadata_records as records
-from kraft_core.protocol.metadata_version import FEATURES
+from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kraft_core.protocol.metadata_records import MetadataRecord
-
-METADATA_VERSION: Final = "metadata.version"
-KRAFT_VERSION: Final = "kraft.version"
 
 
 class MetadataDelta:
@@ -170,7 +167,7 @@ def _feature_level(delta: MetadataDelta, record: records.FeatureLevelRecord) -> 
     if name == KRAFT_VERSION:
         return  # KAFKA-18979: it lives in control records; old logs may still say it here
     supported = FEATURES.get(name)
-    if level != 0 and (supported is None or not supported.min_level <= level <= supported.max_level):
+    if level != 0 if supported is None else not supported.minimum <= level <= supported.maximum:
         raise ReplayError(f"The log sets feature {name} to level {level}, which this software does not support.")
     if name == METADATA_VERSION:
         delta.features = msgspec.structs.replace(delta.features, metadata_version=level)

@@ -1,0 +1,208 @@
+"""Which request is answered by which manager, and how: the table the QuorumController looks into.
+
+A write sees the tip and may append; its answer waits for the log. A read sees the committed image and is answered by any
+node at once. Source: QuorumController's Controller methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kraft_core.controller import cluster_control_manager, feature_control_manager
+from kraft_core.controller.broker_heartbeat_manager import BrokerControlState
+from kraft_core.controller.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
+from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.producer_id_control_manager import allocate_producer_ids
+from kraft_core.controller.replication_control_manager import ReplicationControlManager
+from kraft_core.controller.topic_access import TopicAccess
+from kraft_core.protocol import messages as m
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from kraft_core.controller.controller_config import ControllerConfig
+    from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.controller.record_writer import RecordWriter
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.wire import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request on its way to a manager. `image` is the tip for a write, the committed image for a read."""
+
+    image: MetadataImage
+    message: Any
+    version: int
+    context: RequestContext
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an operation wants, and what to do once its records have offsets: `appended(last_offset)`."""
+
+    result: ControllerResult[Message]
+    appended: Callable[[int], None] | None = None
+
+
+@dataclass(slots=True)
+class Managers:
+    """The managers of one controller, made once; all metadata they see comes with each call."""
+
+    config: ControllerConfig
+    random: Random
+    writer: RecordWriter
+    configuration: ConfigurationControlManager = field(init=False)
+    replication: ReplicationControlManager = field(init=False)
+    lifecycle: BrokerLifecycle = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the managers."""
+        self.configuration = ConfigurationControlManager(self.config)
+        self.replication = ReplicationControlManager(self.config, self.configuration, self.random)
+        self.lifecycle = BrokerLifecycle(self.config, self.replication.brokers)
+
+
+def _access(managers: Managers, call: Call) -> TopicAccess:
+    return TopicAccess(is_forwarded=call.context.forwarded, controller_ids=managers.writer.voter_ids)
+
+
+def _register_broker(managers: Managers, call: Call) -> Written:
+    heartbeats = managers.lifecycle.heartbeats
+    request: m.BrokerRegistrationRequest = call.message
+    result = managers.lifecycle.register_broker(
+        call.image,
+        request,
+        call.version,
+        next_offset=managers.writer.next_offset,
+        kraft_version=managers.writer.kraft_version,
+        now_ms=call.now_ms,
+    )
+    existing = call.image.cluster.brokers.get(request.broker_id)
+    is_new = existing is None or existing.incarnation_id != request.incarnation_id
+
+    def appended(last_offset: int) -> None:
+        heartbeats.registered(request.broker_id, last_offset, new_incarnation=is_new)
+
+    return Written(result, appended)
+
+
+def _heartbeat(managers: Managers, call: Call) -> Written:
+    request: m.BrokerHeartbeatRequest = call.message
+    result, state = managers.lifecycle.process_heartbeat(call.image, request)
+    if state is not BrokerControlState.CONTROLLED_SHUTDOWN:
+        return Written(result)
+    heartbeats = managers.lifecycle.heartbeats
+    return Written(result, lambda offset: heartbeats.begin_controlled_shutdown(request.broker_id, offset))
+
+
+def _unregister_broker(managers: Managers, call: Call) -> Written:
+    result = managers.lifecycle.unregister_broker(call.image, call.message)
+    return Written(result, lambda _: managers.lifecycle.heartbeats.forget(call.message.broker_id))
+
+
+def _update_features(managers: Managers, call: Call) -> Written:
+    return Written(
+        feature_control_manager.update_features(
+            call.image,
+            call.message,
+            call.version,
+            node_id=managers.config.node_id,
+            quorum=managers.writer,
+            elr_safety_records=lambda: managers.configuration.elr_safety_records(call.image),
+        )
+    )
+
+
+def _register_controller(managers: Managers, call: Call) -> Written:
+    return Written(cluster_control_manager.register_controller(call.image, call.message))
+
+
+def _allocate_producer_ids(managers: Managers, call: Call) -> Written:
+    return Written(allocate_producer_ids(call.image, call.message))
+
+
+def _create_topics(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.create_topics(call.image, call.message, _access(managers, call)))
+
+
+def _delete_topics(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.delete_topics(call.image, call.message, call.version, _access(managers, call)))
+
+
+def _create_partitions(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.create_partitions(call.image, call.message, _access(managers, call)))
+
+
+def _alter_partition(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.alter_partition(call.image, call.message, call.version))
+
+
+def _elect_leaders(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.elect_leaders(call.image, call.message))
+
+
+def _alter_partition_reassignments(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.alter_partition_reassignments(call.image, call.message))
+
+
+def _assign_replicas_to_dirs(managers: Managers, call: Call) -> Written:
+    return Written(managers.replication.assign_replicas_to_dirs(call.image, call.message))
+
+
+WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
+    m.BrokerRegistrationRequest: _register_broker,
+    m.BrokerHeartbeatRequest: _heartbeat,
+    m.UnregisterBrokerRequest: _unregister_broker,
+    m.ControllerRegistrationRequest: _register_controller,
+    m.UpdateFeaturesRequest: _update_features,
+    m.AllocateProducerIdsRequest: _allocate_producer_ids,
+    m.CreateTopicsRequest: _create_topics,
+    m.DeleteTopicsRequest: _delete_topics,
+    m.CreatePartitionsRequest: _create_partitions,
+    m.AlterPartitionRequest: _alter_partition,
+    m.ElectLeadersRequest: _elect_leaders,
+    m.AlterPartitionReassignmentsRequest: _alter_partition_reassignments,
+    m.AssignReplicasToDirsRequest: _assign_replicas_to_dirs,
+}
+"""Requests that only the active controller takes."""
+
+
+def _list_partition_reassignments(managers: Managers, call: Call) -> Message:
+    return managers.replication.list_partition_reassignments(call.image, call.message)
+
+
+def _describe_cluster(managers: Managers, call: Call) -> Message:
+    return cluster_control_manager.describe_cluster(
+        call.image,
+        call.message,
+        version=call.version,
+        cluster_id=managers.config.cluster_id,
+        leader_id=managers.writer.leader_id,
+        listener_name=call.context.listener_name,
+    )
+
+
+READS: Final[dict[type, Callable[[Managers, Call], Message]]] = {
+    m.ListPartitionReassignmentsRequest: _list_partition_reassignments,
+    m.DescribeClusterRequest: _describe_cluster,
+}
+"""Requests that any controller answers from its committed image."""
+
+_UNBOUNDED: Final = frozenset({m.BrokerRegistrationRequest, m.BrokerHeartbeatRequest, m.AlterPartitionRequest})
+"""Brokers' requests, whose records are as many as it takes."""
+
+
+def check_size(message: Message, result: ControllerResult[Message]) -> None:
+    """Refuse a user's request that would write more than a batch. Raises POLICY_VIOLATION."""
+    if len(result.records) > MAX_RECORDS_PER_USER_OP and type(message) not in _UNBOUNDED:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Unable to perform excessively large batch operation: {len(result.records)} records, "
+            f"of at most {MAX_RECORDS_PER_USER_OP}.",
+        )
