@@ -9,7 +9,7 @@ reads is complete. Source: QuorumController's QuorumMetaLogListener, OffsetContr
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -25,7 +25,7 @@ from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.node_snapshot import MINIMUM_METADATA_VERSION, read_snapshot_batches
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import AbortTransactionRecord, MetadataRecord, encode_record
-from kraft_core.protocol.metadata_version import record_version
+from kraft_core.protocol.metadata_version import version_to_write
 from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Effect as RaftEffect
@@ -112,7 +112,7 @@ class Node:
     ) -> None:
         self.config = config
         self.raft = KafkaRaftClient(config.raft, log, election, random, now_ms)
-        self.controller = QuorumController(config.controller, random)
+        self.controller = QuorumController(config.controller, random, self)
         self.image = MetadataImage.EMPTY
         self.applied_offset = 0
         self._log = log
@@ -185,12 +185,31 @@ class Node:
         if self.raft.epoch != self._claimed_epoch or not self.raft.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "This node is not the active controller.")
         metadata_version = self._tip.features.metadata_version or MINIMUM_METADATA_VERSION
-        values = [encode_record(record, record_version(type(record), metadata_version)) for record in records]
+        values = [encode_record(record, version_to_write(record, metadata_version)) for record in records]
         last_offset = self.raft.append(values, self._now_ms)
         self._tip = replay_all(self._tip, records, last_offset, self._claimed_epoch)
         size = _BATCH_OVERHEAD_BYTES + sum(map(len, values))
         self._pending.append(_Pending(last_offset + 1, self._tip, records, size, self._now_ms))
         return last_offset
+
+    @property
+    def leader_id(self) -> int:
+        """Node that leads the quorum as far as this one knows, -1 for none."""
+        return self.raft.leader_and_epoch[0]
+
+    @property
+    def voter_ids(self) -> Collection[int]:
+        """Ids of the quorum's voters."""
+        return self.raft.voters.by_id.keys()
+
+    @property
+    def kraft_version(self) -> int:
+        """Finalized kraft.version: 0 or 1."""
+        return self.raft.kraft_version
+
+    def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> None:
+        """Raise kraft.version. Raises KafkaError INVALID_UPDATE_VERSION saying why it cannot be."""
+        self.raft.upgrade_kraft_version(level, self._now_ms, validate_only=validate_only)
 
     # -- what follows from a step
 
@@ -237,7 +256,7 @@ class Node:
             return
         self._claimed_epoch = raft.epoch
         self._tip = self.image
-        self.controller.on_leader(raft.epoch, self._now_ms)
+        self.controller.on_leader(raft.epoch, self._now_ms, in_transaction=self._loader.in_transaction)
 
     def _apply_committed(self) -> None:
         high_watermark = self.raft.high_watermark

@@ -1,0 +1,83 @@
+"""ApiVersions as a controller answers it: its APIs, the features it supports, those the cluster has finalized.
+
+Source: SimpleApiVersionManager, ApiVersionsResponse and KIP-511, Kafka 4.3.1.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.api_keys import ApiKey, apis_of
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.framing import RequestHeader, encode_response
+from kraft_core.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseApiVersion,
+    ApiVersionsResponseFinalizedFeatureKey,
+    ApiVersionsResponseSupportedFeatureKey,
+)
+from kraft_core.protocol.metadata_version import FEATURES
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_MINIMUM_METADATA_VERSION: Final = 7
+_NO_EPOCH: Final = -1
+_ZERO_MINIMUM_SINCE: Final = 4
+"""Clients before this version cannot read a feature whose lowest level is 0, so it is left out. KAFKA-17011."""
+
+
+@cache
+def controller_versions() -> dict[int, tuple[int, int]]:
+    """Version range by api key, of everything a controller listener serves."""
+    return {int(key): (api.min_version, api.max_version) for key, api in apis_of("controller").items()}
+
+
+class ApiVersionsAnswers:
+    """Encoded answers, kept while nothing they say has changed."""
+
+    def __init__(self, image: Callable[[], MetadataImage], kraft_version: Callable[[], int]) -> None:
+        self._image = image
+        self._kraft_version = kraft_version
+        self._apis = tuple(
+            ApiVersionsResponseApiVersion(api_key=key, min_version=lowest, max_version=highest)
+            for key, (lowest, highest) in sorted(controller_versions().items())
+        )
+
+    def answer(self, header: RequestHeader, body: ApiVersionsRequest) -> bytes:
+        """Answer a version that is served. Client software named outside Kafka's pattern: INVALID_REQUEST."""
+        named = (body.client_software_name, body.client_software_version)
+        if header.api_version >= 3 and not all(_SOFTWARE.fullmatch(name) for name in named):
+            response = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        else:
+            response = self._response(header.api_version)
+        return encode_response(response, header, header.correlation_id)
+
+    def unsupported(self, header: RequestHeader) -> bytes:
+        """Answer a version that is not served: in v0, with the one API that helps the client to ask again."""
+        own = next(api for api in self._apis if api.api_key == ApiKey.API_VERSIONS)
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
+        return encode_response(response, (ApiKey.API_VERSIONS, 0), header.correlation_id)
+
+    def _response(self, version: int) -> ApiVersionsResponse:
+        features = self._image().features
+        kraft_version = self._kraft_version()
+        levels = {**dict(features.levels.items()), "kraft.version": kraft_version}
+        levels["metadata.version"] = features.metadata_version or _MINIMUM_METADATA_VERSION
+        return ApiVersionsResponse(
+            api_keys=self._apis,
+            supported_features=tuple(
+                ApiVersionsResponseSupportedFeatureKey(
+                    name=name, min_version=feature.min_level, max_version=feature.max_level
+                )
+                for name, feature in sorted(FEATURES.items())
+                if version >= _ZERO_MINIMUM_SINCE or feature.min_level > 0
+            ),
+            finalized_features_epoch=_NO_EPOCH if features.metadata_version is None else self._image().offset,
+            finalized_features=tuple(
+                ApiVersionsResponseFinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in sorted(levels.items())
+                if level > 0
+            ),
+        )

@@ -1,0 +1,264 @@
+"""What a controller's listener does with a request: checks, then the node, then the answer.
+
+Served here and now: ApiVersions, and the APIs that are advertised but that this listener has no use for. Everything
+else goes to the node as an event and is answered when the node says so. An Envelope (KIP-590) is taken apart here: the
+request inside is treated like any other, under the principal the broker names, and its answer goes back inside.
+
+An api key or version that is not served closes the connection, as Kafka does, except for ApiVersions itself.
+Source: ControllerApis, SimpleApiVersionManager, EnvelopeUtils and RequestContext of Kafka 4.3.1.
+"""
+
+import itertools
+import logging
+import struct
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Final, Protocol
+
+from kraft_core.controller.controller_result import RequestContext
+from kraft_core.node import ControllerRequest, NodeEvent
+from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.protocol.errors import DecodeError, ErrorCode, KafkaError
+from kraft_core.protocol.framing import (
+    RequestHeader,
+    decode,
+    decode_request_body,
+    decode_request_header,
+    encode_response,
+)
+from kraft_core.protocol.messages import (
+    ApiVersionsRequest,
+    CreateDelegationTokenResponse,
+    DefaultPrincipalData,
+    DescribeDelegationTokenResponse,
+    DescribeUserScramCredentialsResponse,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    ExpireDelegationTokenResponse,
+    RenewDelegationTokenResponse,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+)
+from kraft_core.protocol.wire import Message
+from kraft_core.raft.events import RequestReceived
+from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
+from kraft_core.server.kafka_client import says_not_active
+from kraft_core.server.socket_server import Request
+
+log = logging.getLogger(__name__)
+
+NO_DEADLINE: Final = 2**62
+
+RAFT_APIS: Final = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
+FORWARDABLE: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+_NO_HANDLER: Final = "This API is not served by the controller."
+_UNSERVED: Final[dict[int, Message]] = {
+    ApiKey.SASL_HANDSHAKE: SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE),
+    ApiKey.SASL_AUTHENTICATE: SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message="SaslAuthenticate on a listener without SASL."
+    ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsResponse(
+        error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=_NO_HANDLER
+    ),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: DescribeDelegationTokenResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
+    ApiKey.CREATE_DELEGATION_TOKEN: CreateDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+        issue_timestamp_ms=-1,
+        expiry_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: RenewDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+    ),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ExpireDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+    ),
+}
+"""Answers that no state changes: these APIs need SASL or another listener."""
+
+Answer = Callable[[Message], None]
+
+
+class ControllerView(Protocol):
+    """What this module needs of the node's owner."""
+
+    def post(self, event: NodeEvent) -> None:
+        """Give the node an event."""
+
+    def now_ms(self) -> int:
+        """Return the node's time."""
+
+
+class ControllerApis:
+    """The handler of the controller listeners."""
+
+    def __init__(self, owner: ControllerView, api_versions: ApiVersionsAnswers, heartbeat_interval_ms: int) -> None:
+        self._owner = owner
+        self._api_versions = api_versions
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._request_ids = itertools.count(1)
+        self._answers: dict[int, Answer] = {}
+
+    @property
+    def unanswered(self) -> int:
+        """Requests the node has not answered yet."""
+        return len(self._answers)
+
+    def handle(self, request: Request) -> None:
+        """Take one request. Raises KafkaError when it cannot be read, which closes its connection."""
+        header = request.header
+        versions = controller_versions().get(header.api_key)
+        if header.api_key == ApiKey.API_VERSIONS:
+            self._answer_api_versions(request, versions)
+            return
+        if versions is None or not versions[0] <= header.api_version <= versions[1]:
+            request.close(f"api {header.api_key} version {header.api_version} is not served here")
+            return
+        message = request.body()
+        if isinstance(message, EnvelopeRequest):
+            self._open_envelope(message, request)
+            return
+        context = self._context(request.principal, header.client_id or "", request.client_host, message)
+        self._dispatch(header, message, context, lambda answer: _respond(request, answer))
+
+    def answered(self, request_id: int, message: Message) -> None:
+        """Pass the node's answer on."""
+        answer = self._answers.pop(request_id, None)
+        if answer is not None:
+            answer(message)
+
+    def submit(self, message: Message, version: int, answer: Answer) -> None:
+        """Send a request of this process to its own node, as if it had come over the wire."""
+        header = RequestHeader(message.API_KEY, version, 0, "")
+        self._dispatch(header, message, self._context("User:CONTROLLER", "", "", message), answer)
+
+    # -- to the node
+
+    def _dispatch(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
+        unserved = _UNSERVED.get(header.api_key)
+        if unserved is not None:
+            answer(unserved)
+            return
+        request_id = next(self._request_ids)
+        self._answers[request_id] = answer
+        if header.api_key in RAFT_APIS:
+            self._owner.post(RequestReceived(request_id, message, header.api_version))
+        else:
+            self._owner.post(ControllerRequest(request_id, message, header.api_version, context))
+
+    def _context(self, principal: str, client_id: str, host: str, message: Message) -> RequestContext:
+        timeout_ms = getattr(message, "timeout_ms", None)
+        if message.API_KEY == ApiKey.BROKER_HEARTBEAT:
+            timeout_ms = self._heartbeat_interval_ms // 2
+        deadline_ms = NO_DEADLINE if timeout_ms is None else self._owner.now_ms() + max(0, timeout_ms)
+        return RequestContext(principal, client_id, host, deadline_ms)
+
+    # -- ApiVersions
+
+    def _answer_api_versions(self, request: Request, versions: tuple[int, int] | None) -> None:
+        header = request.header
+        assert versions is not None, "every listener serves ApiVersions"
+        if not versions[0] <= header.api_version <= versions[1]:
+            request.respond_bytes(self._api_versions.unsupported(header))
+            return
+        body = request.body()
+        assert isinstance(body, ApiVersionsRequest)
+        request.respond_bytes(self._api_versions.answer(header, body))
+
+    # -- Envelope
+
+    def _open_envelope(self, envelope: EnvelopeRequest, request: Request) -> None:
+        try:
+            header, message, context = self._unwrap(envelope)
+        except KafkaError as error:
+            log.info("envelope_refused", extra={"client_host": request.client_host, "cause": str(error)})
+            _respond(request, EnvelopeResponse(error_code=error.code))
+            return
+        self._dispatch(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
+
+    def _unwrap(self, envelope: EnvelopeRequest) -> tuple[RequestHeader, Message, RequestContext]:
+        """Read the request inside; raises KafkaError with the code that the envelope answers."""
+        address = envelope.client_host_address
+        if len(address) not in (4, 16):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"A client address of {len(address)} bytes.")
+        principal = _read_principal(envelope.request_principal)
+        try:
+            header, body_offset = decode_request_header(envelope.request_data)
+            versions = controller_versions().get(header.api_key)
+            if versions is None or not versions[0] <= header.api_version <= versions[1]:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Api {header.api_key} v{header.api_version} inside.")
+            if header.api_key not in FORWARDABLE:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Api {header.api_key} may not be forwarded.")
+            message = decode_request_body(header, envelope.request_data, body_offset)
+        except DecodeError as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
+        context = self._context(principal, header.client_id or "", str(ip_address(address)), message)
+        return header, message, context
+
+
+def _read_principal(data: bytes | None) -> str:
+    """Read DefaultPrincipalData behind its version. Raises KafkaError PRINCIPAL_DESERIALIZATION_FAILURE."""
+    code = ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+    if data is None or len(data) < 2:
+        raise KafkaError(code, "The envelope names no principal.")
+    (version,) = struct.unpack_from(">h", data)
+    if version != 0:
+        raise KafkaError(code, f"Principal data of version {version}.")
+    try:
+        principal = decode(DefaultPrincipalData, version, data, 2)
+    except DecodeError as error:
+        raise KafkaError(code, str(error)) from error
+    assert isinstance(principal, DefaultPrincipalData)
+    return f"{principal.type}:{principal.name}"
+
+
+def _wrap(header: RequestHeader, answer: Message) -> EnvelopeResponse:
+    """Put an answer into an envelope; one that says "not the controller" is said by the envelope, so the broker retries."""
+    if says_not_active(answer):
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    return EnvelopeResponse(response_data=encode_response(answer, header, header.correlation_id)[4:])
+
+
+def _respond(request: Request, answer: Message) -> None:
+    try:
+        request.respond(answer)
+    except KafkaError as error:
+        extra = {"api_key": request.header.api_key, "version": request.header.api_version, "cause": str(error)}
+        log.error("answer_not_encodable", extra=extra)  # noqa: TRY400  # the cause says it all
+        request.close("the answer cannot be written in this version")

@@ -1,0 +1,319 @@
+"""The controller role at run time: the one owner of a node, its sockets, its disk and its timers.
+
+Events are collected while the loop handles its sockets and given to the node together; the node's effects are carried
+out in their order. An election is stored at once, since nothing after it may leave before; the log is flushed on an I/O
+thread, whose end is the next event, so everything that arrives during a flush shares the next one.
+
+A failed disk, a broken invariant or a record that cannot be replayed is fatal: the node stops before it can say
+anything else. Source: Kafka's ControllerServer, SharedServer, KafkaRaftClientDriver and ProcessTerminatingFaultHandler.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Final
+
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.node import (
+    CleanLog,
+    CreateSnapshot,
+    ImageChanged,
+    Node,
+    NodeConfig,
+    NodeEffect,
+    NodeEvent,
+    SnapshotFailed,
+)
+from kraft_core.node_snapshot import snapshot_batches
+from kraft_core.protocol.metadata_records import MetadataRecord
+from kraft_core.protocol.wire import Message
+from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.events import (
+    FailureReason,
+    Flushed,
+    PeerDisconnected,
+    RequestFailed,
+    ResponseReceived,
+    Shutdown,
+    SnapshotCreated,
+    Timer,
+)
+from kraft_core.raft.raft_log import OffsetAndEpoch
+from kraft_core.server.api_versions import ApiVersionsAnswers
+from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
+from kraft_core.server.clock import Clock
+from kraft_core.server.controller_apis import ControllerApis
+from kraft_core.server.io_thread import IoThread
+from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener
+from kraft_core.server.socket_server import SocketServer, SocketServerLimits
+from kraft_core.storage.kafka_raft_log import KafkaRaftLog
+from kraft_core.storage.quorum_state_store import QuorumStateStore
+
+log = logging.getLogger(__name__)
+
+SNAPSHOT_CHUNK_BYTES: Final = 1024 * 1024
+
+
+class ControllerServer:
+    """One controller, from `start` to `stop`. A MetadataSource for the rest of the process.
+
+    `failed` resolves with the reason when the node can not go on.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        raft_log: KafkaRaftLog,
+        store: QuorumStateStore,
+        listeners: Sequence[tuple[str, str, int]],
+        *,
+        limits: SocketServerLimits | None = None,
+        retention: tuple[int, int] = (-1, -1),
+        random: Random | None = None,
+    ) -> None:
+        self.config = config
+        self.clock = Clock()
+        self.node_id = config.raft.node_id
+        self._log = raft_log
+        self._store = store
+        self._retention = retention
+        self._random = random or Random()  # noqa: S311  # election jitter and identifiers, no secrets
+        self._loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[str] = self._loop.create_future()
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
+        self.node = Node(config, raft_log, store.read(), self._random, self.clock.now_ms())
+        self._apis = ControllerApis(
+            self,
+            ApiVersionsAnswers(lambda: self.node.image, lambda: self.node.raft.kraft_version),
+            config.controller.heartbeat_interval_ms,
+        )
+        self._socket_servers = [
+            SocketServer(host, port, self._apis.handle, limits, listener_name=name) for name, host, port in listeners
+        ]
+        self._channels = ChannelManager(
+            ChannelConfig(client_id=f"raft-client-{self.node_id}"), self._random, self._peer_disconnected
+        )
+        self._flusher = IoThread("flush")
+        self._snapshotter = IoThread("snapshot")
+        self._events: list[NodeEvent] = []
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing = False
+        self._clean_wanted = False
+        self._ended = False
+        self._metadata_listeners: list[MetadataListener] = []
+
+    # -- MetadataSource
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed image."""
+        return self.node.image
+
+    @property
+    def high_watermark(self) -> int:
+        """Offset up to which the log is known to be committed."""
+        return self.node.raft.high_watermark
+
+    def leader(self) -> LeaderEndpoint | None:
+        """Return the active controller as this node knows it."""
+        leader_id, _ = self.node.raft.leader_and_epoch
+        raft = self.config.raft
+        endpoint = self.node.raft.voters.endpoint(leader_id, raft.listener_name)
+        return None if endpoint is None else LeaderEndpoint(leader_id, endpoint.host, endpoint.port)
+
+    def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
+        """Call `listener` after each change of the committed image; the result ends the subscription."""
+        self._metadata_listeners.append(listener)
+        return partial(self._unsubscribe, listener)
+
+    def _unsubscribe(self, listener: MetadataListener) -> None:
+        if listener in self._metadata_listeners:
+            self._metadata_listeners.remove(listener)
+
+    # -- life
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports that the listeners have, in their order."""
+        return [server.port for server in self._socket_servers]
+
+    async def start(self) -> None:
+        """Bind the listeners and start the node. Raises OSError when an address cannot be bound."""
+        for server in self._socket_servers:
+            await server.start()
+        self._guarded(lambda: self.node.start(self.clock.now_ms()))
+
+    async def stop(self, timeout_ms: int) -> None:
+        """Hand leadership over, answer what can be answered, flush and close, within `timeout_ms` or a little more."""
+        if not self._ended:
+            self.post(Shutdown(timeout_ms))
+            await asyncio.wait({self._stopped, self.failed}, timeout=timeout_ms / 1000 + 1)
+        self._end()
+        for server in self._socket_servers:
+            await server.stop()
+        self._flusher.close()
+        self._snapshotter.close()
+        if not self.failed.done():
+            self._log.flush()
+        self._log.close()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._channels.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- the owner loop
+
+    def now_ms(self) -> int:
+        """Return the node's time."""
+        return self.clock.now_ms()
+
+    def post(self, event: NodeEvent) -> None:
+        """Give the node an event; it is handled with all others that arrive in the same turn of the loop."""
+        self._events.append(event)
+        if not self._scheduled and not self._ended:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def request(self, message: Message, version: int, answer: Callable[[Message], None]) -> None:
+        """Send a request of this process to its own controller."""
+        self._apis.submit(message, version, answer)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        events, self._events = self._events, []
+        if events and not self._ended:
+            self._guarded(lambda: self.node.step_all(events, self.clock.now_ms()))
+
+    def _guarded(self, step: Callable[[], list[NodeEffect]]) -> None:
+        """Take a step and carry out its effects; whatever goes wrong in the node's own house stops it."""
+        try:
+            for effect in step():
+                self._carry_out(effect)
+                if self._ended:
+                    return
+            self._set_timer()
+        except Exception as error:
+            log.exception("node_failed")
+            self._fail(f"{type(error).__name__}: {error}")
+
+    def _set_timer(self) -> None:
+        """Wake the node at its next deadline. A timer that is early already is left as it is: that does no harm."""
+        delay_s = max(0, self.node.next_deadline_ms() - self.clock.now_ms()) / 1000
+        when = self._loop.time() + delay_s
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.post(Timer())
+
+    def _fail(self, reason: str) -> None:
+        self._end()
+        if not self.failed.done():
+            self.failed.set_result(reason)
+
+    # -- effects
+
+    def _carry_out(self, effect: NodeEffect) -> None:
+        match effect:
+            case Respond():
+                self._apis.answered(effect.request_id, effect.message)
+            case SendRequest():
+                self._send(effect)
+            case Flush():
+                self._flush()
+            case StoreElection():
+                self._store.write(effect.election, effect.kraft_version)
+            case ImageChanged():
+                self._tell(effect.old, effect.new, effect.records)
+            case CreateSnapshot():
+                self._snapshotter.submit(
+                    partial(self._write_snapshot, effect), self._snapshot_written, self._snapshot_failed
+                )
+            case CleanLog():
+                self._clean_wanted = True
+                self._clean()
+            case Fatal():
+                log.error("node_fatal", extra={"reason": effect.reason})
+                self._fail(effect.reason)
+            case Stopped():
+                if not self._stopped.done():
+                    self._stopped.set_result(None)
+
+    def _send(self, effect: SendRequest) -> None:
+        on_done = partial(self._request_done, effect.correlation)
+        self._channels.request(
+            effect.destination, effect.message, effect.timeout_ms, on_done, min_version=effect.min_version
+        )
+
+    def _request_done(self, correlation: int, result: Result) -> None:
+        if isinstance(result, FailureReason):
+            self.post(RequestFailed(correlation, result))
+        else:
+            self.post(ResponseReceived(correlation, result))
+
+    def _peer_disconnected(self, node_id: int) -> None:
+        if node_id >= 0:
+            self.post(PeerDisconnected(node_id))
+
+    def _flush(self) -> None:
+        assert not self._flushing, "raft asks for one flush at a time"
+        self._flushing = True
+        self._flusher.submit(self._log.flush, self._flushed, self._disk_failed)
+
+    def _flushed(self, offset: int) -> None:
+        self._flushing = False
+        self.post(Flushed(offset))
+        self._clean()
+
+    def _clean(self) -> None:
+        if self._clean_wanted and not self._flushing:
+            self._clean_wanted = False
+            retention_bytes, retention_ms = self._retention
+            self._guarded(partial(self._clean_now, retention_bytes, retention_ms))
+
+    def _clean_now(self, retention_bytes: int, retention_ms: int) -> list[NodeEffect]:
+        self._log.clean(retention_bytes, retention_ms, self.clock.now_ms())
+        return []
+
+    def _disk_failed(self, error: Exception) -> None:
+        log.error("flush_failed", extra={"cause": str(error)})
+        self._fail(f"The metadata log cannot be flushed: {error}")
+
+    # -- snapshots and subscribers
+
+    def _write_snapshot(self, effect: CreateSnapshot) -> OffsetAndEpoch:
+        """Write a snapshot; runs on the snapshot thread."""
+        sink = self._log.begin_snapshot(effect.id)
+        try:
+            for batch in snapshot_batches(
+                effect.id, effect.image, effect.last_contained_log_timestamp, effect.kraft_version, effect.voters
+            ):
+                sink.append(batch)
+            sink.freeze()
+        finally:
+            sink.abort()
+        return effect.id
+
+    def _snapshot_written(self, snapshot_id: OffsetAndEpoch) -> None:
+        log.info("snapshot_created", extra={"offset": snapshot_id.offset, "epoch": snapshot_id.epoch})
+        self.post(SnapshotCreated(snapshot_id))
+
+    def _snapshot_failed(self, error: Exception) -> None:
+        log.error("snapshot_failed", extra={"cause": str(error)})
+        self.post(SnapshotFailed())
+
+    def _tell(self, old: MetadataImage, new: MetadataImage, records: Sequence[MetadataRecord]) -> None:
+        for listener in tuple(self._metadata_listeners):
+            try:
+                listener(old, new, records)
+            except Exception:  # a subscriber's bug must not stop the quorum
+                log.exception("metadata_listener_failed")

@@ -1,0 +1,127 @@
+"""From server.properties to the settings of the node's parts.
+
+Source: QuorumConfig, KRaftConfigs, ControllerServer and BootstrapDirectory, Kafka 4.3.1.
+"""
+
+import socket
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from kraft_core.controller.controller_config import ControllerConfig
+from kraft_core.node import NodeConfig
+from kraft_core.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, decode_record
+from kraft_core.protocol.record_batch import read_batches
+from kraft_core.raft.raft_config import RaftConfig
+from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
+from kraft_core.server.config import KafkaConfig
+from kraft_core.server.socket_server import SocketServerLimits
+
+BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
+SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+def advertised_endpoints(config: KafkaConfig) -> tuple[Endpoint, ...]:
+    """Where others reach this controller; an empty host is this machine's name."""
+    return tuple(
+        Endpoint(each.name, each.host or socket.getfqdn(), each.port) for each in config.advertised_controller_listeners
+    )
+
+
+def raft_config(
+    config: KafkaConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[Endpoint, ...]
+) -> RaftConfig:
+    """Settings of the raft client. Without bootstrap servers the static voters are asked."""
+    listener_name = config.controller_listener_names[0].upper()
+    static = VoterSet.of(
+        VoterNode(ReplicaKey(voter.id), (Endpoint(listener_name, voter.host, voter.port),), 0, 0)
+        for voter in config.controller_quorum_voters
+    )
+    bootstrap = config.controller_quorum_bootstrap_servers or tuple(
+        (voter.host, voter.port) for voter in config.controller_quorum_voters
+    )
+    return RaftConfig(
+        node_id=config.node_id,
+        directory_id=directory_id,
+        cluster_id=cluster_id,
+        is_voter_capable=config.is_controller,
+        endpoints=endpoints,
+        listener_name=listener_name,
+        bootstrap_servers=bootstrap,
+        static_voters=static,
+        auto_join=config.controller_quorum_auto_join_enable,
+        election_timeout_ms=config.controller_quorum_election_timeout_ms,
+        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
+        fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+        max_batch_bytes=config.internal_metadata_max_batch_size_in_bytes,
+    )
+
+
+def read_bootstrap(folder: Path) -> tuple[dict[str, int], list[MetadataRecord]]:
+    """Read what `format` left for the first leader: feature levels by name, and the other records.
+
+    Both are empty without the file. Raises CorruptBatch for damaged bytes, OSError when it cannot be read.
+    """
+    path = folder / BOOTSTRAP_FILE
+    features: dict[str, int] = {}
+    others: list[MetadataRecord] = []
+    if not path.exists():
+        return features, others
+    for batch in read_batches(path.read_bytes()):
+        if batch.is_control:
+            continue
+        for value in batch.values():
+            record = decode_record(value)
+            if isinstance(record, FeatureLevelRecord):
+                features[record.name] = record.feature_level
+            else:
+                others.append(record)
+    return features, others
+
+
+def controller_config(config: KafkaConfig, cluster_id: str) -> ControllerConfig:
+    """Settings of the active controller, with what bootstrap.checkpoint holds."""
+    features, records = read_bootstrap(config.metadata_log_dir)
+    return ControllerConfig(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        default_replication_factor=config.default_replication_factor,
+        default_num_partitions=config.num_partitions,
+        min_insync_replicas=config.min_insync_replicas,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+        delete_topic_enable=config.delete_topic_enable,
+        static_configs=config.originals,
+        bootstrap_records=tuple(records),
+        **({"bootstrap_features": features} if features else {}),
+    )
+
+
+def node_config(
+    config: KafkaConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[Endpoint, ...]
+) -> NodeConfig:
+    """All settings of a node."""
+    return NodeConfig(
+        raft=raft_config(config, cluster_id, directory_id, endpoints),
+        controller=controller_config(config, cluster_id),
+        max_bytes_between_snapshots=config.metadata_log_max_record_bytes_between_snapshots,
+        max_snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+    )
+
+
+def socket_limits(config: KafkaConfig) -> SocketServerLimits:
+    """Bounds of a listener."""
+    return SocketServerLimits(
+        max_frame_bytes=config.socket_request_max_bytes,
+        max_connections=min(config.max_connections, SocketServerLimits().max_connections),
+        connections_max_idle_ms=config.connections_max_idle_ms,
+    )

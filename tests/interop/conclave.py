@@ -1,0 +1,321 @@
+"""Our own nodes as real processes, and a raw client that speaks to any controller, ours or Apache's."""
+
+import asyncio
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+from kraft_core.protocol.framing import decode_response, encode_request
+from kraft_core.protocol.messages import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+)
+from kraft_core.protocol.uuids import random_uuid, uuid_to_text
+from kraft_core.protocol.wire import Message
+from kraft_core.server.kafka_client import ControllerClient
+from tests.interop import kafka
+
+T = TypeVar("T")
+CONCLAVE = str(Path(sys.executable).with_name("conclave"))
+
+
+def conclave(*arguments: str, timeout_s: float = 30) -> str:
+    """Run one of our commands and return what it printed; a failing one fails the test."""
+    outcome = subprocess.run([CONCLAVE, *arguments], capture_output=True, text=True, timeout=timeout_s)
+    assert outcome.returncode == 0, f"conclave {' '.join(arguments)}:\n{outcome.stdout}\n{outcome.stderr}"
+    return outcome.stdout
+
+
+def start(name: str, config: Path) -> kafka.Process:
+    """Start a node of ours."""
+    return kafka.Process(name, [CONCLAVE, "node", "-c", str(config)], config.parent)
+
+
+def new_cluster_id() -> str:
+    """Draw a cluster id."""
+    return uuid_to_text(random_uuid(None))
+
+
+@dataclass
+class Quorum:
+    """Controllers under one folder, formatted with one voter set; each may run as ours or as Apache's."""
+
+    folder: Path
+    size: int
+    extra_settings: dict[str, object] = field(default_factory=dict)
+    cluster_id: str = field(default_factory=new_cluster_id)
+    ports: list[int] = field(default_factory=list)
+    processes: dict[int, kafka.Process] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ports = kafka.free_ports(self.size)
+        self.directory_ids = [uuid_to_text(random_uuid(None)) for _ in range(self.size)]
+        for node_id in self.node_ids:
+            folder = self.folder_of(node_id)
+            folder.mkdir(parents=True)
+            settings = kafka.controller_settings(node_id, self.port_of(node_id), folder, self.bootstrap)
+            kafka.write_properties(self.config_of(node_id), {**settings, **self.extra_settings})
+
+    @property
+    def node_ids(self) -> range:
+        """Ids from 1."""
+        return range(1, self.size + 1)
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every controller."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @property
+    def initial_controllers(self) -> str:
+        """The voter set as `format` takes it."""
+        return ",".join(
+            f"{node_id}@127.0.0.1:{self.port_of(node_id)}:{self.directory_ids[node_id - 1]}"
+            for node_id in self.node_ids
+        )
+
+    def port_of(self, node_id: int) -> int:
+        """Port of a controller."""
+        return self.ports[node_id - 1]
+
+    def folder_of(self, node_id: int) -> Path:
+        """Folder of a controller: its settings, output and data."""
+        return self.folder / f"node-{node_id}"
+
+    def config_of(self, node_id: int) -> Path:
+        """server.properties of a controller."""
+        return self.folder_of(node_id) / "server.properties"
+
+    def format(self, node_id: int) -> None:
+        """Format with our own command."""
+        config = str(self.config_of(node_id))
+        conclave("format", "-c", config, "-t", self.cluster_id, "--initial-controllers", self.initial_controllers)
+
+    def format_apache(self, node_id: int) -> None:
+        """Format with Apache's command."""
+        kafka.format_storage(
+            self.config_of(node_id), self.cluster_id, "--initial-controllers", self.initial_controllers
+        )
+
+    def start(self, node_id: int) -> kafka.Process:
+        """Start one of ours."""
+        self.processes[node_id] = start(f"conclave-{node_id}", self.config_of(node_id))
+        return self.processes[node_id]
+
+    def start_apache(self, node_id: int) -> kafka.Process:
+        """Start one of Apache's."""
+        self.processes[node_id] = kafka.start(f"apache-{node_id}", self.config_of(node_id))
+        return self.processes[node_id]
+
+    def stop_all(self) -> None:
+        """Kill what still runs."""
+        for process in self.processes.values():
+            process.kill()
+
+    def outputs(self) -> str:
+        """The ends of all output files, for a failing test."""
+        return "\n".join(f"--- {each.name}\n{each.output[-2500:]}" for each in self.processes.values())
+
+    async def leader(self) -> tuple[int, int] | None:
+        """(node id, epoch) of the leader by DescribeQuorum, asking every running node; None when none says so."""
+        for node_id, process in self.processes.items():
+            if process.alive:
+                found = await describe_quorum(self.port_of(node_id))
+                if found is not None and found.leader_id == node_id:
+                    return node_id, found.leader_epoch
+        return None
+
+    def wait_for_leader(self, timeout_s: float = 20, *, other_than: int = -1) -> int:
+        """Wait for a leader and return its id."""
+
+        async def poll() -> int:
+            deadline = time.monotonic() + timeout_s
+            while time.monotonic() < deadline:
+                found = await self.leader()
+                if found is not None and found[0] != other_than:
+                    return found[0]
+                await asyncio.sleep(0.02)
+            raise AssertionError(f"no leader within {timeout_s} s\n{self.outputs()}")
+
+        return asyncio.run(poll())
+
+
+@contextmanager
+def quorum(folder: Path, size: int, **settings: object) -> Iterator[Quorum]:
+    """A quorum whose processes are killed at the end; settings are keys with underscores for dots."""
+    found = Quorum(folder, size, {key.replace("_", "."): value for key, value in settings.items()})
+    try:
+        yield found
+    finally:
+        found.stop_all()
+
+
+@contextmanager
+def running_quorum(folder: Path, size: int, **settings: object) -> Iterator[Quorum]:
+    """A quorum of ours, formatted, started, with a leader."""
+    with quorum(folder, size, **settings) as found:
+        for node_id in found.node_ids:
+            found.format(node_id)
+        for node_id in found.node_ids:
+            found.start(node_id)
+        found.wait_for_leader()
+        yield found
+
+
+async def describe_quorum(port: int):
+    """The partition of a DescribeQuorum answer, or None when the node does not answer as leader."""
+    from kraft_core.protocol.messages import (
+        DescribeQuorumRequest,
+        DescribeQuorumRequestPartitionData,
+        DescribeQuorumRequestTopicData,
+    )
+
+    topic = DescribeQuorumRequestTopicData(
+        topic_name="__cluster_metadata", partitions=(DescribeQuorumRequestPartitionData(partition_index=0),)
+    )
+    try:
+        answer = await call(port, DescribeQuorumRequest(topics=(topic,)), 2, timeout_s=2)
+    except (OSError, EOFError, TimeoutError):
+        return None
+    if answer.error_code or not answer.topics or answer.topics[0].partitions[0].error_code:
+        return None
+    return answer.topics[0].partitions[0]
+
+
+async def call(port: int, message: Message, version: int, *, timeout_s: float = 10, client_id: str = "test"):
+    """One request on a connection of its own."""
+    async with asyncio.timeout(timeout_s):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(encode_request(message, version, 1, client_id))
+            size = int.from_bytes(await reader.readexactly(4))
+            return decode_response(message.API_KEY, version, await reader.readexactly(size))[1]
+        finally:
+            writer.close()
+
+
+async def retry(
+    action: Callable[[], Awaitable[T]], timeout_s: float, errors: tuple[type[Exception], ...], pause_s: float = 0.02
+) -> T:
+    """Repeat `action` until it does not raise one of `errors`; the last one is raised after the deadline."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return await action()
+        except errors:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(pause_s)
+
+
+FEATURES = {
+    "metadata.version": (7, 30),
+    "kraft.version": (0, 1),
+    "transaction.version": (0, 2),
+    "group.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+}
+
+
+class RawBroker:
+    """A broker that only registers and sends heartbeats, so that topics have somewhere to be."""
+
+    def __init__(self, broker_id: int, cluster_id: str, client: ControllerClient) -> None:
+        self.broker_id = broker_id
+        self._cluster_id = cluster_id
+        self._client = client
+        self._incarnation_id = uuid4()
+        self.epoch = -1
+
+    async def register(self) -> None:
+        """Register and be unfenced."""
+        answer = await self._client.request(
+            BrokerRegistrationRequest(
+                broker_id=self.broker_id,
+                cluster_id=self._cluster_id,
+                incarnation_id=self._incarnation_id,
+                listeners=(
+                    BrokerRegistrationRequestListener(
+                        name="PLAINTEXT", host="127.0.0.1", port=9000 + self.broker_id, security_protocol=0
+                    ),
+                ),
+                features=tuple(
+                    BrokerRegistrationRequestFeature(name=name, min_supported_version=low, max_supported_version=high)
+                    for name, (low, high) in FEATURES.items()
+                ),
+                log_dirs=(random_uuid(None),),
+            )
+        )
+        assert answer.error_code == 0, answer
+        self.epoch = answer.broker_epoch
+        while (await self.heartbeat()).is_fenced:
+            await asyncio.sleep(0.01)
+
+    async def heartbeat(self):
+        """One heartbeat that claims to have read everything."""
+        answer = await self._client.request(
+            BrokerHeartbeatRequest(
+                broker_id=self.broker_id,
+                broker_epoch=self.epoch,
+                current_metadata_offset=2**62,
+                want_fence=False,
+                want_shut_down=False,
+            ),
+            idempotent=True,
+        )
+        assert answer.error_code == 0, answer
+        return answer
+
+    async def keep_alive(self, interval_s: float = 1.0) -> None:
+        """Send heartbeats until cancelled; a controller that is away is no reason to stop."""
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self.heartbeat()
+            except (ConnectionError, AssertionError):
+                continue
+
+
+def controller_client(bootstrap: str) -> ControllerClient:
+    """A client of the active controller."""
+    addresses = [address.rpartition(":") for address in bootstrap.split(",")]
+    return ControllerClient([(host, int(port)) for host, _, port in addresses])
+
+
+def create_topics(names: Sequence[str], partitions: int = 1, replication_factor: int = 1) -> CreateTopicsRequest:
+    """A CreateTopics request."""
+    return CreateTopicsRequest(
+        timeout_ms=10_000,
+        topics=tuple(
+            CreateTopicsRequestCreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=replication_factor
+            )
+            for name in names
+        ),
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """A value of the sorted list, `share` of the way through."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def resident_mb(process: kafka.Process) -> float:
+    """Resident memory of a process, in MB."""
+    status = Path(f"/proc/{process.popen.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) / 1024
