@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import struct
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -180,12 +181,13 @@ class FileSnapshotSink:
 class SnapshotStore:
     """The whole snapshots of a directory.
 
-    `add` may come from the thread that wrote a snapshot; everything else belongs to the owner. The list is replaced as
-    a whole, so a reader never sees half a change.
+    `begin` and `add` may come from the thread that writes a snapshot; everything else belongs to the owner. The list is
+    replaced as a whole, so a reader never sees half a change.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._change = threading.Lock()  # held while `_ids` is replaced
         self._timestamps: dict[OffsetAndEpoch, int] = {}  # of those that were checked
         self._ids: tuple[OffsetAndEpoch, ...] = ()
         self._reader: tuple[OffsetAndEpoch, int, int] | None = None  # id, descriptor, size
@@ -236,7 +238,8 @@ class SnapshotStore:
     def add(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
         """Take in a snapshot that has just become whole."""
         self._timestamps[snapshot_id] = timestamp_ms
-        self._ids = tuple(sorted({*self._ids, snapshot_id}))
+        with self._change:
+            self._ids = tuple(sorted({*self._ids, snapshot_id}))
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int] | None:
         """(bytes from `position`, total size), or None when there is no such whole snapshot.
@@ -246,7 +249,8 @@ class SnapshotStore:
         if snapshot_id not in self._ids:
             return None
         if not self._is_whole(snapshot_id):
-            self._ids = tuple(each for each in self._ids if each != snapshot_id)
+            with self._change:
+                self._ids = tuple(each for each in self._ids if each != snapshot_id)
             return None
         if self._reader is None or self._reader[0] != snapshot_id:
             self.close()
@@ -271,10 +275,11 @@ class SnapshotStore:
 
     def forget_before(self, snapshot_id: OffsetAndEpoch) -> list[Path]:
         """Drop older snapshots -> their files, for the I/O thread to delete."""
-        older = [each for each in self._ids if each < snapshot_id]
+        with self._change:
+            older = [each for each in self._ids if each < snapshot_id]
+            self._ids = tuple(each for each in self._ids if each >= snapshot_id)
         if self._reader is not None and self._reader[0] in older:
             self.close()
-        self._ids = tuple(each for each in self._ids if each not in older)
         for each in older:
             self._timestamps.pop(each, None)
         return [self.path(each) for each in older]

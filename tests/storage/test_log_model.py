@@ -114,7 +114,7 @@ class LogMachine(RuleBasedStateMachine):
         boundaries = [
             OffsetAndEpoch(base + _count(raw), epoch)
             for base, epoch, raw in self.batches
-            if base + _count(raw) <= self.flushed
+            if self.start < base + _count(raw) <= self.flushed
         ]
         chosen = data.draw(st.sampled_from(boundaries))
         sink = self.log.begin_snapshot(chosen)

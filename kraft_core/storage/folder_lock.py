@@ -1,0 +1,41 @@
+"""`.lock`: one process at a time in a log directory, by flock, so that a killed process leaves no lock behind.
+
+Source: FileLock and LogManager.lockLogDirs, Kafka 4.3.1.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+from kraft_core.storage.files import StorageError, storage_errors
+
+FILE_NAME: Final = ".lock"
+
+
+class FolderLock:
+    """An exclusive lock on a directory, from construction to `release` or the end of the process.
+
+    Raises StorageError when another process has it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / FILE_NAME
+        with storage_errors("create", path):
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # A JVM's FileLock is an fcntl lock, so both kinds are taken: each keeps the other program out.
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            raise StorageError(
+                f"Failed to acquire lock on file .lock in {directory}. A Kafka instance in another process or thread is "
+                "using this directory."
+            ) from None
+
+    def release(self) -> None:
+        """Let others in; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,104 @@
+"""quorum-state: the epoch, the vote and the leader a node must not forget, in one line of JSON.
+
+Version 0 is written by static quorums (kraft.version 0), version 1 by dynamic ones; both are read. A vote is answered
+only after `write` has returned. Source: FileQuorumStateStore, QuorumStateData.json, Kafka 4.3.1.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kraft_core.raft.quorum_state import ElectionState
+from kraft_core.storage.files import StorageError, storage_errors, write_file
+from kraft_core.storage.recovery import PARTITION_DIRECTORY
+from kraft_core.storage.snapshots import snapshot_id_of
+
+FILE_NAME: Final = "quorum-state"
+VERSION_MAX: Final = 1
+
+
+class QuorumStateStore:
+    """The file below `metadata_dir` (metadata.log.dir), beside the log."""
+
+    def __init__(self, metadata_dir: Path) -> None:
+        self.path = metadata_dir / PARTITION_DIRECTORY / FILE_NAME
+
+    def read(self) -> ElectionState | None:
+        """Read what was stored; None before the first election of a new log.
+
+        Raises StorageError for a file that cannot be understood, and when the file is missing although the log has
+        records: a node that forgot its vote could vote twice in one epoch.
+        """
+        if not self.path.exists():
+            self._refuse_if_log_has_records()
+            return None
+        with storage_errors("read", self.path):
+            raw = self.path.read_bytes()
+        try:
+            return _parse(json.loads(raw.decode("utf-8")))
+        except (ValueError, TypeError, KeyError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise StorageError(f"Error while reading the Quorum status from the file {self.path}: {reason}") from error
+
+    def _refuse_if_log_has_records(self) -> None:
+        directory = self.path.parent
+        if not directory.is_dir():
+            return
+        with storage_errors("list", directory):
+            for path in directory.iterdir():
+                snapshot_id = snapshot_id_of(path.name)
+                is_real_snapshot = snapshot_id is not None and snapshot_id.offset > 0
+                if is_real_snapshot or (path.suffix == ".log" and path.stat().st_size):
+                    raise StorageError(
+                        f"{self.path} is missing although the metadata log has records ({path.name}); a node that forgot "
+                        "its vote could vote twice. Restore the file, or empty the directory and let the node join anew."
+                    )
+
+    def write(self, election: ElectionState, kraft_version: int) -> None:
+        """Store an election durably, in the version that belongs to the quorum's kraft.version.
+
+        Raises StorageError; the state on disk is then the old one.
+        """
+        state: dict[str, Any]
+        if kraft_version == 0:
+            state = {
+                "clusterId": "",
+                "leaderId": election.leader_id,
+                "leaderEpoch": election.leader_epoch,
+                "votedId": election.voted_id,
+                "appliedOffset": 0,
+                "currentVoters": [],
+                "data_version": 0,
+            }
+        else:
+            state = {
+                "leaderId": election.leader_id,
+                "leaderEpoch": election.leader_epoch,
+                "votedId": election.voted_id,
+                "votedDirectoryId": uuid_to_text(election.voted_directory_id),
+                "data_version": 1,
+            }
+        write_file(self.path, json.dumps(state, separators=(",", ":")).encode("ascii"))
+
+
+def _parse(state: object) -> ElectionState:
+    """Read the JSON object. Raises ValueError, TypeError, KeyError."""
+    if not isinstance(state, dict):
+        raise TypeError(f"{json.dumps(state)} is not an object")
+    version = state["data_version"]
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= VERSION_MAX:
+        raise ValueError(
+            f"data_version ({version}) is not within the min (0) and max ({VERSION_MAX}) supported version"
+        )
+    numbers = {name: state[name] for name in ("leaderId", "leaderEpoch", "votedId")}
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < -1:
+            raise ValueError(f"{name} is {value!r}")
+    directory_id = uuid_from_text(state["votedDirectoryId"]) if version == 1 else ZERO_UUID
+    return ElectionState(
+        leader_epoch=numbers["leaderEpoch"],
+        leader_id=numbers["leaderId"],
+        voted_id=numbers["votedId"],
+        voted_directory_id=directory_id,
+    )
