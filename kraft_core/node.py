@@ -256,7 +256,10 @@ class Node:
             return
         self._claimed_epoch = raft.epoch
         self._tip = self.image
-        self.controller.on_leader(raft.epoch, self._now_ms, in_transaction=self._loader.in_transaction)
+        in_transaction = self._loader.in_transaction
+        self._loader.reset(self.image)
+        self._read_records.clear()
+        self.controller.on_leader(raft.epoch, self._now_ms, in_transaction=in_transaction)
 
     def _apply_committed(self) -> None:
         high_watermark = self.raft.high_watermark
