@@ -12,47 +12,67 @@ Source: ConfigurationControlManager, ControllerConfigurationValidator, Kafka 4.3
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from kraft_core.controller.config_def import ConfigException, ConfigType
+from kraft_core.controller.config_def import ConfigException
 from kraft_core.controller.config_definitions import (
-    CORDONED_LOG_DIRS,
     MIN_INSYNC_REPLICAS,
     UNCLEAN_LEADER_ELECTION_ENABLE,
-    config_def,
     default_topic_value,
-    has_definitions,
     validate_client_metrics_configs,
     validate_group_configs,
     validate_topic_configs,
 )
+from kraft_core.controller.config_operations import (
+    BROKER_LOGGER,
+    CONFIG_VALUE_BYTES_MAX,
+    Operations,
+    apply_operation,
+    check_broker_change,
+    config_record,
+    refuse_null,
+    sort_clear_elr_last,
+    validate_broker_resource,
+    validate_topic_resource,
+)
+from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.describe_configs import describe_configs
 from kraft_core.controller.effective_config import ConfigEntry, NodeConfigs, topic_config, topic_entries
-from kraft_core.controller.topic_names import validate_topic_name
+from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord
+from kraft_core.protocol.messages import (
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
+from kraft_core.protocol.metadata_records import ClearElrRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from kraft_core.controller.controller_config import ControllerConfig
     from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.messages import (
+        AlterConfigsRequest,
+        DescribeConfigsRequest,
+        DescribeConfigsResponse,
+        IncrementalAlterConfigsRequest,
+    )
     from kraft_core.protocol.metadata_records import MetadataRecord
 
-BROKER_LOGGER: Final = 8
-SET: Final = 0
-DELETE: Final = 1
-APPEND: Final = 2
-SUBTRACT: Final = 3
-_OPERATION_NAMES: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
-
-METADATA_VERSION_4_3_IV0: Final = 30  # cordoned log directories (KIP-1066)
-CONFIG_VALUE_BYTES_MAX: Final = 2**15 - 1
-_COMMA: Final = re.compile(r"\s*,\s*")
 _CACHED_ENTRY_SETS_MAX: Final = 256
 
-Operations = dict[str, tuple[int, str | None]]
+_Resource = tuple[int, str]
+_Outcome = tuple[int, str, ErrorCode, str | None]
+_Change = TypeVar("_Change")
+_UNAUTHORIZED: Final = {
+    TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+_RESOURCE_TYPES: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 
 
 class ConfigurationControlManager:
@@ -96,6 +116,79 @@ class ConfigurationControlManager:
             entries = self._entries[distinct] = tuple(topic_entries(creation_configs, nodes))
         return entries
 
+    def incremental_alter_configs(
+        self, image: MetadataImage, request: IncrementalAlterConfigsRequest, access: TopicAccess = EVERYTHING
+    ) -> ControllerResult[IncrementalAlterConfigsResponse]:
+        """IncrementalAlterConfigs, versions 0 and 1: SET, DELETE, APPEND, SUBTRACT; each resource all or nothing.
+
+        Per resource the errors of `incremental_alter_resource`, INVALID_REQUEST for a repeated one, UNSUPPORTED_VERSION
+        for an unknown type. Log levels (BROKER_LOGGER) are the server's business and INVALID_REQUEST here.
+        Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
+        """
+        changes: list[tuple[_Resource, Operations]] = [
+            (
+                (resource.resource_type, resource.resource_name),
+                {config.name: (config.config_operation, config.value) for config in resource.configs},
+            )
+            for resource in request.resources
+        ]
+
+        def alter(resource: _Resource, operations: Operations) -> list[MetadataRecord]:
+            return self.incremental_alter_resource(
+                image,
+                *resource,
+                operations,
+                is_forwarded=access.is_forwarded,
+                controller_ids=access.controller_ids,
+            )
+
+        records, outcomes = _alter_each(changes, alter, access)
+        responses = tuple(
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+                resource_type=kind, resource_name=name, error_code=code, error_message=message
+            )
+            for kind, name, code, message in outcomes
+        )
+        response = IncrementalAlterConfigsResponse(responses=responses)
+        return ControllerResult.atomic_of(() if request.validate_only else records, response)
+
+    def legacy_alter_configs(
+        self, image: MetadataImage, request: AlterConfigsRequest, access: TopicAccess = EVERYTHING
+    ) -> ControllerResult[AlterConfigsResponse]:
+        """AlterConfigs, versions 0 to 2: all configs of each resource are replaced. Errors as for the incremental form."""
+        changes: list[tuple[_Resource, dict[str, str | None]]] = [
+            (
+                (resource.resource_type, resource.resource_name),
+                {config.name: config.value for config in resource.configs},
+            )
+            for resource in request.resources
+        ]
+
+        def alter(resource: _Resource, configs: dict[str, str | None]) -> list[MetadataRecord]:
+            return self.legacy_alter_resource(
+                image, *resource, configs, is_forwarded=access.is_forwarded, controller_ids=access.controller_ids
+            )
+
+        records, outcomes = _alter_each(changes, alter, access)
+        responses = tuple(
+            AlterConfigsResponseAlterConfigsResourceResponse(
+                resource_type=kind, resource_name=name, error_code=code, error_message=message
+            )
+            for kind, name, code, message in outcomes
+        )
+        return ControllerResult.atomic_of(
+            () if request.validate_only else records, AlterConfigsResponse(responses=responses)
+        )
+
+    def describe_configs(
+        self, image: MetadataImage, request: DescribeConfigsRequest, access: TopicAccess = EVERYTHING
+    ) -> DescribeConfigsResponse:
+        """DescribeConfigs, versions 1 to 4, as this controller sees the image."""
+        config = self._config
+        return describe_configs(
+            image, request, node_id=config.node_id, static_configs=config.static_configs, access=access
+        )
+
     def incremental_alter_resource(
         self,
         image: MetadataImage,
@@ -118,7 +211,7 @@ class ConfigurationControlManager:
         current = image.configs.of(resource_type, resource_name)
         changes: dict[str, str | None] = {}
         for name, (operation, operand) in operations.items():
-            value = _apply(resource_type, name, current.get(name), operation, operand)
+            value = apply_operation(resource_type, name, current.get(name), operation, operand)
             if value != current.get(name) or resource_type == BROKER:
                 changes[name] = value
         self._validate(image, resource_type, resource_name, changes, is_forwarded=is_forwarded)
@@ -140,7 +233,7 @@ class ConfigurationControlManager:
 
         Raises KafkaError as `incremental_alter_resource` does.
         """
-        _refuse_null(resource_type, [name for name, value in configs.items() if value is None])
+        refuse_null(resource_type, [name for name, value in configs.items() if value is None])
         current = image.configs.of(resource_type, resource_name)
         changes: dict[str, str | None] = {
             name: value for name, value in configs.items() if value != current.get(name) or resource_type == BROKER
@@ -158,10 +251,10 @@ class ConfigurationControlManager:
         records: list[MetadataRecord] = []
         if MIN_INSYNC_REPLICAS not in image.configs.of(BROKER, ""):
             value = default_topic_value(MIN_INSYNC_REPLICAS, self._config.static_configs)
-            records.append(_config_record(BROKER, "", MIN_INSYNC_REPLICAS, value))
+            records.append(config_record(BROKER, "", MIN_INSYNC_REPLICAS, value))
         names = sorted(name for kind, name in image.configs.by_resource if kind == BROKER and name)
         records.extend(
-            _config_record(BROKER, name, MIN_INSYNC_REPLICAS, None)
+            config_record(BROKER, name, MIN_INSYNC_REPLICAS, None)
             for name in names
             if MIN_INSYNC_REPLICAS in image.configs.of(BROKER, name)
         )
@@ -180,7 +273,7 @@ class ConfigurationControlManager:
         configs = dict(existing)
         for name, value in changes.items():
             if resource_type == BROKER:
-                _check_broker_change(image, resource_name, name, value, existing, is_forwarded=is_forwarded)
+                check_broker_change(image, resource_name, name, value, existing, is_forwarded=is_forwarded)
             if value is None:
                 configs.pop(name, None)
             elif len(value) > CONFIG_VALUE_BYTES_MAX or len(value.encode()) > CONFIG_VALUE_BYTES_MAX:
@@ -191,7 +284,7 @@ class ConfigurationControlManager:
             else:
                 configs[name] = value
         if resource_type == TOPIC:
-            _validate_topic_resource(resource_name)
+            validate_topic_resource(resource_name)
             validate_topic_configs(configs, existing, self._config.static_configs)
         elif resource_type == BROKER:
             validate_broker_resource(resource_name)
@@ -225,95 +318,36 @@ class ConfigurationControlManager:
         self, image: MetadataImage, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> list[MetadataRecord]:
         records: list[MetadataRecord] = [
-            _config_record(resource_type, resource_name, name, value) for name, value in changes.items()
+            config_record(resource_type, resource_name, name, value) for name, value in changes.items()
         ]
         if image.features.elr_enabled and MIN_INSYNC_REPLICAS in changes:
             records.append(ClearElrRecord(topic_name=resource_name if resource_type == TOPIC else ""))
         return records
 
 
-def validate_broker_resource(name: str) -> None:
-    """Check the name of a broker resource: "" or a decimal id that is not negative. Raises INVALID_REQUEST."""
-    if not name:
-        return
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name) or abs(int(name)) >= 2**31:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
-    if int(name) < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
-
-
-def sort_clear_elr_last(records: Iterable[MetadataRecord]) -> Sequence[MetadataRecord]:
-    """Order the records of several resources as Kafka does: all configs, then the ClearElrRecords."""
-    return sorted(records, key=lambda record: isinstance(record, ClearElrRecord))
-
-
-def _validate_topic_resource(name: str) -> None:
-    if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    validate_topic_name(name)
-
-
-def _check_broker_change(
-    image: MetadataImage,
-    resource_name: str,
-    name: str,
-    value: str | None,
-    existing: Mapping[str, str],
-    *,
-    is_forwarded: bool,
-) -> None:
-    if name == MIN_INSYNC_REPLICAS and image.features.elr_enabled:
-        if resource_name:
-            raise ConfigException(f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled.")
-        if value is None:
-            raise ConfigException(f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled.")
-    if name == CORDONED_LOG_DIRS:
-        if (image.features.metadata_version or 0) < METADATA_VERSION_4_3_IV0:
-            raise ConfigException(
-                f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
-            )
-        wanted = (value or "").strip()
-        if wanted and not is_forwarded:
-            held = existing.get(CORDONED_LOG_DIRS)
-            current = set(_COMMA.split(held.strip())) if held is not None else set()
-            if not current.issuperset(_COMMA.split(wanted)):
-                raise ConfigException(
-                    f"When updating {CORDONED_LOG_DIRS} via controllers,  the new value must be a subset of the "
-                    "current configuration value."
-                )
-
-
-def _apply(resource_type: int, name: str, current: str | None, operation: int, operand: str | None) -> str | None:
-    """Return the new value of a key; None deletes it."""
-    if operation == DELETE:
-        return None
-    if operation not in {SET, APPEND, SUBTRACT}:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} for config {name}.")
-    if operand is None:
-        _refuse_null(resource_type, [name])
-    if operation == SET:
-        return operand
-    key = config_def(resource_type).get(name) if has_definitions(resource_type) else None
-    if key is None or key.type is not ConfigType.LIST:
-        raise ConfigException(f"Can't {_OPERATION_NAMES[operation]} to key {name} because its type is not LIST.")
-    base = current if current is not None else key.default
-    items = [item for item in (base or "").split(",") if item]
-    for item in (operand or "").split(","):
-        if operation == APPEND and item not in items:
-            items.append(item)
-        elif operation == SUBTRACT and item in items:
-            items.remove(item)
-    return ",".join(items)
-
-
-_TYPE_NAMES: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client metrics", GROUP: "group"}
-
-
-def _refuse_null(resource_type: int, names: Sequence[str]) -> None:
-    if names:
-        kind = _TYPE_NAMES.get(resource_type, "resource")
-        raise ConfigException(f"Null value not supported for {kind} configs: {','.join(names)}")
-
-
-def _config_record(resource_type: int, resource_name: str, name: str, value: str | None) -> ConfigRecord:
-    return ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+def _alter_each(
+    changes: Sequence[tuple[_Resource, _Change]],
+    alter: Callable[[_Resource, _Change], list[MetadataRecord]],
+    access: TopicAccess,
+) -> tuple[Sequence[MetadataRecord], list[_Outcome]]:
+    """Alter each resource by itself: the records of those that could be, and the outcome of all."""
+    counts = Counter(resource for resource, _ in changes)
+    records: list[MetadataRecord] = []
+    outcomes: dict[_Resource, _Outcome] = {}
+    for resource, change in changes:
+        kind, name = resource
+        code, message = ErrorCode.NONE, None
+        try:
+            if kind not in _RESOURCE_TYPES:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
+            if counts[resource] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            if not access.may_alter_configs(kind, name):
+                raise KafkaError(_UNAUTHORIZED.get(kind, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+            records.extend(alter(resource, change))
+        except KafkaError as error:
+            code, message = error.code, error.message
+        outcomes[resource] = (kind, name, code, message)
+    if len(records) > MAX_RECORDS_PER_USER_OP:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    return sort_clear_elr_last(records), list(outcomes.values())

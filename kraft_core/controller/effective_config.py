@@ -15,7 +15,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.config_def import ConfigKey, ConfigType, UpdateMode
+from kraft_core.controller.config_def import ConfigException, ConfigKey, ConfigType, UpdateMode, parse_type
 from kraft_core.controller.config_definitions import broker_synonyms, config_def, convert_synonym
 from kraft_core.controller.config_definitions_topic import TOPIC_SYNONYMS, group_synonym
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
@@ -159,10 +159,11 @@ def topic_entries(topic_configs: Mapping[str, str], nodes: NodeConfigs) -> list[
 
 
 def broker_entries(nodes: NodeConfigs) -> list[ConfigEntry]:
-    """List all settings of one broker, sorted by name, with custom ones of plug-ins that someone has set."""
+    """List all settings of one broker, sorted by name; internal ones and custom ones of plug-ins only when set."""
     keys = config_def(BROKER)
-    custom = {name for configs, _ in nodes.layers for name in configs if name not in keys}
-    return [_broker_entry(name, nodes) for name in sorted({*keys, *custom})]
+    set_names = {name for configs, _ in nodes.layers for name in configs}
+    public = {name for name, key in keys.items() if not key.is_internal}
+    return [_broker_entry(name, nodes) for name in sorted(public | set_names)]
 
 
 def default_broker_entries(nodes: NodeConfigs) -> list[ConfigEntry]:
@@ -200,12 +201,27 @@ def group_entries(configs: Mapping[str, str], nodes: NodeConfigs) -> list[Config
     return entries
 
 
+def normalize(key: ConfigKey, text: str | None) -> str | None:
+    """Write a value as Kafka shows it: `true` for " TRUE ", `1.0` for the double 1. What does not parse stays as it is."""
+    try:
+        value = parse_type(key.name, text, key.type)
+    except ConfigException:
+        return text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return None if value is None else str(value)
+
+
 def _own_or_default(
     key: ConfigKey, own: str | None, source: ConfigSource, fallbacks: tuple[ConfigSynonym, ...]
 ) -> ConfigEntry:
-    synonyms = fallbacks if own is None else (ConfigSynonym(key.name, own, source), *fallbacks)
+    synonyms = fallbacks if own is None else (ConfigSynonym(key.name, normalize(key, own), source), *fallbacks)
     value, at = (synonyms[0].value, synonyms[0].source) if synonyms else (key.default, ConfigSource.DEFAULT_CONFIG)
-    return ConfigEntry(key.name, value, at, key.is_sensitive, is_read_only=False, synonyms=synonyms, key=key)
+    return ConfigEntry(
+        key.name, normalize(key, value), at, key.is_sensitive, is_read_only=False, synonyms=synonyms, key=key
+    )
 
 
 def _broker_entry(name: str, nodes: NodeConfigs) -> ConfigEntry:
@@ -216,7 +232,17 @@ def _broker_entry(name: str, nodes: NodeConfigs) -> ConfigEntry:
         value, source = synonyms[0].value, synonyms[0].source
     else:
         value, source = (None if key is None else key.default), ConfigSource.DEFAULT_CONFIG
-    return ConfigEntry(name, None if is_sensitive else value, source, is_sensitive, _is_read_only(key), synonyms, key)
+    if is_sensitive or key is None:
+        value = None
+    return ConfigEntry(
+        name,
+        value if key is None else normalize(key, value),
+        source,
+        is_sensitive,
+        _is_read_only(key),
+        synonyms,
+        key,
+    )
 
 
 def _synonyms_from(name: str, nodes: NodeConfigs) -> tuple[ConfigSynonym, ...]:

@@ -18,6 +18,11 @@ def allow(_name: str) -> bool:
     return True
 
 
+def allow_resource(_resource_type: int, _resource_name: str) -> bool:
+    """Allow it: the answer where no authorizer is configured."""
+    return True
+
+
 def no_quota(_partition_count: int) -> None:
     """Accept any number of partition changes."""
 
@@ -26,7 +31,9 @@ def no_quota(_partition_count: int) -> None:
 class TopicAccess:
     """Rights of one request.
 
-    Each test takes a topic name; a right on the cluster counts for every name. `apply_partition_change_quota` takes the
+    Each test takes a topic name, may_alter_configs and may_describe_configs_of a config resource's type and name; a right
+    on the cluster counts for every name.
+    `apply_partition_change_quota` takes the
     number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
     `is_forwarded`: a broker sent the request in an envelope. `controller_ids`: the voters, which have configs too.
     """
@@ -36,6 +43,8 @@ class TopicAccess:
     may_describe: Callable[[str], bool] = allow
     may_alter: Callable[[str], bool] = allow
     may_describe_configs: Callable[[str], bool] = allow
+    may_alter_configs: Callable[[int, str], bool] = allow_resource
+    may_describe_configs_of: Callable[[int, str], bool] = allow_resource
     apply_partition_change_quota: Callable[[int], None] = no_quota
     is_forwarded: bool = False
     controller_ids: Collection[int] = ()

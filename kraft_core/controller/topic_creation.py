@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kraft_core.controller.configuration_control_manager import SET
+from kraft_core.controller.config_operations import SET
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.partition_change_builder import METADATA_VERSION_3_7_IV2
 from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
@@ -181,6 +181,7 @@ class TopicCreation:
                 name=name,
                 topic_id=topic_id,
                 error_code=ErrorCode.NONE,
+                error_message=None,
                 topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                 configs=(),
             )
@@ -188,6 +189,7 @@ class TopicCreation:
             name=name,
             topic_id=topic_id,
             error_code=ErrorCode.NONE,
+            error_message=None,
             topic_config_error_code=ErrorCode.NONE,
             num_partitions=len(assignments),
             replication_factor=len(assignments[0][0]),

@@ -1,0 +1,140 @@
+"""One operation on one config key, and the rules of single keys and resource names.
+
+Source: ConfigurationControlManager, ControllerConfigurationValidator, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.controller.config_def import ConfigException, ConfigType
+from kraft_core.controller.config_definitions import (
+    CORDONED_LOG_DIRS,
+    MIN_INSYNC_REPLICAS,
+    config_def,
+    has_definitions,
+)
+from kraft_core.controller.topic_names import validate_topic_name
+from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+BROKER_LOGGER: Final = 8
+"""ConfigResource type of a broker's log levels, which are never recorded."""
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+"""Operations of IncrementalAlterConfigs."""
+_OPERATION_NAMES: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+
+METADATA_VERSION_4_3_IV0: Final = 30  # cordoned log directories (KIP-1066)
+CONFIG_VALUE_BYTES_MAX: Final = 2**15 - 1
+_COMMA: Final = re.compile(r"\s*,\s*")
+
+Operations = dict[str, tuple[int, str | None]]
+"""Config name → (operation, value)."""
+
+
+def validate_broker_resource(name: str) -> None:
+    """Check the name of a broker resource: "" or a decimal id that is not negative. Raises INVALID_REQUEST."""
+    if not name:
+        return
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name) or abs(int(name)) >= 2**31:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+    if int(name) < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+
+
+def sort_clear_elr_last(records: Iterable[MetadataRecord]) -> Sequence[MetadataRecord]:
+    """Order the records of several resources as Kafka does: all configs, then the ClearElrRecords."""
+    return sorted(records, key=lambda record: isinstance(record, ClearElrRecord))
+
+
+def validate_topic_resource(name: str) -> None:
+    """Check the name of a topic resource. Raises INVALID_REQUEST for "", INVALID_TOPIC_EXCEPTION for a bad name."""
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    validate_topic_name(name)
+
+
+def check_broker_change(
+    image: MetadataImage,
+    resource_name: str,
+    name: str,
+    value: str | None,
+    existing: Mapping[str, str],
+    *,
+    is_forwarded: bool,
+) -> None:
+    """Refuse what would break eligible leader replicas, or cordon directories that only the broker can check.
+
+    Raises ConfigException.
+    """
+    if name == MIN_INSYNC_REPLICAS and image.features.elr_enabled:
+        if resource_name:
+            raise ConfigException(f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled.")
+        if value is None:
+            raise ConfigException(f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled.")
+    if name == CORDONED_LOG_DIRS:
+        if (image.features.metadata_version or 0) < METADATA_VERSION_4_3_IV0:
+            raise ConfigException(
+                f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+            )
+        wanted = (value or "").strip()
+        if wanted and not is_forwarded:
+            held = existing.get(CORDONED_LOG_DIRS)
+            current = set(_COMMA.split(held.strip())) if held is not None else set()
+            if not current.issuperset(_COMMA.split(wanted)):
+                raise ConfigException(
+                    f"When updating {CORDONED_LOG_DIRS} via controllers,  the new value must be a subset of the "
+                    "current configuration value."
+                )
+
+
+def apply_operation(
+    resource_type: int, name: str, current: str | None, operation: int, operand: str | None
+) -> str | None:
+    """Return the new value of a key; None deletes it."""
+    if operation == DELETE:
+        return None
+    if operation not in {SET, APPEND, SUBTRACT}:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} for config {name}.")
+    if operand is None:
+        refuse_null(resource_type, [name])
+    if operation == SET:
+        return operand
+    key = config_def(resource_type).get(name) if has_definitions(resource_type) else None
+    if key is None or key.type is not ConfigType.LIST:
+        raise ConfigException(f"Can't {_OPERATION_NAMES[operation]} to key {name} because its type is not LIST.")
+    base = current if current is not None else key.default
+    items = [item for item in (base or "").split(",") if item]
+    for item in (operand or "").split(","):
+        if operation == APPEND and item not in items:
+            items.append(item)
+        elif operation == SUBTRACT and item in items:
+            items.remove(item)
+    return ",".join(items)
+
+
+_TYPE_NAMES: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client metrics", GROUP: "group"}
+
+
+def refuse_null(resource_type: int, names: Sequence[str]) -> None:
+    """Raise ConfigException if any names have null for a value."""
+    if names:
+        kind = _TYPE_NAMES.get(resource_type, "resource")
+        raise ConfigException(f"Null value not supported for {kind} configs: {','.join(names)}")
+
+
+def config_record(resource_type: int, resource_name: str, name: str, value: str | None) -> ConfigRecord:
+    """Build the record that sets a config, or deletes it when the value is None."""
+    return ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)

@@ -1,0 +1,148 @@
+"""DescribeConfigs, as any node answers it from an image and its own settings.
+
+Source: ConfigHelper, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.controller.config_operations import BROKER_LOGGER, validate_broker_resource
+from kraft_core.controller.effective_config import (
+    ConfigEntry,
+    ConfigSource,
+    NodeConfigs,
+    broker_entries,
+    client_metrics_entries,
+    default_broker_entries,
+    group_entries,
+    topic_entries,
+)
+from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
+from kraft_core.controller.topic_names import validate_topic_name
+from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    DescribeConfigsResponse,
+    DescribeConfigsResponseDescribeConfigsResourceResult,
+    DescribeConfigsResponseDescribeConfigsResult,
+    DescribeConfigsResponseDescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
+
+_NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
+_UNAUTHORIZED: Final = {TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED, GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+def describe_configs(
+    image: MetadataImage,
+    request: DescribeConfigsRequest,
+    *,
+    node_id: int,
+    static_configs: Mapping[str, str] = _NO_CONFIGS,
+    loggers: Mapping[str, str] = _NO_CONFIGS,
+    access: TopicAccess = EVERYTHING,
+) -> DescribeConfigsResponse:
+    """List the configs of each resource, sorted by name, with source, synonyms and documentation where asked for.
+
+    `static_configs` are the settings in the node's file; `loggers` its log levels by logger. A broker is described by
+    itself alone. Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a wrong or
+    unknown resource, and the authorization errors.
+    """
+    nodes = NodeConfigs.of(image.configs, node_id, static_configs)
+    results = []
+    for resource in request.resources:
+        kind, name = resource.resource_type, resource.resource_name
+        try:
+            if not access.may_describe_configs_of(kind, name):
+                raise KafkaError(_UNAUTHORIZED.get(kind, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+            entries = _entries(image, kind, name, node_id, nodes, loggers)
+        except KafkaError as error:
+            results.append(
+                DescribeConfigsResponseDescribeConfigsResult(
+                    error_code=error.code, error_message=error.message, resource_type=kind, resource_name=name
+                )
+            )
+            continue
+        results.append(
+            DescribeConfigsResponseDescribeConfigsResult(
+                error_code=ErrorCode.NONE,
+                error_message=None,
+                resource_type=kind,
+                resource_name=name,
+                configs=tuple(_result(entry, request) for entry in entries if _is_wanted(entry, resource)),
+            )
+        )
+    return DescribeConfigsResponse(results=tuple(results))
+
+
+def _entries(
+    image: MetadataImage, kind: int, name: str, node_id: int, nodes: NodeConfigs, loggers: Mapping[str, str]
+) -> list[ConfigEntry]:
+    own = image.configs.of(kind, name)
+    if kind == TOPIC:
+        validate_topic_name(name)
+        if name not in image.topics.by_name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic_entries(own, nodes)
+    if kind == BROKER and not name:
+        return default_broker_entries(nodes)
+    if kind in {BROKER, BROKER_LOGGER}:
+        _check_is_this_node(kind, name, node_id)
+        return broker_entries(nodes) if kind == BROKER else _logger_entries(loggers)
+    if kind not in {CLIENT_METRICS, GROUP}:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
+    if not name:
+        what = "Client metrics subscription" if kind == CLIENT_METRICS else "Group"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
+    return client_metrics_entries(own) if kind == CLIENT_METRICS else group_entries(own, nodes)
+
+
+def _check_is_this_node(kind: int, name: str, node_id: int) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    try:
+        validate_broker_resource(name)
+    except KafkaError:
+        message = f"Broker id must be an integer, but it is: {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
+    if int(name) != node_id:
+        expected = f"{node_id} or empty string," if kind == BROKER else f"{node_id}"
+        message = f"Unexpected broker id, expected {expected} but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _logger_entries(loggers: Mapping[str, str]) -> list[ConfigEntry]:
+    return [
+        ConfigEntry(name, level, ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, is_sensitive=False, is_read_only=False)
+        for name, level in sorted(loggers.items())
+    ]
+
+
+def _is_wanted(entry: ConfigEntry, resource: DescribeConfigsRequestDescribeConfigsResource) -> bool:
+    return not resource.configuration_keys or entry.name in resource.configuration_keys
+
+
+def _result(
+    entry: ConfigEntry, request: DescribeConfigsRequest
+) -> DescribeConfigsResponseDescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResponseDescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=tuple(
+            DescribeConfigsResponseDescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ),
+        config_type=0 if entry.type is None else entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
