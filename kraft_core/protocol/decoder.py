@@ -246,8 +246,12 @@ class _DecoderCompiler:
         with source.block(f"if {count}:"):
             source.line(f"if {count} > 127: {count}, pos = uvarint(data, pos - 1)")
             with source.block(f"for _ in range({count}):"):
-                source.line(f"{tag}, pos = uvarint(data, pos)")
-                source.line(f"{length}, pos = uvarint(data, pos)")
+                source.line(f"{tag} = data[pos]")
+                source.line(f"{length} = data[pos + 1]")
+                source.line(f"if {tag} < 128 and {length} < 128: pos += 2")
+                with source.block("else:"):
+                    source.line(f"{tag}, pos = uvarint(data, pos)")
+                    source.line(f"{length}, pos = uvarint(data, pos)")
                 source.line(f"{end} = pos + {length}")
                 source.line(f"if {end} > size: raise bad_length({length}, size - pos)")
                 word = "if"
