@@ -136,7 +136,7 @@ def poll_prospective(core: RaftCore, state: Prospective, now_ms: int) -> None:
             core.flush()  # a vote is asked for with a log that a crash cannot shorten
             return
         become_candidate(core, now_ms)
-    elif (state.election.is_lost or now_ms >= state.deadline_ms) and core.shutdown_at_ms is None:
+    elif state.election.is_lost or now_ms >= state.deadline_ms:
         leave_prospective(core, state, now_ms)
     else:
         _ask_for_votes(core, state, now_ms)
@@ -161,7 +161,7 @@ def poll_candidate(core: RaftCore, state: Candidate, now_ms: int) -> None:
     """Go on with an election; a lost one is waited out, then pre-vote comes again."""
     if state.election.is_won:
         leadership.become_leader(core, state, now_ms)
-    elif now_ms >= state.deadline_ms and core.shutdown_at_ms is None:
+    elif now_ms >= state.deadline_ms:
         become_prospective(core, now_ms)
     else:
         _ask_for_votes(core, state, now_ms)

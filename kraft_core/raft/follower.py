@@ -26,21 +26,23 @@ from kraft_core.raft.voter_set import Endpoint
 
 log = logging.getLogger(__name__)
 
-FETCH_MIN_VERSION: Final = 13
-"""The first that names the topic by id."""
+FETCH_MIN_VERSION: Final = 15
+"""The first that names the topic by id (13) and the replica by its state (KIP-903)."""
 FIRST_BOOTSTRAP_ID: Final = -2
 """Bootstrap servers have ids from here down: who they are is not known yet."""
 
 
 def poll_unattached(core: RaftCore, state: Unattached, now_ms: int) -> None:
     """Look for a leader; as a voter, stand for election when the timeout is over."""
-    if core.is_voter and now_ms >= state.deadline_ms and core.shutdown_at_ms is None:
+    if core.is_voter and now_ms >= state.deadline_ms:
         election.become_prospective(core, now_ms)
         return
     if core.is_voter and state.deadline_ms == NEVER_MS:  # became a voter while it waited
         state.deadline_ms = now_ms + core.election_timeout_ms()
     core.wake_at(state.deadline_ms)
-    if not core.is_out(Kind.FETCH):
+    if not core.is_durable:
+        core.flush()  # a fetch acknowledges the whole log
+    elif not core.is_out(Kind.FETCH):
         _fetch_from_anyone(core, now_ms)
 
 
@@ -51,7 +53,7 @@ def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
     if not core.is_durable:
         core.flush()
         return
-    if core.is_voter and core.shutdown_at_ms is None and now_ms >= min(state.deadline_ms, state.suspect_at_ms):
+    if core.is_voter and now_ms >= min(state.deadline_ms, state.suspect_at_ms):
         election.become_prospective(core, now_ms)
         return
     core.wake_at(min(state.deadline_ms, state.suspect_at_ms) if core.is_voter else NEVER_MS)
@@ -119,7 +121,6 @@ def fetch_request(core: RaftCore) -> FetchRequest:
     )
     return FetchRequest(
         cluster_id=config.cluster_id,
-        replica_id=config.node_id,
         replica_state=FetchRequestReplicaState(replica_id=config.node_id),
         max_wait_ms=config.fetch_max_wait_ms,
         max_bytes=config.fetch_max_bytes,

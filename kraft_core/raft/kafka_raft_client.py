@@ -265,6 +265,8 @@ class KafkaRaftClient:
 
     def _poll_state(self, now_ms: int) -> None:
         core = self._core
+        if core.shutdown_at_ms is not None and not isinstance(core.state, Leader | Resigned):
+            return  # nothing new is begun on the way out
         match core.state:
             case Leader() as leader:
                 replication.expire_parked(core, leader, now_ms)

@@ -206,7 +206,8 @@ def poll_resigned(core: RaftCore, state: Resigned, now_ms: int) -> None:
     if now_ms >= state.deadline_ms and core.shutdown_at_ms is None:
         core.become_unattached(state.epoch + 1, now_ms)
         return
-    core.wake_at(state.deadline_ms if core.shutdown_at_ms is None else core.shutdown_at_ms)
+    if core.shutdown_at_ms is None:
+        core.wake_at(state.deadline_ms)
     for node_id in sorted(state.unacknowledged):
         endpoint = core.voter_endpoint(node_id)
         if endpoint is not None and core.can_send(Kind.END_QUORUM_EPOCH, node_id, now_ms):

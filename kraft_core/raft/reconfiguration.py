@@ -264,7 +264,7 @@ def upgrade_kraft_version(core: RaftCore, level: int, now_ms: int, *, validate_o
 
 def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
     """Keep the own entry in the voter set right, or join it when told to (KIP-1186)."""
-    if not core.config.is_voter_capable or not core.config.endpoints or core.shutdown_at_ms is not None:
+    if not core.config.is_voter_capable or not core.config.endpoints:
         return
     if now_ms < state.update_voter_at_ms:
         core.wake_at(state.update_voter_at_ms)

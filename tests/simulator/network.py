@@ -1,0 +1,116 @@
+"""The virtual network: delays, drops, duplicates, cut links, refused and reset connections, answers to nobody."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.protocol.codec import decode, encode
+from kraft_core.protocol.wire import Message
+from kraft_core.raft.effects import SendRequest
+from kraft_core.raft.events import FailureReason, PeerDisconnected, RequestFailed, ResponseReceived
+from tests.simulator.world import World
+
+if TYPE_CHECKING:
+    from tests.simulator.sim_node import SimNode
+
+VERSIONS = {
+    ApiKey.FETCH: 18,
+    ApiKey.VOTE: 2,
+    ApiKey.BEGIN_QUORUM_EPOCH: 1,
+    ApiKey.END_QUORUM_EPOCH: 1,
+    ApiKey.FETCH_SNAPSHOT: 1,
+    ApiKey.UPDATE_RAFT_VOTER: 0,
+    ApiKey.ADD_RAFT_VOTER: 1,
+    ApiKey.REMOVE_RAFT_VOTER: 0,
+    ApiKey.API_VERSIONS: 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request came from."""
+
+    node: "SimNode"
+    incarnation: int
+    correlation: int
+    version: int
+
+
+class Network:
+    """All faults are off at first; the scenario turns them on."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.by_address: dict[tuple[str, int], SimNode] = {}
+        self.cut: set[tuple[int, int]] = set()  # directed links
+        self.drop = 0.0
+        self.duplicate = 0.0
+        self.spike = 0.0
+        self.encodes = False
+        self._open: dict[tuple[int, int, int], SimNode] = {}  # (sender, incarnation, correlation) -> receiver
+
+    def _delay_us(self) -> int:
+        random = self.world.random
+        if self.world.chance(self.spike):
+            return random.randint(10_000, 1_500_000)
+        return random.randint(50, 1_000)
+
+    def _passes(self, sender: int, receiver: int) -> bool:
+        return (sender, receiver) not in self.cut and not self.world.chance(self.drop)
+
+    def send(self, sender: "SimNode", effect: SendRequest) -> None:
+        """Carry a request; without an answer it fails after its timeout."""
+        world = self.world
+        receiver = self.by_address[effect.destination.host, effect.destination.port]
+        key = (sender.id, sender.incarnation, effect.correlation)
+        self._open[key] = receiver
+        timed_out = RequestFailed(effect.correlation, FailureReason.TIMED_OUT)
+        world.after(effect.timeout_ms * 1000, self._close, key, sender, timed_out)
+        if not self._passes(sender.id, receiver.id):
+            return
+        if receiver.client is None:
+            self._break(key, sender, receiver)
+            return
+        version = VERSIONS[ApiKey(effect.message.API_KEY)]
+        message = self._through_the_wire(effect.message, version)
+        origin = Origin(sender, sender.incarnation, effect.correlation, version)
+        world.after(self._delay_us(), receiver.receive, message, version, origin)
+        if world.chance(self.duplicate):
+            world.after(self._delay_us() * 3, receiver.receive, message, version, origin)
+
+    def respond(self, sender: "SimNode", origin: Origin, message: Message) -> None:
+        """Carry an answer back."""
+        if not self._passes(sender.id, origin.node.id):
+            return
+        key = (origin.node.id, origin.incarnation, origin.correlation)
+        event = ResponseReceived(origin.correlation, self._through_the_wire(message, origin.version))
+        self.world.after(self._delay_us(), self._close, key, origin.node, event)
+
+    def _through_the_wire(self, message: Message, version: int) -> Message:
+        return decode(type(message), version, encode(message, version)) if self.encodes else message
+
+    def _close(self, key: tuple[int, int, int], sender: "SimNode", event: ResponseReceived | RequestFailed) -> None:
+        if self._open.pop(key, None) is not None:
+            sender.deliver(key[1], event)
+
+    def _break(self, key: tuple[int, int, int], sender: "SimNode", receiver: "SimNode") -> None:
+        """Refuse or reset the connection that this request is on."""
+        delay_us = self._delay_us()
+        self.world.after(delay_us, self._close, key, sender, RequestFailed(key[2], FailureReason.DISCONNECTED))
+        self.world.after(delay_us, sender.deliver, key[1], PeerDisconnected(receiver.id))
+
+    def on_down(self, node: "SimNode") -> None:
+        """A process ended: most of those that wait for its answer learn so from the reset connection."""
+        for key in [key for key, receiver in self._open.items() if receiver is node]:
+            sender = next(each for each in self.by_address.values() if each.id == key[0])
+            if self._passes(node.id, sender.id) and self.world.random.random() < 0.9:
+                self._break(key, sender, node)
+        for key in [key for key in self._open if key[0] == node.id]:
+            del self._open[key]
+
+    def reset(self, first: int, second: int) -> None:
+        """Reset the connections between two nodes."""
+        for key, receiver in list(self._open.items()):
+            if {key[0], receiver.id} == {first, second}:
+                sender = next(each for each in self.by_address.values() if each.id == key[0])
+                self._break(key, sender, receiver)
