@@ -6,16 +6,18 @@ Source: TopicsDelta, TopicDelta, PartitionRegistration, Kafka 4.3.1.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from rpds import HashTrieMap, HashTrieSet
+from rpds import HashTrieMap
 
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.image.topics_image import (
     PartitionRegistration,
     TopicImage,
     TopicsImage,
+    intern_brokers,
     intern_ids,
     intern_uuids,
 )
@@ -38,14 +40,16 @@ NO_RECOVERY_STATE_CHANGE: Final = -1
 
 def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
     """Build a partition as its PartitionRecord says; without directories every replica is MIGRATING."""
-    return PartitionRegistration(
-        replicas=intern_ids(record.replicas),
-        directories=_directories(record.directories, len(record.replicas), record),
-        isr=intern_ids(record.isr),
-        removing_replicas=intern_ids(record.removing_replicas),
-        adding_replicas=intern_ids(record.adding_replicas),
-        elr=intern_ids(record.eligible_leader_replicas or ()),
-        last_known_elr=intern_ids(record.last_known_elr or ()),
+    replicas = intern_ids(record.replicas)
+    elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
+    return PartitionRegistration(  # mostly nothing but replicas and ISR: spare the calls, a million times
+        replicas=replicas,
+        directories=_directories(record.directories, len(replicas), record),
+        isr=replicas if record.isr == replicas else intern_ids(record.isr),
+        removing_replicas=intern_ids(record.removing_replicas) if record.removing_replicas else (),
+        adding_replicas=intern_ids(record.adding_replicas) if record.adding_replicas else (),
+        elr=intern_ids(elr) if elr else (),
+        last_known_elr=intern_ids(last_known_elr) if last_known_elr else (),
         leader=record.leader,
         leader_recovery_state=record.leader_recovery_state,
         leader_epoch=record.leader_epoch,
@@ -94,12 +98,12 @@ def _directories(
 class _WorkingTopic:
     """A topic being changed: what it was, and the partitions that differ."""
 
-    __slots__ = ("brokers", "changed", "topic")
+    __slots__ = ("changed", "replicas", "topic")
 
     def __init__(self, topic: TopicImage) -> None:
         self.topic = topic
         self.changed: dict[int, PartitionRegistration] = {}
-        self.brokers: set[tuple[int, ...]] = set()
+        self.replicas: set[tuple[int, ...]] = set()
 
     def partition(self, index: int) -> PartitionRegistration | None:
         return self.changed.get(index) or self.topic.partitions.get(index)
@@ -107,25 +111,27 @@ class _WorkingTopic:
     def freeze(self) -> TopicImage:
         if not self.changed:
             return self.topic
-        partitions = self.topic.partitions
+        topic, partitions = self.topic, self.topic.partitions
         if len(partitions) == 0:
-            return msgspec.structs.replace(self.topic, partitions=HashTrieMap(self.changed))
-        for index, partition in self.changed.items():
-            partitions = partitions.insert(index, partition)
-        return msgspec.structs.replace(self.topic, partitions=partitions)
+            partitions = HashTrieMap(self.changed)
+        else:
+            for index, partition in self.changed.items():
+                partitions = partitions.insert(index, partition)
+        brokers = topic.brokers
+        if not brokers.issuperset(chain.from_iterable(self.replicas)):
+            brokers = intern_brokers(brokers.union(*self.replicas))
+        return TopicImage(topic.name, topic.id, partitions, brokers)
 
 
 class TopicsDelta:
     """Changes on top of a TopicsImage, not yet frozen. Records are applied in log order; see `apply`."""
 
-    __slots__ = ("_base", "_by_id", "_by_name", "_gone", "_working")
+    __slots__ = ("_by_id", "_by_name", "_working")
 
     def __init__(self, base: TopicsImage) -> None:
-        self._base = base
         self._by_id = base.by_id
         self._by_name = base.by_name
         self._working: dict[int, _WorkingTopic] = {}  # by the topic id's number: it hashes much faster than a UUID
-        self._gone: list[TopicImage] = []
 
     def _topic(self, topic_id: UUID) -> _WorkingTopic:
         working = self._working.get(topic_id.int)
@@ -141,7 +147,7 @@ class TopicsDelta:
         if record.name in self._by_name or record.topic_id in self._by_id:
             raise ReplayError(f"Topic {record.name!r} with id {record.topic_id} exists already.")
         topic = TopicImage(record.name, record.topic_id)
-        self._by_id = self._by_id.insert(record.topic_id, topic)
+        self._by_id = self._by_id.insert(topic.id, topic)
         self._by_name = self._by_name.insert(record.name, record.topic_id)
         self._working[record.topic_id.int] = _WorkingTopic(topic)
 
@@ -150,7 +156,7 @@ class TopicsDelta:
         working = self._topic(record.topic_id)
         partition = partition_from_record(record)
         working.changed[record.partition_id] = partition
-        working.brokers.add(partition.replicas)
+        working.replicas.add(partition.replicas)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
         """Change a partition that exists."""
@@ -161,13 +167,12 @@ class TopicsDelta:
         partition = merge_partition(before, record)
         working.changed[record.partition_id] = partition
         if record.replicas is not None:
-            working.brokers.add(partition.replicas)
+            working.replicas.add(partition.replicas)
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Delete a topic with its partitions; returns its name, whose configs go too."""
-        topic = self._topic(record.topic_id).freeze()
+        topic = self._topic(record.topic_id).topic
         del self._working[record.topic_id.int]
-        self._gone.append(topic)
         self._by_id = self._by_id.remove(record.topic_id)
         self._by_name = self._by_name.remove(topic.name)
         return topic.name
@@ -196,32 +201,8 @@ class TopicsDelta:
     def apply(self) -> TopicsImage:
         """Freeze the changes into an image; the base stays as it was."""
         by_id = self._by_id
-        by_broker = self._base.by_broker
         for working in self._working.values():
             topic = working.freeze()
             if topic is not working.topic:
                 by_id = by_id.insert(topic.id, topic)
-            for broker_id in {broker_id for replicas in working.brokers for broker_id in replicas}:
-                by_broker = _index(by_broker, broker_id, topic.id)
-        for topic in self._gone:
-            if topic.id not in by_id:
-                by_broker = _unindex(by_broker, topic)
-        return TopicsImage(by_id=by_id, by_name=self._by_name, by_broker=by_broker)
-
-
-def _index(
-    by_broker: HashTrieMap[int, HashTrieSet[UUID]], broker_id: int, topic_id: UUID
-) -> HashTrieMap[int, HashTrieSet[UUID]]:
-    topics = by_broker.get(broker_id)
-    if topics is None:
-        return by_broker.insert(broker_id, HashTrieSet([topic_id]))
-    if topic_id in topics:
-        return by_broker
-    return by_broker.insert(broker_id, topics.insert(topic_id))
-
-
-def _unindex(by_broker: HashTrieMap[int, HashTrieSet[UUID]], topic: TopicImage) -> HashTrieMap[int, HashTrieSet[UUID]]:
-    for broker_id, topics in list(by_broker.items()):
-        if topic.id in topics:
-            by_broker = by_broker.insert(broker_id, topics.remove(topic.id))
-    return by_broker
+        return TopicsImage(by_id=by_id, by_name=self._by_name)

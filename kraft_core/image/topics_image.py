@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from rpds import HashTrieMap, HashTrieSet
+from rpds import HashTrieMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +23,16 @@ RECOVERING: Final = 1
 
 _INTERN_LIMIT: Final = 1 << 17
 _interned_ids: dict[tuple[int, ...], tuple[int, ...]] = {}
+_interned_brokers: dict[frozenset[int], frozenset[int]] = {}
 _interned_uuids: dict[tuple[UUID, ...], tuple[UUID, ...]] = {}
 
 
-def _uuid_int(value: UUID) -> int:
-    return value.int
+def _id_number(topic: TopicImage) -> int:
+    return topic.id.int
+
+
+def _index(item: tuple[int, PartitionRegistration]) -> int:
+    return item[0]
 
 
 def intern_ids(ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -37,6 +42,13 @@ def intern_ids(ids: tuple[int, ...]) -> tuple[int, ...]:
     if len(_interned_ids) > _INTERN_LIMIT:
         _interned_ids.clear()
     return _interned_ids.setdefault(ids, ids)
+
+
+def intern_brokers(brokers: frozenset[int]) -> frozenset[int]:
+    """Return an equal set, mostly the same object for the same content."""
+    if len(_interned_brokers) > _INTERN_LIMIT:
+        _interned_brokers.clear()
+    return _interned_brokers.setdefault(brokers, brokers)
 
 
 def intern_uuids(uuids: tuple[UUID, ...]) -> tuple[UUID, ...]:
@@ -94,34 +106,38 @@ class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False)
         return self.directories[self.replicas.index(broker_id)]
 
 
-class TopicImage(msgspec.Struct, frozen=True):
-    """One topic and its partitions, by partition index."""
+class TopicImage(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One topic and its partitions, by partition index.
+
+    `brokers` serves fencing: every broker with a replica, and perhaps some that had one before; so it is no part of
+    equality, and its reader filters by partition.
+    """
 
     name: str
     id: UUID
     partitions: HashTrieMap[int, PartitionRegistration] = HashTrieMap()
+    brokers: frozenset[int] = frozenset()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare name, id and partitions."""
+        if not isinstance(other, TopicImage):
+            return NotImplemented
+        return self is other or (
+            self.id == other.id and self.name == other.name and self.partitions == other.partitions
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # an image is a value to compare, never a key
 
     def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
         """Return the partitions in order of their index."""
-        return sorted(self.partitions.items(), key=lambda item: item[0])
+        return sorted(self.partitions.items(), key=_index)
 
 
-class TopicsImage(msgspec.Struct, frozen=True, eq=False):
-    """All topics, by id and by name.
-
-    `by_broker` is an index for fencing: every topic with a replica on the broker, and perhaps some that had one before;
-    so it is no part of equality, and its reader filters by partition.
-    """
+class TopicsImage(msgspec.Struct, frozen=True):
+    """All topics, by id and by name."""
 
     by_id: HashTrieMap[UUID, TopicImage] = HashTrieMap()
     by_name: HashTrieMap[str, UUID] = HashTrieMap()
-    by_broker: HashTrieMap[int, HashTrieSet[UUID]] = HashTrieMap()
-
-    def __eq__(self, other: object) -> bool:
-        """Compare topics and partitions, not the index."""
-        return isinstance(other, TopicsImage) and self.by_id == other.by_id and self.by_name == other.by_name
-
-    __hash__ = None  # type: ignore[assignment]  # an image is a value to compare, never a key
 
     def topic(self, name: str) -> TopicImage | None:
         """Return a topic by name."""
@@ -137,12 +153,11 @@ class TopicsImage(msgspec.Struct, frozen=True, eq=False):
         """Count the partitions of all topics."""
         return sum(len(topic.partitions) for topic in self.by_id.values())
 
-    def topics_of_broker(self, broker_id: int) -> Iterator[TopicImage]:
-        """Yield, ordered by topic id, each topic that may have a replica on the broker."""
-        for topic_id in sorted(self.by_broker.get(broker_id, ()), key=_uuid_int):
-            topic = self.by_id.get(topic_id)
-            if topic is not None:
-                yield topic
+    def topics_of_broker(self, broker_id: int) -> list[TopicImage]:
+        """Return, ordered by topic id, each topic that may have a replica on the broker. Costs a look at each topic."""
+        topics = [topic for topic in self.by_id.values() if broker_id in topic.brokers]
+        topics.sort(key=_id_number)
+        return topics
 
     def partitions_of_broker(self, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
         """Yield (topic, index, partition) for each partition with a replica on the broker, in a fixed order."""
