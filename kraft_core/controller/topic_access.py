@@ -33,8 +33,7 @@ class TopicAccess:
 
     Each test takes a topic name, may_alter_configs and may_describe_configs_of a config resource's type and name; a right
     on the cluster counts for every name.
-    `apply_partition_change_quota` takes the
-    number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
+    `apply_partition_change_quota` takes the number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
     `is_forwarded`: a broker sent the request in an envelope. `controller_ids`: the voters, which have configs too.
     """
 
