@@ -53,6 +53,7 @@ class NodeConfig:
     controller: ControllerConfig
     max_bytes_between_snapshots: int = 20 * 1024 * 1024  # metadata.log.max.record.bytes.between.snapshots
     max_snapshot_interval_ms: int = 3_600_000  # metadata.log.max.snapshot.interval.ms; 0: never by time
+    bootstrap_records: tuple[MetadataRecord, ...] = ()  # of bootstrap.checkpoint, other than feature levels
 
 
 class ControllerRequest(msgspec.Struct, frozen=True, gc=False):

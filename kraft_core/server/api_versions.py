@@ -69,10 +69,10 @@ class ApiVersionsAnswers:
             api_keys=self._apis,
             supported_features=tuple(
                 ApiVersionsResponseSupportedFeatureKey(
-                    name=name, min_version=feature.min_level, max_version=feature.max_level
+                    name=name, min_version=feature.minimum, max_version=feature.maximum
                 )
                 for name, feature in sorted(FEATURES.items())
-                if version >= _ZERO_MINIMUM_SINCE or feature.min_level > 0
+                if version >= _ZERO_MINIMUM_SINCE or feature.minimum > 0
             ),
             finalized_features_epoch=_NO_EPOCH if features.metadata_version is None else self._image().offset,
             finalized_features=tuple(

@@ -19,8 +19,8 @@ from random import Random
 from typing import Final, cast
 
 from kraft_core.protocol.api_keys import ApiKey
-from kraft_core.protocol.connection import Connection, InvalidFrame
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.connection import Connection
+from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from kraft_core.protocol.wire import Message

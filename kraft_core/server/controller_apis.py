@@ -165,7 +165,7 @@ class ControllerApis:
 
     def submit(self, message: Message, version: int, answer: Answer) -> None:
         """Send a request of this process to its own node, as if it had come over the wire."""
-        header = RequestHeader(message.API_KEY, version, 0, "")
+        header = RequestHeader(ApiKey(message.API_KEY), version, 0, "")
         self._dispatch(header, message, self._context("User:CONTROLLER", "", "", message), answer)
 
     # -- to the node

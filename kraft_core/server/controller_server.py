@@ -11,6 +11,7 @@ anything else. Source: Kafka's ControllerServer, SharedServer, KafkaRaftClientDr
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Final
@@ -29,7 +30,7 @@ from kraft_core.node import (
 from kraft_core.node_snapshot import snapshot_batches
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.wire import Message
-from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.effects import Destination, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
     FailureReason,
     Flushed,
@@ -53,7 +54,8 @@ from kraft_core.storage.quorum_state_store import QuorumStateStore
 
 log = logging.getLogger(__name__)
 
-SNAPSHOT_CHUNK_BYTES: Final = 1024 * 1024
+REQUEST_TIMEOUT_MS: Final = 5_000
+"""How long a request of this process waits for another node that is the active controller."""
 
 
 class ControllerServer:
@@ -82,7 +84,7 @@ class ControllerServer:
         self._random = random or Random()  # noqa: S311  # election jitter and identifiers, no secrets
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[str] = self._loop.create_future()
-        self._stopped: asyncio.Future[None] = self._loop.create_future()
+        self._stopped = asyncio.Event()
         self.node = Node(config, raft_log, store.read(), self._random, self.clock.now_ms())
         self._apis = ControllerApis(
             self,
@@ -95,6 +97,7 @@ class ControllerServer:
         self._channels = ChannelManager(
             ChannelConfig(client_id=f"raft-client-{self.node_id}"), self._random, self._peer_disconnected
         )
+        self._admin_channels = ChannelManager(ChannelConfig(client_id=str(self.node_id)), self._random)
         self._flusher = IoThread("flush")
         self._snapshotter = IoThread("snapshot")
         self._events: list[NodeEvent] = []
@@ -119,10 +122,8 @@ class ControllerServer:
 
     def leader(self) -> LeaderEndpoint | None:
         """Return the active controller as this node knows it."""
-        leader_id, _ = self.node.raft.leader_and_epoch
-        raft = self.config.raft
-        endpoint = self.node.raft.voters.endpoint(leader_id, raft.listener_name)
-        return None if endpoint is None else LeaderEndpoint(leader_id, endpoint.host, endpoint.port)
+        endpoint = self.node.raft.leader_endpoint
+        return None if endpoint is None else LeaderEndpoint(self.node.leader_id, endpoint.host, endpoint.port)
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""
@@ -150,7 +151,8 @@ class ControllerServer:
         """Hand leadership over, answer what can be answered, flush and close, within `timeout_ms` or a little more."""
         if not self._ended:
             self.post(Shutdown(timeout_ms))
-            await asyncio.wait({self._stopped, self.failed}, timeout=timeout_ms / 1000 + 1)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), timeout_ms / 1000 + 1)
         self._end()
         for server in self._socket_servers:
             await server.stop()
@@ -163,6 +165,7 @@ class ControllerServer:
     def _end(self) -> None:
         self._ended = True
         self._channels.close()
+        self._admin_channels.close()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -179,9 +182,16 @@ class ControllerServer:
             self._scheduled = True
             self._loop.call_soon(self._run)
 
-    def request(self, message: Message, version: int, answer: Callable[[Message], None]) -> None:
-        """Send a request of this process to its own controller."""
-        self._apis.submit(message, version, answer)
+    def request_active(self, message: Message, version: int, on_done: Callable[[Result], None]) -> None:
+        """Send a request of this process to the active controller, which may be its own."""
+        leader = self.leader()
+        if leader is None:
+            self._loop.call_soon(on_done, FailureReason.DISCONNECTED)
+        elif leader.node_id == self.node_id:
+            self._apis.submit(message, version, on_done)
+        else:
+            destination = Destination(leader.node_id, leader.host, leader.port)
+            self._admin_channels.request(destination, message, REQUEST_TIMEOUT_MS, on_done)
 
     def _run(self) -> None:
         self._scheduled = False
@@ -217,6 +227,7 @@ class ControllerServer:
 
     def _fail(self, reason: str) -> None:
         self._end()
+        self._stopped.set()
         if not self.failed.done():
             self.failed.set_result(reason)
 
@@ -245,8 +256,7 @@ class ControllerServer:
                 log.error("node_fatal", extra={"reason": effect.reason})
                 self._fail(effect.reason)
             case Stopped():
-                if not self._stopped.done():
-                    self._stopped.set_result(None)
+                self._stopped.set()
 
     def _send(self, effect: SendRequest) -> None:
         on_done = partial(self._request_done, effect.correlation)

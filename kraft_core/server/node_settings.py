@@ -4,6 +4,7 @@ Source: QuorumConfig, KRaftConfigs, ControllerServer and BootstrapDirectory, Kaf
 """
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -83,10 +84,9 @@ def read_bootstrap(folder: Path) -> tuple[dict[str, int], list[MetadataRecord]]:
     return features, others
 
 
-def controller_config(config: KafkaConfig, cluster_id: str) -> ControllerConfig:
-    """Settings of the active controller, with what bootstrap.checkpoint holds."""
-    features, records = read_bootstrap(config.metadata_log_dir)
-    return ControllerConfig(
+def controller_config(config: KafkaConfig, cluster_id: str, features: dict[str, int]) -> ControllerConfig:
+    """Settings of the active controller; `features` are those of bootstrap.checkpoint, empty for the newest."""
+    settings = ControllerConfig(
         node_id=config.node_id,
         cluster_id=cluster_id,
         default_replication_factor=config.default_replication_factor,
@@ -101,18 +101,19 @@ def controller_config(config: KafkaConfig, cluster_id: str) -> ControllerConfig:
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         delete_topic_enable=config.delete_topic_enable,
         static_configs=config.originals,
-        bootstrap_records=tuple(records),
-        **({"bootstrap_features": features} if features else {}),
     )
+    return replace(settings, bootstrap_features=features) if features else settings
 
 
 def node_config(
     config: KafkaConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[Endpoint, ...]
 ) -> NodeConfig:
-    """All settings of a node."""
+    """All settings of a node, with what bootstrap.checkpoint holds."""
+    features, records = read_bootstrap(config.metadata_log_dir)
     return NodeConfig(
         raft=raft_config(config, cluster_id, directory_id, endpoints),
-        controller=controller_config(config, cluster_id),
+        controller=controller_config(config, cluster_id, features),
+        bootstrap_records=tuple(records),
         max_bytes_between_snapshots=config.metadata_log_max_record_bytes_between_snapshots,
         max_snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
     )

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kraft_core.protocol.connection import Connection, InvalidFrame
-from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.connection import Connection
+from kraft_core.protocol.errors import InvalidFrame, KafkaError
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
 from kraft_core.protocol.wire import Message
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -24,22 +23,15 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.protocol.wire import Message
 from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.storage.format import FormatRequest, format_storage, parse_initial_controllers
 from tests.interop import kafka
 
 T = TypeVar("T")
-CONCLAVE = str(Path(sys.executable).with_name("conclave"))
-
-
-def conclave(*arguments: str, timeout_s: float = 30) -> str:
-    """Run one of our commands and return what it printed; a failing one fails the test."""
-    outcome = subprocess.run([CONCLAVE, *arguments], capture_output=True, text=True, timeout=timeout_s)
-    assert outcome.returncode == 0, f"conclave {' '.join(arguments)}:\n{outcome.stdout}\n{outcome.stderr}"
-    return outcome.stdout
 
 
 def start(name: str, config: Path) -> kafka.Process:
     """Start a node of ours."""
-    return kafka.Process(name, [CONCLAVE, "node", "-c", str(config)], config.parent)
+    return kafka.Process(name, [sys.executable, "-m", "kraft_core", str(config)], config.parent)
 
 
 def new_cluster_id() -> str:
@@ -98,9 +90,17 @@ class Quorum:
         return self.folder_of(node_id) / "server.properties"
 
     def format(self, node_id: int) -> None:
-        """Format with our own command."""
-        config = str(self.config_of(node_id))
-        conclave("format", "-c", config, "-t", self.cluster_id, "--initial-controllers", self.initial_controllers)
+        """Format as `conclave format --initial-controllers` does."""
+        folder = self.folder_of(node_id) / "data"
+        request = FormatRequest(
+            node_id=node_id,
+            cluster_id=self.cluster_id,
+            log_dirs=[folder],
+            metadata_log_dir=folder,
+            is_dynamic=True,
+            voters=parse_initial_controllers(self.initial_controllers, "CONTROLLER"),
+        )
+        format_storage(request, print)
 
     def format_apache(self, node_id: int) -> None:
         """Format with Apache's command."""

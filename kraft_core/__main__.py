@@ -1,0 +1,26 @@
+"""`python -m kraft_core FILE`: run the node that a server.properties file describes, without the rest of Conclave."""
+
+import sys
+from pathlib import Path
+
+from kraft_core.kraft_server import run_node
+from kraft_core.server.config import ConfigError, KafkaConfig
+from kraft_core.server.log_format import configure_logging
+
+
+def main(arguments: list[str]) -> int:
+    """Run the node; 0 when it was told to stop, 1 when it failed, 2 for wrong use."""
+    if len(arguments) != 1:
+        print("usage: python -m kraft_core FILE", file=sys.stderr)  # noqa: T201  # a command's own words
+        return 2
+    configure_logging()
+    try:
+        config = KafkaConfig.load(Path(arguments[0]))
+    except ConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201  # a command's own words
+        return 1
+    return run_node(config)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
