@@ -155,6 +155,15 @@ def _assign_replicas_to_dirs(managers: Managers, call: Call) -> Written:
     return Written(managers.replication.assign_replicas_to_dirs(call.image, call.message))
 
 
+def _incremental_alter_configs(managers: Managers, call: Call) -> Written:
+    access = _access(managers, call)
+    return Written(managers.configuration.incremental_alter_configs(call.image, call.message, access))
+
+
+def _alter_configs(managers: Managers, call: Call) -> Written:
+    return Written(managers.configuration.legacy_alter_configs(call.image, call.message, _access(managers, call)))
+
+
 WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.BrokerRegistrationRequest: _register_broker,
     m.BrokerHeartbeatRequest: _heartbeat,
@@ -169,6 +178,8 @@ WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.ElectLeadersRequest: _elect_leaders,
     m.AlterPartitionReassignmentsRequest: _alter_partition_reassignments,
     m.AssignReplicasToDirsRequest: _assign_replicas_to_dirs,
+    m.IncrementalAlterConfigsRequest: _incremental_alter_configs,
+    m.AlterConfigsRequest: _alter_configs,
 }
 """Requests that only the active controller takes."""
 
@@ -188,9 +199,21 @@ def _describe_cluster(managers: Managers, call: Call) -> Message:
     )
 
 
+def _describe_configs(managers: Managers, call: Call) -> Message:
+    return managers.configuration.describe_configs(call.image, call.message, _access(managers, call))
+
+
+def _without_authorizer(managers: Managers, call: Call) -> Message:
+    raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+
+
 READS: Final[dict[type, Callable[[Managers, Call], Message]]] = {
     m.ListPartitionReassignmentsRequest: _list_partition_reassignments,
     m.DescribeClusterRequest: _describe_cluster,
+    m.DescribeConfigsRequest: _describe_configs,
+    m.DescribeAclsRequest: _without_authorizer,
+    m.CreateAclsRequest: _without_authorizer,
+    m.DeleteAclsRequest: _without_authorizer,
 }
 """Requests that any controller answers from its committed image."""
 
