@@ -29,9 +29,7 @@ NEXT: Final[dict[GroupState, frozenset[GroupState]]] = {
     GroupState.PREPARING_REBALANCE: frozenset(
         {GroupState.COMPLETING_REBALANCE, GroupState.EMPTY, GroupState.DEAD, GroupState.PREPARING_REBALANCE}
     ),
-    GroupState.COMPLETING_REBALANCE: frozenset(
-        {GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.DEAD}
-    ),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
     GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
     GroupState.DEAD: frozenset(),
 }

@@ -142,7 +142,11 @@ class GroupCoordinator:
             if self.offsets.forget(group.group_id, expired) is not ErrorCode.NONE:
                 continue
             bare = group.state is GroupState.EMPTY and group.group_id not in self.offsets.by_group
-            if bare and not group.pending_members and self._log.append(group.group_id, [group_tombstone(group.group_id)]) is ErrorCode.NONE:
+            if (
+                bare
+                and not group.pending_members
+                and self._log.append(group.group_id, [group_tombstone(group.group_id)]) is ErrorCode.NONE
+            ):
                 group.move(GroupState.DEAD, now_ms)
                 del self.groups[group.group_id]
 
@@ -193,9 +197,7 @@ class GroupCoordinator:
             group = self.groups[request.group_id] = ClassicGroup(group_id=request.group_id, state_since_ms=now_ms)
         return group
 
-    def sync(
-        self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int
-    ) -> None:
+    def sync(self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int) -> None:
         """Answer a SyncGroup, now or when the leader has sent the assignments. Errors are those of `Membership.sync`."""
         try:
             group = self._known(request.group_id)
@@ -257,9 +259,7 @@ class GroupCoordinator:
                     raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
                 if request.generation_id_or_member_epoch >= 0:
                     raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group '{request.group_id}' does not exist.")
-                group = self.groups[request.group_id] = ClassicGroup(
-                    group_id=request.group_id, state_since_ms=now_ms
-                )
+                group = self.groups[request.group_id] = ClassicGroup(group_id=request.group_id, state_since_ms=now_ms)
             self.offsets.check_commit(group, request, now_ms)
         except KafkaError as error:
             return commit_refused(request, error.code)

@@ -107,7 +107,9 @@ class GroupOffsets:
             )
         return OffsetCommitResponse(topics=tuple(topics))
 
-    def delete(self, group: ClassicGroup, request: OffsetDeleteRequest, subscribed: frozenset[str]) -> OffsetDeleteResponse:
+    def delete(
+        self, group: ClassicGroup, request: OffsetDeleteRequest, subscribed: frozenset[str]
+    ) -> OffsetDeleteResponse:
         """Delete offsets of topics nobody in the group is subscribed to (else GROUP_SUBSCRIBED_TO_TOPIC)."""
         topics = []
         doomed: list[tuple[str, int]] = []
@@ -124,9 +126,7 @@ class GroupOffsets:
                 partitions.append(
                     OffsetDeleteResponseOffsetDeleteResponsePartition(partition_index=number, error_code=error)
                 )
-            topics.append(
-                OffsetDeleteResponseOffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions))
-            )
+            topics.append(OffsetDeleteResponseOffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
         error = self.forget(group.group_id, doomed)
         if error is not ErrorCode.NONE:
             raise KafkaError(error, "The offsets could not be deleted.")

@@ -55,7 +55,9 @@ class Membership:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The group is being removed.")
         protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
         if not group.supports(request.protocol_type, protocols):
-            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The group's members share no protocol with this one.")
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The group's members share no protocol with this one."
+            )
         if request.member_id in group.members:
             self._check_member(group, request.member_id, request.group_instance_id)
             self._rejoin(group, group.members[request.member_id], request, answer, now_ms)
@@ -391,7 +393,9 @@ def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
 
 
 def _sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment)
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+    )
 
 
 def _with_leader(response: JoinGroupResponse, leader: str) -> JoinGroupResponse:

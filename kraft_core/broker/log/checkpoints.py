@@ -24,7 +24,7 @@ CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 
-class CorruptCheckpoint(Exception):
+class CorruptCheckpointError(Exception):
     """A checkpoint file that does not read as one; names the file and the line."""
 
 
@@ -40,15 +40,15 @@ def write_atomically(path: Path, text: str, *, sync: bool = True) -> None:
 
 
 def read_checkpoint(path: Path) -> list[list[str]]:
-    """The words of each entry; empty when there is no file. Raises CorruptCheckpoint."""
+    """The words of each entry; empty when there is no file. Raises CorruptCheckpointError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
     if not lines or lines[0].strip() != "0":
-        raise CorruptCheckpoint(f"{path} does not begin with version 0")
+        raise CorruptCheckpointError(f"{path} does not begin with version 0")
     if len(lines) < 2 or not lines[1].strip().isdigit() or int(lines[1]) != len(lines) - 2:
-        raise CorruptCheckpoint(f"{path} announces another count of entries than the {len(lines) - 2} it has")
+        raise CorruptCheckpointError(f"{path} announces another count of entries than the {len(lines) - 2} it has")
     return [line.split() for line in lines[2:]]
 
 
@@ -59,14 +59,14 @@ def write_checkpoint(path: Path, entries: Iterable[str], *, sync: bool = True) -
 
 
 def read_offsets(path: Path) -> dict[tuple[str, int], int]:
-    """Offsets by (topic, partition). Raises CorruptCheckpoint."""
+    """Offsets by (topic, partition). Raises CorruptCheckpointError."""
     offsets = {}
     for words in read_checkpoint(path):
         try:
             topic, partition, offset = words
             offsets[topic, int(partition)] = int(offset)
         except ValueError:
-            raise CorruptCheckpoint(f"{path} has the entry {' '.join(words)!r}") from None
+            raise CorruptCheckpointError(f"{path} has the entry {' '.join(words)!r}") from None
     return offsets
 
 
@@ -76,7 +76,7 @@ def write_offsets(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:
 
 
 def read_topic_id(directory: Path) -> uuid.UUID | None:
-    """The topic id of a partition folder, None when the file is missing. Raises CorruptCheckpoint."""
+    """The topic id of a partition folder, None when the file is missing. Raises CorruptCheckpointError."""
     path = directory / PARTITION_METADATA
     try:
         text = path.read_text(encoding="utf-8")
@@ -85,10 +85,10 @@ def read_topic_id(directory: Path) -> uuid.UUID | None:
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
         if fields["version"] != "0":
-            raise CorruptCheckpoint(f"{path} has version {fields['version']}, known is 0")
+            raise CorruptCheckpointError(f"{path} has version {fields['version']}, known is 0")
         return uuid_from_text(fields["topic_id"])
     except (KeyError, ValueError) as error:
-        raise CorruptCheckpoint(f"{path} names no topic id: {error}") from None
+        raise CorruptCheckpointError(f"{path} names no topic id: {error}") from None
 
 
 def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:

@@ -7,7 +7,7 @@ Source: OffsetIndex and TimeIndex, Kafka 4.3.1.
 """
 
 import bisect
-import os
+import itertools
 import sys
 from array import array
 from pathlib import Path
@@ -17,7 +17,7 @@ OFFSET_ENTRY_BYTES: Final = 8
 TIME_ENTRY_BYTES: Final = 12
 
 
-class CorruptIndex(Exception):
+class CorruptIndexError(Exception):
     """An index file that cannot be right; the segment's owner rebuilds it."""
 
 
@@ -44,22 +44,24 @@ class OffsetIndex:
         return len(self._positions)
 
     def load(self, segment_bytes: int) -> None:
-        """Read the file. Raises CorruptIndex when entries do not rise or point behind the segment's end, or no file is there."""
+        """Read the file. Raises CorruptIndexError when entries do not rise or point behind the segment's end, or no file is there."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
-            raise CorruptIndex(f"{self._path.name} is missing") from None
+            raise CorruptIndexError(f"{self._path.name} is missing") from None
         if len(data) % OFFSET_ENTRY_BYTES:
-            raise CorruptIndex(f"{self._path.name} has {len(data)} bytes, no multiple of {OFFSET_ENTRY_BYTES}")
+            raise CorruptIndexError(f"{self._path.name} has {len(data)} bytes, no multiple of {OFFSET_ENTRY_BYTES}")
         pairs: array[int] = array("I", data)
         if sys.byteorder == "little":
             pairs.byteswap()
         offsets, positions = pairs[0::2], pairs[1::2]
         for column in (offsets, positions):
-            if any(later <= earlier for earlier, later in zip(column, column[1:], strict=False)):
-                raise CorruptIndex(f"{self._path.name} does not rise")
+            if any(later <= earlier for earlier, later in itertools.pairwise(column)):
+                raise CorruptIndexError(f"{self._path.name} does not rise")
         if positions and positions[-1] >= segment_bytes:
-            raise CorruptIndex(f"{self._path.name} points to {positions[-1]}, behind the segment's {segment_bytes} bytes")
+            raise CorruptIndexError(
+                f"{self._path.name} points to {positions[-1]}, behind the segment's {segment_bytes} bytes"
+            )
         self._relative_offsets, self._positions = offsets, positions
 
     def append(self, offset: int, position: int) -> None:
@@ -99,20 +101,20 @@ class TimeIndex:
         return len(self._timestamps)
 
     def load(self) -> None:
-        """Read the file. Raises CorruptIndex when it is missing, cut, or does not rise."""
+        """Read the file. Raises CorruptIndexError when it is missing, cut, or does not rise."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
-            raise CorruptIndex(f"{self._path.name} is missing") from None
+            raise CorruptIndexError(f"{self._path.name} is missing") from None
         if len(data) % TIME_ENTRY_BYTES:
-            raise CorruptIndex(f"{self._path.name} has {len(data)} bytes, no multiple of {TIME_ENTRY_BYTES}")
+            raise CorruptIndexError(f"{self._path.name} has {len(data)} bytes, no multiple of {TIME_ENTRY_BYTES}")
         timestamps: array[int] = array("q")
         offsets: array[int] = array("I")
         for start in range(0, len(data), TIME_ENTRY_BYTES):
             timestamps.append(int.from_bytes(data[start : start + 8], "big", signed=True))
             offsets.append(int.from_bytes(data[start + 8 : start + 12], "big"))
-        if any(later <= earlier for earlier, later in zip(timestamps, timestamps[1:], strict=False)):
-            raise CorruptIndex(f"{self._path.name} does not rise")
+        if any(later <= earlier for earlier, later in itertools.pairwise(timestamps)):
+            raise CorruptIndexError(f"{self._path.name} does not rise")
         self._timestamps, self._relative_offsets = timestamps, offsets
 
     def last(self) -> tuple[int, int] | None:
@@ -147,7 +149,4 @@ class TimeIndex:
 
 def remove_if_there(path: Path) -> None:
     """Delete a file that may already be gone."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
+    path.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kraft_core.broker.log.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
-    CorruptCheckpoint,
+    CorruptCheckpointError,
     read_checkpoint,
     write_checkpoint,
 )
@@ -23,13 +23,13 @@ class LeaderEpochs:
         self._start_offsets: list[int] = []
 
     def load(self) -> None:
-        """Read the file. Raises CorruptCheckpoint."""
+        """Read the file. Raises CorruptCheckpointError."""
         entries = []
         for words in read_checkpoint(self._path):
             try:
                 epoch, offset = (int(word) for word in words)
             except ValueError:
-                raise CorruptCheckpoint(f"{self._path} has the entry {' '.join(words)!r}") from None
+                raise CorruptCheckpointError(f"{self._path} has the entry {' '.join(words)!r}") from None
             entries.append((epoch, offset))
         self._epochs = [epoch for epoch, _ in entries]
         self._start_offsets = [offset for _, offset in entries]

@@ -52,7 +52,7 @@ def plan_cleaning(log: UnifiedLog, now_ms: int) -> CleaningPlan | None:
     """
     if not log.config.is_compacted:
         return None
-    closed = []
+    closed: list[LogSegment] = []
     for segment in log.segments[:-1]:
         if now_ms - segment.largest_timestamp_ms() < log.config.min_compaction_lag_ms:
             break

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft_core.broker.log.batch_header import BatchHeader, scan_headers
-from kraft_core.broker.log.checkpoints import CorruptCheckpoint, read_topic_id, write_topic_id
+from kraft_core.broker.log.checkpoints import CorruptCheckpointError, read_topic_id, write_topic_id
 from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
@@ -27,7 +27,7 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 
 
-class TopicIdMismatch(Exception):
+class TopicIdMismatchError(Exception):
     """The folder belongs to another incarnation of the topic."""
 
 
@@ -46,19 +46,19 @@ def open_log(
 ) -> UnifiedLog:
     """Open or create the log in `directory`. May take long; runs off the event loop at start-up.
 
-    Raises TopicIdMismatch, and OSError when the folder cannot be read or written.
+    Raises TopicIdMismatchError, and OSError when the folder cannot be read or written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     known_id = read_topic_id(directory)
     if known_id is None:
         write_topic_id(directory, topic_id)
     elif known_id != topic_id:
-        raise TopicIdMismatch(f"{directory} holds topic id {known_id}, not {topic_id}")
+        raise TopicIdMismatchError(f"{directory} holds topic id {known_id}, not {topic_id}")
     _finish_interrupted_work(directory)
     epochs = LeaderEpochs(directory)
     try:
         epochs.load()
-    except CorruptCheckpoint as error:
+    except CorruptCheckpointError as error:
         log.warning("leader_epochs_rebuilt", extra={"cause": str(error)})
         epochs.clear()
     segments = _open_segments(directory, config, options, epochs)
@@ -106,9 +106,7 @@ def _next_offset(path: Path) -> int:
     return last + 1
 
 
-def _open_segments(
-    directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs
-) -> list[LogSegment]:
+def _open_segments(directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs) -> list[LogSegment]:
     bases = sorted(int(path.stem) for path in directory.glob("*" + LOG_SUFFIX) if path.stem.isdigit())
     segments: list[LogSegment] = []
     rebuilt = epochs.latest is None

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 from kraft_core.broker.log import checkpoints, log_cleaner
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatch, open_log
+from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
 from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 
@@ -114,7 +114,7 @@ class LogManager:
             config = self._topic_config(key[0])
             self.logs[key] = await self.run_io(
                 lambda folder=folder, key=key, topic_id=topic_id, config=config, options=options: open_log(  # type: ignore[misc]  # binds the loop variables
-                    folder, *key, topic_id, config, options
+                    folder, key[0], key[1], topic_id, config, options
                 )
             )
 
@@ -174,7 +174,7 @@ class LogManager:
         folder = directory.path / f"{topic}-{partition}"
         try:
             created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
-        except TopicIdMismatch:
+        except TopicIdMismatchError:
             folder.rename(folder.with_name(f"{folder.name}.{uuid.uuid4().hex}-stray"))
             created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
         self.logs[key] = created
@@ -257,7 +257,9 @@ class LogManager:
         """Force one log to the disk; returns when it is there. Raises OSError."""
         end_offset = partition_log.log_end_offset
         unflushed = [
-            segment for segment in partition_log.segments if segment is partition_log.active or segment.base_offset >= partition_log.recovery_point
+            segment
+            for segment in partition_log.segments
+            if segment is partition_log.active or segment.base_offset >= partition_log.recovery_point
         ]
         descriptors = [os.dup(segment.file_descriptor) for segment in unflushed]
         await self.run_io(lambda: _sync(descriptors))
@@ -299,9 +301,7 @@ class LogManager:
             if plan is None:
                 return False
             swap = await self.run_io(lambda: log_cleaner.write_cleaned(plan, partition_log.directory))
-            new = await self.run_io(
-                lambda: log_cleaner.swap_in(plan, swap, partition_log.config, self._clock_ms())
-            )
+            new = await self.run_io(lambda: log_cleaner.swap_in(plan, swap, partition_log.config, self._clock_ms()))
             before = sum(segment.size for segment in plan.segments)
             partition_log.replace(list(plan.segments), new)
             for segment in plan.segments:
@@ -314,7 +314,7 @@ class LogManager:
 def _read_offsets(path: Path) -> dict[PartitionKey, int]:
     try:
         return checkpoints.read_offsets(path)
-    except checkpoints.CorruptCheckpoint as error:
+    except checkpoints.CorruptCheckpointError as error:
         log.warning("checkpoint_ignored", extra={"cause": str(error)})
         return {}
 

@@ -14,7 +14,7 @@ from typing import Final
 import crc32c
 
 from kraft_core.broker.log.batch_header import CRC_POSITION, BatchHeader, read_header, scan_headers
-from kraft_core.broker.log.indexes import CorruptIndex, OffsetIndex, TimeIndex, remove_if_there
+from kraft_core.broker.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, remove_if_there
 
 LOG_SUFFIX: Final = ".log"
 DELETED_SUFFIX: Final = ".deleted"
@@ -99,7 +99,7 @@ class LogSegment:
         try:
             self._offset_index.load(self.size)
             self._time_index.load()
-        except CorruptIndex:
+        except CorruptIndexError:
             self.recover(lambda header: None)
             return
         last = self._time_index.last()
@@ -153,7 +153,9 @@ class LogSegment:
         self.size = position
         self.recover(lambda header: None)
 
-    def should_roll(self, *, incoming_bytes: int, largest_offset: int, now_ms: int, max_bytes: int, max_ms: int) -> bool:
+    def should_roll(
+        self, *, incoming_bytes: int, largest_offset: int, now_ms: int, max_bytes: int, max_ms: int
+    ) -> bool:
         """Whether a batch of `incoming_bytes` belongs into a new segment: size, age, or offsets more than 2**31 - 1 apart."""
         if self.size == 0:
             return False
@@ -189,7 +191,10 @@ class LogSegment:
 
     def files(self) -> list[Path]:
         """The segment's files, there or not."""
-        return [self.path, *(self.path.with_suffix(suffix) for suffix in (".index", ".timeindex", ".snapshot", ".txnindex"))]
+        return [
+            self.path,
+            *(self.path.with_suffix(suffix) for suffix in (".index", ".timeindex", ".snapshot", ".txnindex")),
+        ]
 
 
 def rename_deleted(segment: LogSegment) -> list[Path]:

@@ -19,8 +19,8 @@ from kraft_core.broker.log.batch_header import (
     read_header,
 )
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.record_batch import CorruptBatch, read_batches
+from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
+from kraft_core.protocol.record_batch import read_batches
 
 _LOG_APPEND_TIME: Final = 0x08
 _NEWEST_CODEC: Final = 4
@@ -70,7 +70,9 @@ def _check_counts(data: bytes, header: BatchHeader) -> None:
     if header.has_producer_id and header.base_sequence < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, "A batch with a producer id needs a sequence number.")
     if header.codec == 0 and _count_records(data) != header.record_count:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"The batch does not hold the {header.record_count} records it announces.")
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"The batch does not hold the {header.record_count} records it announces."
+        )
 
 
 def _count_records(data: bytes) -> int:

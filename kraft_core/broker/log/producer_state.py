@@ -28,7 +28,7 @@ _PREFIX: Final = struct.Struct(">hIi")
 _ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
-class CorruptProducerSnapshot(Exception):
+class CorruptProducerSnapshotError(Exception):
     """A producer snapshot that cannot be trusted; an older one and the batches behind it replace it."""
 
 
@@ -170,7 +170,7 @@ class ProducerStateManager:
                 break
             try:
                 self._load(path)
-            except CorruptProducerSnapshot:
+            except CorruptProducerSnapshotError:
                 self.clear()
                 remove_if_there(path)
                 continue
@@ -180,12 +180,12 @@ class ProducerStateManager:
     def _load(self, path: Path) -> None:
         data = path.read_bytes()
         if len(data) < _PREFIX.size:
-            raise CorruptProducerSnapshot(f"{path.name} has only {len(data)} bytes")
+            raise CorruptProducerSnapshotError(f"{path.name} has only {len(data)} bytes")
         version, crc, count = _PREFIX.unpack_from(data)
         if version != _SNAPSHOT_VERSION or crc != crc32c.crc32c(data[6:]):
-            raise CorruptProducerSnapshot(f"{path.name} has version {version} or a wrong checksum")
+            raise CorruptProducerSnapshotError(f"{path.name} has version {version} or a wrong checksum")
         if count < 0 or _PREFIX.size + count * _ENTRY.size != len(data):
-            raise CorruptProducerSnapshot(f"{path.name} announces {count} producers in {len(data)} bytes")
+            raise CorruptProducerSnapshotError(f"{path.name} announces {count} producers in {len(data)} bytes")
         for index in range(count):
             producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_offset = _ENTRY.unpack_from(
                 data, _PREFIX.size + index * _ENTRY.size
@@ -203,11 +203,7 @@ class ProducerStateManager:
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """(offset, file) of the snapshots on disk, in no order."""
-        found = []
-        for path in self._directory.glob("*" + SNAPSHOT_SUFFIX):
-            if path.stem.isdigit():
-                found.append((int(path.stem), path))
-        return found
+        return [(int(path.stem), path) for path in self._directory.glob("*" + SNAPSHOT_SUFFIX) if path.stem.isdigit()]
 
     def delete_snapshots_before(self, offset: int) -> None:
         """Delete snapshots that no longer help: all below the log's start."""

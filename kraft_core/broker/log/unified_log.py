@@ -25,8 +25,10 @@ from kraft_core.protocol.record_batch import RecordBatch, read_batches
 
 @dataclass(frozen=True, slots=True)
 class AppendInfo:
-    """What a produce answer says: first and last offset, the broker's timestamp (-1 with CreateTime), and whether nothing was written
-    because the batch was there already."""
+    """What a produce answer says: first and last offset, and the broker's timestamp, -1 with CreateTime.
+
+    A duplicate was in the log already, so nothing was written.
+    """
 
     first_offset: int
     last_offset: int

@@ -1,0 +1,51 @@
+"""What the request handlers share, and the ways they answer."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kraft_core.broker.broker_metadata import BrokerMetadata
+from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.replica_manager import ReplicaManager
+from kraft_core.server.config import KafkaConfig
+
+if TYPE_CHECKING:
+    from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
+    from kraft_core.broker.producer_ids import ProducerIdManager
+    from kraft_core.broker.topic_creation import TopicCreation
+
+
+@dataclass(slots=True, kw_only=True)
+class BrokerContext:
+    """The parts of a running broker that requests touch."""
+
+    config: KafkaConfig
+    cluster_id: str
+    metadata: BrokerMetadata
+    replicas: ReplicaManager
+    controller: ControllerChannel
+    coordinator: "CoordinatorService"
+    producer_ids: "ProducerIdManager"
+    topic_creation: "TopicCreation"
+    clock_ms: Callable[[], int]
+    broker_epoch: Callable[[], int]
+    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+        return self.config.node_id
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a handler that has to wait; it ends with the broker."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """End the handlers that still wait."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,167 @@
+"""Every request of the broker's listeners, sent to the handler of its subject.
+
+What is in `SERVED` is what ApiVersions advertises, no more and no less. A request outside it closes the connection, as Kafka does.
+
+Source: KafkaApis, Kafka 4.3.1.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from kraft_core.broker.apis.api_versions import ApiVersionsHandler
+from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.apis.describe import DescribeHandler
+from kraft_core.broker.apis.fetch import FetchHandler
+from kraft_core.broker.apis.forwarding import ForwardingHandler
+from kraft_core.broker.apis.groups import GroupsHandler
+from kraft_core.broker.apis.metadata import MetadataHandler
+from kraft_core.broker.apis.offset_fetch import OffsetFetchHandler
+from kraft_core.broker.apis.offsets import OffsetsHandler
+from kraft_core.broker.apis.produce import ProduceHandler
+from kraft_core.broker.apis.producer_id import ProducerIdHandler
+from kraft_core.protocol.api_keys import APIS, ApiKey
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.wire import Message
+from kraft_core.server.socket_server import Request
+
+log = logging.getLogger(__name__)
+
+LOCAL: Final = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.API_VERSIONS,
+    ApiKey.DELETE_RECORDS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.LIST_CONFIG_RESOURCES,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+)
+"""Answered here."""
+
+FORWARDED: Final = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+)
+"""Answered by the active controller."""
+
+SERVED: Final[dict[int, tuple[int, int]]] = {
+    int(key): (APIS[key].min_version, APIS[key].max_version) for key in (*LOCAL, *FORWARDED)
+}
+"""Version range by api key."""
+
+Answer = Callable[[Any, Request], Message]
+
+
+class KafkaApis:
+    """The request handler of the broker's listeners."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._api_versions = ApiVersionsHandler(context, SERVED)
+        self._fetch = FetchHandler(context)
+        self._produce = ProduceHandler(context)
+        self._forwarding = ForwardingHandler(context)
+        self._groups = GroupsHandler(context)
+        self._producer_ids = ProducerIdHandler(context)
+        self._whole: dict[int, Callable[[Request], None]] = {
+            ApiKey.PRODUCE: self._produce.handle,
+            ApiKey.FETCH: self._fetch.handle,
+            ApiKey.API_VERSIONS: self._api_versions.handle,
+            **{key: self._forwarding.handle for key in FORWARDED},
+        }
+        self._deferred: dict[int, Callable[[Any, Request], None]] = {
+            ApiKey.JOIN_GROUP: self._groups.join,
+            ApiKey.SYNC_GROUP: self._groups.sync,
+            ApiKey.INIT_PRODUCER_ID: self._producer_ids.handle,
+        }
+        self._direct = self._direct_answers()
+
+    def _direct_answers(self) -> dict[int, Answer]:
+        groups, metadata = self._groups, MetadataHandler(self._context)
+        offsets, describe = OffsetsHandler(self._context), DescribeHandler(self._context)
+        offset_fetch = OffsetFetchHandler(self._context)
+        return {
+            ApiKey.LIST_OFFSETS: lambda body, request: offsets.list_offsets(body, request.header.api_version),
+            ApiKey.METADATA: metadata.metadata,
+            ApiKey.OFFSET_COMMIT: lambda body, request: groups.commit(body),
+            ApiKey.OFFSET_FETCH: lambda body, request: offset_fetch.handle(body, request.header.api_version),
+            ApiKey.FIND_COORDINATOR: groups.find_coordinator,
+            ApiKey.HEARTBEAT: lambda body, request: groups.heartbeat(body),
+            ApiKey.LEAVE_GROUP: lambda body, request: groups.leave(body, request.header.api_version),
+            ApiKey.DESCRIBE_GROUPS: lambda body, request: groups.describe(body, request.header.api_version),
+            ApiKey.LIST_GROUPS: lambda body, request: groups.list(body),
+            ApiKey.DELETE_RECORDS: lambda body, request: offsets.delete_records(body),
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda body, request: offsets.offset_for_leader_epoch(body),
+            ApiKey.DESCRIBE_CONFIGS: lambda body, request: describe.configs(body),
+            ApiKey.DESCRIBE_LOG_DIRS: lambda body, request: describe.log_dirs(body, request.header.api_version),
+            ApiKey.DELETE_GROUPS: lambda body, request: groups.delete(body),
+            ApiKey.OFFSET_DELETE: lambda body, request: groups.delete_offsets(body),
+            ApiKey.DESCRIBE_CLUSTER: metadata.describe_cluster,
+            ApiKey.DESCRIBE_PRODUCERS: lambda body, request: offsets.describe_producers(body),
+            ApiKey.LIST_CONFIG_RESOURCES: lambda body, request: describe.config_resources(
+                body, request.header.api_version
+            ),
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: metadata.describe_topic_partitions,
+        }
+
+    def handle(self, request: Request) -> None:
+        """Take one request. Raises KafkaError when it cannot be read, which closes its connection."""
+        header = request.header
+        versions = SERVED.get(header.api_key)
+        supported = versions is not None and versions[0] <= header.api_version <= versions[1]
+        if not supported and header.api_key != ApiKey.API_VERSIONS:
+            request.close(f"api {header.api_key} version {header.api_version} is not served here")
+            return
+        whole = self._whole.get(header.api_key)
+        if whole is not None:
+            whole(request)
+            return
+        body = request.body()
+        deferred = self._deferred.get(header.api_key)
+        if deferred is not None:
+            deferred(body, request)
+            return
+        answer = self._direct[header.api_key](body, request)
+        try:
+            request.respond(answer)
+        except KafkaError as error:
+            extra = {"api_key": header.api_key, "version": header.api_version, "cause": str(error)}
+            log.error("answer_not_encodable", extra=extra)  # noqa: TRY400  # the cause says it all
+            request.close("the answer cannot be written in this version")
+
+    def close(self) -> None:
+        """End what runs beside the loop."""
+        self._fetch.close()

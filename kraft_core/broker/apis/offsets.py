@@ -1,0 +1,206 @@
+"""Questions about a partition's offsets: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
+
+Source: KafkaApis and ListOffsetsRequest, Kafka 4.3.1.
+"""
+
+from typing import Final
+
+from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.log.unified_log import TimestampAndOffset
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResponseDeleteRecordsPartitionResult,
+    DeleteRecordsResponseDeleteRecordsTopicResult,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersResponsePartitionResponse,
+    DescribeProducersResponseProducerState,
+    DescribeProducersResponseTopicResponse,
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsResponse,
+    ListOffsetsResponseListOffsetsPartitionResponse,
+    ListOffsetsResponseListOffsetsTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponseEpochEndOffset,
+    OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_HIGH_WATERMARK: Final = -1
+_UNKNOWN: Final = TimestampAndOffset(-1, -1, -1)
+
+
+class OffsetsHandler:
+    """Answers what is asked about offsets. Errors per partition are those of `ReplicaManager.leader`."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+
+    def list_offsets(self, body: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+        """Offsets by timestamp or by one of the negative timestamps that stand for a place in the log."""
+        topics = []
+        for topic in body.topics:
+            partitions = []
+            for asked in topic.partitions:
+                try:
+                    found = self._find(topic.name, asked, is_consumer=body.replica_id < 0)
+                    partitions.append(
+                        ListOffsetsResponseListOffsetsPartitionResponse(
+                            partition_index=asked.partition_index,
+                            timestamp=found.timestamp,
+                            offset=found.offset,
+                            leader_epoch=found.leader_epoch if version >= 4 else -1,
+                        )
+                    )
+                except KafkaError as error:
+                    partitions.append(
+                        ListOffsetsResponseListOffsetsPartitionResponse(
+                            partition_index=asked.partition_index,
+                            error_code=self._code(topic.name, asked.partition_index, error),
+                        )
+                    )
+            topics.append(ListOffsetsResponseListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+        return ListOffsetsResponse(topics=tuple(topics))
+
+    def _code(self, topic: str, index: int, error: KafkaError) -> int:
+        """NOT_LEADER_OR_FOLLOWER for a partition that exists on other brokers only."""
+        unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if unknown and self._context.metadata.has_partition(topic, index):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return error.code
+
+    def _find(
+        self, topic: str, asked: ListOffsetsRequestListOffsetsPartition, *, is_consumer: bool
+    ) -> TimestampAndOffset:
+        partition, partition_log = self._context.replicas.leader(
+            topic, asked.partition_index, asked.current_leader_epoch
+        )
+        end_offset = partition.high_watermark(self._context.node_id) if is_consumer else partition_log.log_end_offset
+        leader_epoch = partition.registration.leader_epoch
+        match asked.timestamp:
+            case value if value == LATEST:
+                return TimestampAndOffset(-1, end_offset, leader_epoch)
+            case value if value in (EARLIEST, EARLIEST_LOCAL):
+                start = partition_log.log_start_offset
+                epoch = partition_log.epochs.epoch_for(start)
+                return TimestampAndOffset(-1, start, -1 if epoch is None else epoch)
+            case value if value == MAX_TIMESTAMP:
+                found = partition_log.find_max_timestamp()
+            case value if value in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+                return _UNKNOWN
+            case value:
+                found = partition_log.find_by_timestamp(value)
+        return found if found is not None and found.offset < end_offset else _UNKNOWN
+
+    def offset_for_leader_epoch(self, body: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        """Where epochs end; UNDEFINED (-1, -1) for one this log knows nothing of."""
+        topics = []
+        for topic in body.topics:
+            partitions = []
+            for asked in topic.partitions:
+                try:
+                    partition, partition_log = self._context.replicas.leader(
+                        topic.topic, asked.partition, asked.current_leader_epoch
+                    )
+                    limit = (
+                        partition_log.log_end_offset
+                        if body.replica_id >= 0
+                        else partition.high_watermark(self._context.node_id)
+                    )
+                    epoch, end_offset = partition_log.epochs.end_offset_for(asked.leader_epoch, limit)
+                    partitions.append(
+                        OffsetForLeaderEpochResponseEpochEndOffset(
+                            partition=asked.partition, leader_epoch=epoch, end_offset=end_offset
+                        )
+                    )
+                except KafkaError as error:
+                    partitions.append(
+                        OffsetForLeaderEpochResponseEpochEndOffset(
+                            partition=asked.partition, error_code=self._code(topic.topic, asked.partition, error)
+                        )
+                    )
+            topics.append(
+                OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(partitions))
+            )
+        return OffsetForLeaderEpochResponse(topics=tuple(topics))
+
+    def delete_records(self, body: DeleteRecordsRequest) -> DeleteRecordsResponse:
+        """Move log starts up; -1 means the high watermark.
+
+        Per partition also OFFSET_OUT_OF_RANGE, POLICY_VIOLATION when cleanup.policy does not delete, and INVALID_TOPIC_EXCEPTION for internal topics.
+        """
+        topics = []
+        for topic in body.topics:
+            partitions = []
+            for asked in topic.partitions:
+                try:
+                    start = self._delete_before(topic.name, asked.partition_index, asked.offset)
+                    error_code = 0
+                except KafkaError as error:
+                    start, error_code = -1, self._code(topic.name, asked.partition_index, error)
+                partitions.append(
+                    DeleteRecordsResponseDeleteRecordsPartitionResult(
+                        partition_index=asked.partition_index, low_watermark=start, error_code=error_code
+                    )
+                )
+            topics.append(DeleteRecordsResponseDeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
+        return DeleteRecordsResponse(topics=tuple(topics))
+
+    def _delete_before(self, topic: str, index: int, offset: int) -> int:
+        partition, partition_log = self._context.replicas.leader(topic, index)
+        if topic.startswith("__") and topic in ("__consumer_offsets", "__transaction_state"):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Records of {topic} cannot be deleted.")
+        if not partition_log.config.is_deleted:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"cleanup.policy of {topic} does not include delete.")
+        high_watermark = partition.high_watermark(self._context.node_id)
+        wanted = high_watermark if offset == _HIGH_WATERMARK else offset
+        if wanted < 0 or wanted > high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {wanted} is beyond the high watermark {high_watermark}."
+            )
+        partition_log.increment_log_start(wanted)
+        return partition_log.log_start_offset
+
+    def describe_producers(self, body: DescribeProducersRequest) -> DescribeProducersResponse:
+        """The idempotent producers a partition remembers."""
+        topics = []
+        for topic in body.topics:
+            partitions = []
+            for index in topic.partition_indexes:
+                try:
+                    _, partition_log = self._context.replicas.leader(topic.name, index)
+                    producers = tuple(
+                        DescribeProducersResponseProducerState(
+                            producer_id=state.producer_id,
+                            producer_epoch=state.epoch,
+                            last_sequence=state.last_sequence,
+                            last_timestamp=state.last_timestamp,
+                            coordinator_epoch=state.coordinator_epoch,
+                            current_txn_start_offset=state.current_txn_first_offset,
+                        )
+                        for state in partition_log.producers.producers.values()
+                    )
+                    partitions.append(
+                        DescribeProducersResponsePartitionResponse(
+                            partition_index=index, error_message=None, active_producers=producers
+                        )
+                    )
+                except KafkaError as error:
+                    partitions.append(
+                        DescribeProducersResponsePartitionResponse(
+                            partition_index=index,
+                            error_code=self._code(topic.name, index, error),
+                            error_message=error.message,
+                        )
+                    )
+            topics.append(DescribeProducersResponseTopicResponse(name=topic.name, partitions=tuple(partitions)))
+        return DescribeProducersResponse(topics=tuple(topics))

@@ -1,0 +1,164 @@
+"""Produce: batches into logs.
+
+Source: KafkaApis.handleProduceRequest, Kafka 4.3.1; KIP-951 (the new leader in the answer), KIP-516 (topic ids, v13).
+"""
+
+from typing import Final
+
+from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.log.batch_header import HEADER_BYTES, read_header
+from kraft_core.broker.log.log_validator import ZSTD
+from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+    ProduceResponseLeaderIdAndEpoch,
+    ProduceResponseNodeEndpoint,
+    ProduceResponsePartitionProduceResponse,
+    ProduceResponseTopicProduceResponse,
+)
+from kraft_core.protocol.uuids import ZERO_UUID
+from kraft_core.server.socket_server import Request
+
+_TOPIC_IDS_SINCE: Final = 13
+_NEW_LEADER_SINCE: Final = 10
+_ZSTD_SINCE: Final = 7
+_ALLOWED_ACKS: Final = (-1, 0, 1)
+_INTERNAL_WRITERS: Final = "__admin_client"
+
+
+class ProduceHandler:
+    """Answers Produce requests. With `acks` 0 there is no answer; an error then closes the connection, the only sign there is."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+
+    def handle(self, request: Request) -> None:
+        """Append each partition's batch; errors are per partition: those of `ReplicaManager.append` and UNKNOWN_TOPIC_ID,
+        INVALID_REQUIRED_ACKS, INVALID_TXN_STATE, INVALID_TOPIC_EXCEPTION."""
+        body = request.body()
+        assert isinstance(body, ProduceRequest)
+        unflushed: list[UnifiedLog] = []
+        moved: set[int] = set()
+        responses = tuple(self._topic(body, topic, request, unflushed, moved) for topic in body.topic_data)
+        failed = any(part.error_code for topic in responses for part in topic.partition_responses)
+        if body.acks == 0:
+            if failed:
+                request.close("a produce request with acks=0 failed")
+            else:
+                request.respond_nothing()
+            return
+        response = ProduceResponse(responses=responses, node_endpoints=self._endpoints(moved, request))
+        if unflushed and not failed:
+            self._context.spawn(self._respond_flushed(request, response, unflushed))
+        else:
+            request.respond(response)
+
+    async def _respond_flushed(self, request: Request, response: ProduceResponse, logs: list[UnifiedLog]) -> None:
+        """flush.messages asks for the data to be on disk before the answer."""
+        try:
+            for partition_log in logs:
+                await self._context.replicas.logs.flush_log(partition_log)
+        except OSError:
+            request.close("the log could not be flushed")
+            return
+        request.respond(response)
+
+    def _topic(
+        self,
+        body: ProduceRequest,
+        topic: ProduceRequestTopicProduceData,
+        request: Request,
+        unflushed: list[UnifiedLog],
+        moved: set[int],
+    ) -> ProduceResponseTopicProduceResponse:
+        by_id = request.header.api_version >= _TOPIC_IDS_SINCE
+        name = self._context.metadata.topic_name(topic.topic_id) if by_id else topic.name
+        partitions = []
+        for data in topic.partition_data:
+            try:
+                if name is None:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic.topic_id}.")
+                partitions.append(self._partition(body, name, data, request, unflushed))
+            except KafkaError as error:
+                partitions.append(self._refused(name, data.index, error, request, moved))
+        return ProduceResponseTopicProduceResponse(
+            name="" if by_id else topic.name,
+            topic_id=topic.topic_id if by_id else ZERO_UUID,
+            partition_responses=tuple(partitions),
+        )
+
+    def _partition(
+        self,
+        body: ProduceRequest,
+        topic: str,
+        data: ProduceRequestPartitionProduceData,
+        request: Request,
+        unflushed: list[UnifiedLog],
+    ) -> ProduceResponsePartitionProduceResponse:
+        if body.acks not in _ALLOWED_ACKS:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1.")
+        if not self._context.metadata.has_partition(topic, data.index):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{data.index}.")
+        if topic == "__consumer_offsets" and request.header.client_id != _INTERNAL_WRITERS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to the internal topic {topic}.")
+        records = data.records or b""
+        self._check_features(body, records, request.header.api_version)
+        info = self._context.replicas.append(topic, data.index, records, body.acks)
+        _, partition_log = self._context.replicas.leader(topic, data.index)
+        if partition_log.log_end_offset - partition_log.recovery_point >= partition_log.config.flush_messages:
+            unflushed.append(partition_log)
+        return ProduceResponsePartitionProduceResponse(
+            index=data.index,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=partition_log.log_start_offset,
+        )
+
+    @staticmethod
+    def _check_features(body: ProduceRequest, records: bytes, version: int) -> None:
+        if len(records) < HEADER_BYTES:
+            return
+        header = read_header(records)
+        if header.is_transactional or body.transactional_id is not None:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "This broker does not serve transactions.")
+        if header.codec == ZSTD and version < _ZSTD_SINCE:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {version} does not support zstd."
+            )
+
+    def _refused(
+        self, topic: str | None, index: int, error: KafkaError, request: Request, moved: set[int]
+    ) -> ProduceResponsePartitionProduceResponse:
+        leader = ProduceResponseLeaderIdAndEpoch()
+        partition = self._context.metadata.partition(topic, index) if topic is not None else None
+        if partition is not None and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            error = self._context.replicas.hosts(topic or "", index, topic_exists=True)
+        if (
+            partition is not None
+            and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            and request.header.api_version >= _NEW_LEADER_SINCE
+        ):
+            leader = ProduceResponseLeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+            moved.add(partition.leader)
+        return ProduceResponsePartitionProduceResponse(
+            index=index,
+            error_code=error.code,
+            base_offset=-1,
+            error_message=error.message,
+            current_leader=leader,
+        )
+
+    def _endpoints(self, moved: set[int], request: Request) -> tuple[ProduceResponseNodeEndpoint, ...]:
+        found = []
+        for broker_id in sorted(moved):
+            endpoint = self._context.metadata.endpoint(broker_id, request.listener_name)
+            if endpoint is not None:
+                rack = self._context.metadata.image.cluster.brokers[broker_id].rack
+                found.append(
+                    ProduceResponseNodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=rack)
+                )
+        return tuple(found)

@@ -1,0 +1,90 @@
+"""What the broker reads out of the metadata image: endpoints, topics by name and id, effective settings.
+
+Source: KRaftMetadataCache and ConfigHelper, Kafka 4.3.1.
+"""
+
+import uuid
+from collections.abc import Mapping
+
+from kraft_core.broker.log.log_config import LogConfig, log_config
+from kraft_core.controller.config_definitions import config_def
+from kraft_core.controller.effective_config import NodeConfigs, topic_config
+from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, Endpoint, MetadataImage, PartitionRegistration
+from kraft_core.protocol.uuids import ZERO_UUID
+from kraft_core.server.metadata_source import MetadataSource
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class BrokerMetadata:
+    """A view of the newest image. `static_configs` is what server.properties says, as text."""
+
+    def __init__(self, source: MetadataSource, node_id: int, static_configs: Mapping[str, str]) -> None:
+        self._source = source
+        self.node_id = node_id
+        self.static_configs = static_configs
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed image."""
+        return self._source.image
+
+    def node_configs(self) -> NodeConfigs:
+        """The broker settings at work on this node."""
+        return NodeConfigs.of(self.image.configs, self.node_id, self.static_configs)
+
+    def log_config(self, topic: str) -> LogConfig:
+        """The effective settings of a topic's logs."""
+        own = self.image.configs.of(TOPIC, topic)
+        nodes = self.node_configs()
+        effective = {}
+        for name in config_def(TOPIC):
+            value = topic_config(name, own, nodes)
+            if value is not None:
+                effective[name] = value
+        return log_config(effective)
+
+    # -- topics
+
+    def topic_id(self, topic: str) -> uuid.UUID:
+        """The id of a topic, zero when there is none."""
+        return self.image.topics.by_name.get(topic, ZERO_UUID)
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        """The name of a topic, None when there is none."""
+        topic = self.image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def partition(self, topic: str, index: int) -> PartitionRegistration | None:
+        """A partition, None when there is none."""
+        found = self.image.topics.topic(topic)
+        return None if found is None else found.partitions.get(index)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether the partition exists."""
+        return self.partition(topic, partition) is not None
+
+    # -- brokers
+
+    def alive_brokers(self, listener_name: str) -> list[tuple[BrokerRegistration, Endpoint]]:
+        """Unfenced brokers that have the listener, by id."""
+        found = []
+        for broker_id in sorted(self.image.cluster.brokers):
+            broker = self.image.cluster.brokers[broker_id]
+            endpoint = broker.listener(listener_name)
+            if not broker.fenced and endpoint is not None:
+                found.append((broker, endpoint))
+        return found
+
+    def endpoint(self, broker_id: int, listener_name: str) -> Endpoint | None:
+        """Where clients of the listener reach a broker; None when it is fenced, unknown or lacks the listener."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.listener(listener_name)
+
+    def is_replica_online(self, partition: PartitionRegistration, broker_id: int) -> bool:
+        """Whether a replica's broker is unfenced and its directory not offline."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return False
+        directory = partition.directory(broker_id) if partition.directories else None
+        return directory is None or broker.has_online_dir(directory)

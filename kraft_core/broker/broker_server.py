@@ -1,0 +1,294 @@
+"""The broker role of a node: everything between its listeners and its disks, started and stopped in the right order.
+
+Start: bind the listeners (requests wait), register, load the metadata, recover the logs, follow the image, serve, ask to be unfenced. Stop: give the
+leaderships back, close the listeners, close the logs, leave the mark of a clean shutdown.
+
+Source: BrokerServer, Kafka 4.3.1.
+"""
+
+import asyncio
+import logging
+import socket
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.apis.kafka_apis import KafkaApis
+from kraft_core.broker.broker_metadata import BrokerMetadata
+from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
+from kraft_core.broker.isr_shrinker import IsrShrinker
+from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
+from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
+from kraft_core.broker.producer_ids import ProducerIdManager
+from kraft_core.broker.replica_manager import ReplicaManager
+from kraft_core.broker.topic_creation import TopicCreation
+from kraft_core.image.metadata_image import Endpoint, MetadataImage
+from kraft_core.protocol.metadata_records import ConfigRecord
+from kraft_core.protocol.wire import Message
+from kraft_core.server.clock import Clock
+from kraft_core.server.config import KafkaConfig
+from kraft_core.server.metadata_source import MetadataSource
+from kraft_core.server.node_settings import SECURITY_PROTOCOLS, socket_limits
+from kraft_core.server.socket_server import Request, SocketServer
+
+log = logging.getLogger(__name__)
+
+_TOPIC: Final = 2
+_BROKER: Final = 4
+_WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, never bound
+
+
+class BrokerServer:
+    """One broker. `failed` resolves with a reason when it cannot go on; `running` is set once clients are served."""
+
+    def __init__(
+        self,
+        config: KafkaConfig,
+        source: MetadataSource,
+        *,
+        cluster_id: str,
+        directories: Sequence[LogDirectory],
+        controllers: Sequence[tuple[str, int]],
+    ) -> None:
+        self.config = config
+        self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.running = asyncio.Event()
+        self._source = source
+        self._cluster_id = cluster_id
+        self._clock = Clock()
+        node_id = config.node_id
+        self._channels = [ControllerChannel(source, controllers, node_id, cluster_id) for _ in range(2)]
+        heartbeats, forwarding = self._channels
+        self._metadata = BrokerMetadata(source, node_id, config.originals)
+        self.logs = LogManager(
+            list(directories), _log_manager_config(config), self._metadata.log_config, self._clock.now_ms
+        )
+        self.replicas = ReplicaManager(node_id, self.logs, self._clock.now_ms)
+        self._heartbeats = heartbeats
+        self._lifecycle: LifecycleManager | None = None
+        self._context = self._make_context(forwarding)
+        self._apis = KafkaApis(self._context)
+        self._isr_shrinker = IsrShrinker(
+            self.replicas, forwarding, self._broker_epoch, config.replica_lag_time_max_ms, self._clock.now_ms
+        )
+        self._waiting: deque[Request] | None = deque()
+        self._servers: list[SocketServer] = []
+        self._unsubscribe: Callable[[], None] | None = None
+        self._starting: asyncio.Task[None] | None = None
+
+    def _make_context(self, forwarding: ControllerChannel) -> BrokerContext:
+        context: BrokerContext
+        config = self.config
+
+        def spawn(work: object) -> None:
+            context.spawn(work)  # type: ignore[arg-type]  # typed where it is handed over
+
+        topic_creation = TopicCreation(config, forwarding, spawn)
+        coordinator = CoordinatorService(
+            _coordinator_config(config), self._metadata, self.replicas, topic_creation, self._clock.now_ms, spawn
+        )
+        context = BrokerContext(
+            config=config,
+            cluster_id=self._cluster_id,
+            metadata=self._metadata,
+            replicas=self.replicas,
+            controller=forwarding,
+            coordinator=coordinator,
+            producer_ids=ProducerIdManager(config.node_id, self._broker_epoch, forwarding),
+            topic_creation=topic_creation,
+            clock_ms=self._clock.now_ms,
+            broker_epoch=self._broker_epoch,
+        )
+        return context
+
+    def _broker_epoch(self) -> int:
+        return -1 if self._lifecycle is None else self._lifecycle.broker_epoch
+
+    @property
+    def ports(self) -> list[int]:
+        """The bound ports, in the order of the listeners."""
+        return [server.port for server in self._servers]
+
+    # -- start
+
+    async def start(self) -> None:
+        """Bind the listeners and begin the rest, which goes on in the background. Raises OSError when a listener cannot be bound."""
+        for listener in self.config.broker_listeners:
+            server = SocketServer(
+                listener.host,
+                listener.port,
+                self._handle,
+                socket_limits(self.config),
+                listener_name=listener.name,
+            )
+            await server.start()
+            self._servers.append(server)
+        self._starting = asyncio.create_task(self._guarded_start())
+
+    async def _guarded_start(self) -> None:
+        try:
+            await self._start()
+        except OSError as error:
+            self._fail(f"A log directory cannot be used: {error}")
+
+    async def _start(self) -> None:
+        await self._wait_for_metadata()
+        previous_epoch = await self.logs.load(self._is_current)
+        self._lifecycle = LifecycleManager(
+            LifecycleConfig(
+                heartbeat_interval_ms=self.config.broker_heartbeat_interval_ms,
+                registration_timeout_ms=int(str(self.config.values["initial.broker.registration.timeout.ms"])),
+            ),
+            BrokerIdentity(
+                broker_id=self.config.node_id,
+                cluster_id=self._cluster_id,
+                incarnation_id=uuid.uuid4(),
+                listeners=self._endpoints(),
+                rack=self.config.broker_rack,
+                directories=[directory.directory_id for directory in self.logs.directories],
+                previous_epoch=-1 if previous_epoch is None else previous_epoch,
+            ),
+            self._heartbeats,
+            lambda: self._source.image.offset,
+        )
+        self._lifecycle.failed.add_done_callback(lambda failed: self._fail(failed.result()))
+        self._lifecycle.start()
+        await self._lifecycle.caught_up.wait()
+        image = self._source.image
+        self._unsubscribe = self._source.subscribe(self._on_image)
+        self.replicas.on_image(MetadataImage.EMPTY, image, ())
+        self.logs.start()
+        self._context.coordinator.start()
+        self._isr_shrinker.start()
+        self._serve()
+        self._lifecycle.set_ready_to_unfence()
+        await self._lifecycle.unfenced.wait()
+        self.running.set()
+        extra = {"broker_id": self.config.node_id, "ports": ",".join(map(str, self.ports))}
+        log.info("broker_started", extra=extra)
+
+    async def _wait_for_metadata(self) -> None:
+        """The logs' settings are in the metadata, so an image comes before them."""
+        ready = asyncio.Event()
+
+        def seen(old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
+            if new.features.metadata_version is not None:
+                ready.set()
+
+        end = self._source.subscribe(seen)
+        seen(MetadataImage.EMPTY, self._source.image, ())
+        await ready.wait()
+        end()
+
+    def _is_current(self, topic: str, partition: int, topic_id: uuid.UUID) -> bool:
+        """Whether the metadata knows this partition as ours.
+
+        An image that is still behind may not know new topics, so only a known contradiction disowns a log: another topic of that name, or
+        replicas without us.
+        """
+        topics = self._source.image.topics
+        known_id = topics.by_name.get(topic)
+        if known_id is None:
+            return not self._image_is_complete()
+        registration = topics.partition(known_id, partition)
+        return known_id == topic_id and registration is not None and self.config.node_id in registration.replicas
+
+    def _image_is_complete(self) -> bool:
+        """Whether the image has reached what was committed when we looked."""
+        return self._source.image.offset + 1 >= self._source.high_watermark
+
+    def _endpoints(self) -> list[Endpoint]:
+        bound = {
+            listener.name: server.port
+            for listener, server in zip(self.config.broker_listeners, self._servers, strict=True)
+        }
+        endpoints = []
+        for listener in self.config.advertised_broker_listeners:
+            host = socket.getfqdn() if listener.host in _WILDCARDS else listener.host
+            port = listener.port or bound[listener.name]
+            endpoints.append(Endpoint(listener.name, host, port, SECURITY_PROTOCOLS[listener.security_protocol]))
+        return endpoints
+
+    def _fail(self, reason: str) -> None:
+        if not self.failed.done():
+            self.failed.set_result(reason)
+
+    # -- serving
+
+    def _handle(self, request: Request) -> None:
+        if self._waiting is not None:
+            self._waiting.append(request)
+        else:
+            self._apis.handle(request)
+
+    def _serve(self) -> None:
+        """Answer the requests that came while the broker was starting, and all later ones at once."""
+        waiting, self._waiting = self._waiting, None
+        for request in waiting or ():
+            try:
+                self._apis.handle(request)
+            except Exception:  # one bad request must not keep the others from being answered
+                log.exception("request_failed", extra={"api_key": request.header.api_key})
+                request.close("request handler failed")
+
+    def _on_image(self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
+        self.replicas.on_image(old, new, records)
+        if records:
+            configs = [record for record in records if isinstance(record, ConfigRecord)]
+            if any(record.resource_type == _BROKER for record in configs):
+                self.logs.update_configs()
+            elif configs:
+                self.logs.update_configs(record.resource_name for record in configs if record.resource_type == _TOPIC)
+        else:
+            self.logs.update_configs()
+
+    # -- stop
+
+    async def stop(self, timeout_ms: int) -> None:
+        """Stop in good order; `timeout_ms` is how long the controller may take to move our leaderships."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        epoch = self._broker_epoch()
+        if self._lifecycle is not None:
+            if self.config.controlled_shutdown_enable and timeout_ms > 0:
+                await self._lifecycle.shut_down(timeout_ms)
+            await self._lifecycle.stop()
+        for server in self._servers:
+            await server.stop()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._isr_shrinker.stop()
+        self._context.coordinator.stop()
+        self._context.producer_ids.close()
+        await self._context.stop()
+        self._apis.close()
+        await self.logs.stop(epoch)
+        for channel in self._channels:
+            channel.close()
+
+
+def _log_manager_config(config: KafkaConfig) -> LogManagerConfig:
+    return LogManagerConfig(
+        retention_check_interval_ms=config.log_retention_check_interval_ms,
+        flush_scheduler_interval_ms=int(str(config.values["log.flush.scheduler.interval.ms"])),
+        flush_checkpoint_interval_ms=config.log_flush_offset_checkpoint_interval_ms,
+        cleaner_backoff_ms=config.log_cleaner_backoff_ms,
+        cleaner_enable=config.log_cleaner_enable,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+    )
+
+
+def _coordinator_config(config: KafkaConfig) -> GroupCoordinatorConfig:
+    return GroupCoordinatorConfig(
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        max_group_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+    )

@@ -1,0 +1,43 @@
+"""Requests to the active controller, each purpose on a connection of its own, so that a slow one holds up no heartbeat.
+
+Source: NodeToControllerChannelManager, Kafka 4.3.1; INTEROP 1.1.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.wire import Message
+from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.server.metadata_source import MetadataSource
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class ControllerChannel:
+    """One connection to whichever controller is active."""
+
+    def __init__(
+        self, source: MetadataSource, bootstrap: Sequence[tuple[str, int]], node_id: int, cluster_id: str
+    ) -> None:
+        self._client = ControllerClient(
+            bootstrap, client_id=str(node_id), cluster_id=cluster_id, leader_hint=source.leader
+        )
+
+    async def ask(
+        self, request: Message, answer: type[ResponseT], timeout_ms: int, *, idempotent: bool = False
+    ) -> ResponseT:
+        """Send a request and wait for its answer, whatever error code it carries.
+
+        Raises KafkaError REQUEST_TIMED_OUT when no active controller answered in time.
+        """
+        try:
+            response = await self._client.request(request, timeout_ms, idempotent=idempotent)
+        except ConnectionError as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {error}") from error
+        assert isinstance(response, answer), f"{type(request).__name__} was answered with {type(response).__name__}"
+        return response
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()

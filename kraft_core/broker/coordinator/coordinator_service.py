@@ -1,0 +1,198 @@
+"""The group coordinator at work in a broker: which groups are ours, loading them, writing their records, and the clock.
+
+A group belongs to the partition of __consumer_offsets that its id hashes to; whoever leads that partition coordinates the group. Becoming the leader
+means reading the partition from its start; meanwhile its groups answer COORDINATOR_LOAD_IN_PROGRESS.
+
+Source: GroupCoordinatorService and CoordinatorRuntime, Kafka 4.3.1.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from kraft_core.broker.broker_metadata import BrokerMetadata
+from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, KeyAndValue
+from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
+from kraft_core.broker.coordinator.group_records import GroupRecord
+from kraft_core.broker.coordinator.own_batch import own_batch
+from kraft_core.broker.coordinator.subscriptions import subscribed_topics
+from kraft_core.broker.log.batch_header import read_header
+from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
+from kraft_core.broker.topic_creation import CONSUMER_OFFSETS, TopicCreation
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
+
+_NO_LEADER: Final = -1
+_EXPIRY_INTERVAL_S: Final = 600.0  # offsets.retention.check.interval.ms
+_BATCHES_A_TURN: Final = 64
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java, as a signed 32-bit number: over UTF-16 units."""
+    value = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(data), 2):
+        value = (31 * value + int.from_bytes(data[position : position + 2], "big")) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_for(group_id: str, partitions: int) -> int:
+    """The partition of __consumer_offsets that holds a group. Source: Utils.abs, which masks the sign bit."""
+    return (java_hash(group_id) & 0x7FFFFFFF) % partitions
+
+
+class CoordinatorService:
+    """Owns the `GroupCoordinator`; `groups` is used only after `check` said NONE."""
+
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        metadata: BrokerMetadata,
+        replicas: ReplicaManager,
+        topics: TopicCreation,
+        clock_ms: Callable[[], int],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self.groups = GroupCoordinator(config, self, metadata)
+        self._metadata = metadata
+        self._replicas = replicas
+        self._topics = topics
+        self._clock_ms = clock_ms
+        self._spawn = spawn
+        self._loaded: set[int] = set()
+        self._loading: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        replicas.on_leader_change(self._on_leader_change)
+
+    def start(self) -> None:
+        """Begin to expire offsets."""
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(_EXPIRY_INTERVAL_S, self._expire)
+
+    def stop(self) -> None:
+        """Stop the timers."""
+        for timer in (self._timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
+
+    # -- whose group it is
+
+    def partition_of(self, group_id: str) -> int | None:
+        """The group's partition of __consumer_offsets; None while that topic does not exist."""
+        topic = self._metadata.image.topics.topic(CONSUMER_OFFSETS)
+        return None if topic is None else partition_for(group_id, len(topic.partitions))
+
+    def leader_of(self, group_id: str) -> int:
+        """The broker that coordinates a group, -1 when there is none yet; creates __consumer_offsets if need be."""
+        index = self.partition_of(group_id)
+        if index is None:
+            self._topics.create_soon(CONSUMER_OFFSETS)
+            return _NO_LEADER
+        partition = self._metadata.partition(CONSUMER_OFFSETS, index)
+        return _NO_LEADER if partition is None else partition.leader
+
+    def check(self, group_id: str) -> ErrorCode:
+        """NONE when the group is ours and loaded, else INVALID_GROUP_ID, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        index = self.partition_of(group_id)
+        if index is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if index in self._loaded:
+            return ErrorCode.NONE
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if index in self._loading else ErrorCode.NOT_COORDINATOR
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether some partition is still being read."""
+        return bool(self._loading)
+
+    def subscribed_topics(self, group_id: str) -> frozenset[str]:
+        """Topics that the members of a group are subscribed to, as far as they are consumers."""
+        group = self.groups.groups.get(group_id)
+        return frozenset() if group is None else subscribed_topics(group)
+
+    # -- leading and loading
+
+    def _on_leader_change(self, key: PartitionKey, leads: bool) -> None:
+        topic, index = key
+        if topic != CONSUMER_OFFSETS:
+            return
+        if leads:
+            self._loading.add(index)
+            self._spawn(self._load(index))
+        else:
+            self._loading.discard(index)
+            self._loaded.discard(index)
+            self.groups.unload(lambda group_id: self.partition_of(group_id) in (index, None))
+
+    async def _load(self, index: int) -> None:
+        """Read a partition from its start, a few batches at a time so that other requests go on."""
+        try:
+            _, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
+        except KafkaError:
+            self._loading.discard(index)
+            return
+        records: dict[str, GroupRecord] = {}
+        await self._replay(partition_log, records)
+        if index not in self._loading:
+            return
+        self._loading.discard(index)
+        self._loaded.add(index)
+        self.groups.loaded(records, self._clock_ms())
+        self.reschedule()
+        log.info("groups_loaded", extra={"partition": index, "groups": len(records)})
+
+    async def _replay(self, partition_log: UnifiedLog, records: dict[str, GroupRecord]) -> None:
+        for count, batch in enumerate(partition_log.batches(partition_log.log_start_offset)):
+            if not batch.is_control:
+                pairs = ((record.key or b"", record.value) for record in batch.records())
+                self.groups.replay(pairs, records)
+            if count % _BATCHES_A_TURN == _BATCHES_A_TURN - 1:
+                await asyncio.sleep(0)
+
+    # -- writing
+
+    def append(self, group_id: str, records: Sequence[KeyAndValue]) -> ErrorCode:
+        """Append records of a group to its partition, as GroupLog says. A write that cannot be is COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR."""
+        index = self.partition_of(group_id)
+        if index is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        try:
+            partition, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
+            if not partition.can_replicate(self._replicas.broker_id):
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE
+            batch = own_batch(records, self._clock_ms())
+            header = read_header(batch)
+            partition_log.append_stamped(batch, header, partition.registration.leader_epoch, self._clock_ms())
+        except KafkaError as error:
+            not_leader = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
+            log.warning("group_record_not_written", extra={"group_id": group_id, "cause": str(error)})
+            return ErrorCode.NOT_COORDINATOR if not_leader else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        self._replicas.wake((CONSUMER_OFFSETS, index))
+        return ErrorCode.NONE
+
+    # -- time
+
+    def reschedule(self) -> None:
+        """Set the timer to the next thing that time does to a group."""
+        deadline_ms = self.groups.next_deadline_ms()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None:
+            delay_s = max(0.0, (deadline_ms - self._clock_ms()) / 1000)
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.groups.poll(self._clock_ms())
+        self.reschedule()
+
+    def _expire(self) -> None:
+        self.groups.expire_offsets(self._clock_ms())
+        self.start()

@@ -1,0 +1,260 @@
+"""A broker's life in the eyes of the controller: registered, caught up, unfenced, and at the end shut down in good order.
+
+One task sends BrokerRegistration until it is accepted and then a BrokerHeartbeat every broker.heartbeat.interval.ms; faster while the broker starts
+or shuts down. A heartbeat that says our epoch is stale means that the controller has forgotten us: the broker registers again under its incarnation.
+
+Source: BrokerLifecycleManager, Kafka 4.3.1; INTEROP 1.2, 4.1.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.image.metadata_image import Endpoint
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
+    BrokerRegistrationResponse,
+)
+from kraft_core.protocol.metadata_version import FEATURES
+
+log = logging.getLogger(__name__)
+
+_STARTING_INTERVAL_S: Final = 0.01
+_SHUTDOWN_INTERVAL_S: Final = 0.05
+_NO_EPOCH: Final = -1
+
+
+class BrokerState(IntEnum):
+    """Kafka's numbers, as its BrokerState metric shows them."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+NEXT: Final[dict[BrokerState, frozenset[BrokerState]]] = {
+    BrokerState.NOT_RUNNING: frozenset({BrokerState.STARTING}),
+    BrokerState.STARTING: frozenset({BrokerState.RECOVERY, BrokerState.SHUTTING_DOWN}),
+    BrokerState.RECOVERY: frozenset({BrokerState.RUNNING, BrokerState.SHUTTING_DOWN}),
+    BrokerState.RUNNING: frozenset({BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN}),
+    BrokerState.PENDING_CONTROLLED_SHUTDOWN: frozenset({BrokerState.SHUTTING_DOWN}),
+    BrokerState.SHUTTING_DOWN: frozenset(),
+}
+"""From each state the states that may follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerIdentity:
+    """What the broker says of itself when it registers. `previous_epoch` is -1 unless the last shutdown was clean."""
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: uuid.UUID
+    listeners: Sequence[Endpoint]
+    rack: str | None
+    directories: Sequence[uuid.UUID]
+    previous_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleConfig:
+    """Times in ms; the names are those of Kafka's settings."""
+
+    heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
+    registration_timeout_ms: int = 60_000  # initial.broker.registration.timeout.ms
+
+
+class LifecycleManager:
+    """Registers and keeps the registration alive. `metadata_offset` tells how far our image has come."""
+
+    def __init__(
+        self,
+        config: LifecycleConfig,
+        identity: BrokerIdentity,
+        controller: ControllerChannel,
+        metadata_offset: Callable[[], int],
+    ) -> None:
+        self.state = BrokerState.NOT_RUNNING
+        self.broker_epoch = _NO_EPOCH
+        self.caught_up = asyncio.Event()
+        self.unfenced = asyncio.Event()
+        self.may_stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[str] = loop.create_future()
+        self._config = config
+        self._identity = identity
+        self._controller = controller
+        self._metadata_offset = metadata_offset
+        self._ready_to_unfence = False
+        self._hurry = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to register."""
+        self._move(BrokerState.STARTING)
+        self._task = asyncio.create_task(self._run())
+
+    def set_ready_to_unfence(self) -> None:
+        """The logs are recovered and the listeners open: clients may come."""
+        self._move(BrokerState.RECOVERY)
+        self._ready_to_unfence = True
+        self._hurry.set()
+
+    async def shut_down(self, timeout_ms: int) -> bool:
+        """Ask the controller to take our leaderships; True when it let us go, False when `timeout_ms` was over."""
+        if self.state is not BrokerState.RUNNING:
+            return False
+        self._move(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        self._hurry.set()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.may_stop.wait()
+        except TimeoutError:
+            log.warning("controlled_shutdown_not_granted", extra={"timeout_ms": timeout_ms})
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """End the heartbeats."""
+        if self.state is not BrokerState.NOT_RUNNING:
+            self._move(BrokerState.SHUTTING_DOWN)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _move(self, state: BrokerState) -> None:
+        if state is self.state:
+            return
+        assert state in NEXT[self.state], f"broker state {self.state.name} to {state.name}"
+        log.info("broker_state", extra={"from": self.state.name, "to": state.name})
+        self.state = state
+
+    async def _run(self) -> None:
+        if not await self._register(self._config.registration_timeout_ms):
+            return
+        while not self.may_stop.is_set():
+            await self._heartbeat()
+            await self._pause()
+
+    async def _pause(self) -> None:
+        if self.state is BrokerState.STARTING:
+            interval_s = (
+                _STARTING_INTERVAL_S if not self.caught_up.is_set() else self._config.heartbeat_interval_ms / 1000
+            )
+        elif self.state is BrokerState.RECOVERY:
+            interval_s = _STARTING_INTERVAL_S
+        elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            interval_s = _SHUTDOWN_INTERVAL_S
+        else:
+            interval_s = self._config.heartbeat_interval_ms / 1000
+        try:
+            async with asyncio.timeout(interval_s):
+                await self._hurry.wait()
+        except TimeoutError:
+            return
+        self._hurry.clear()
+
+    async def _register(self, timeout_ms: int) -> bool:
+        """Register until it is accepted. False, and `failed` set, when `timeout_ms` is over first."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        interval_ms = self._config.heartbeat_interval_ms
+        reason = "no controller answered"
+        while loop.time() < deadline:
+            began = loop.time()
+            try:
+                response = await self._controller.ask(
+                    self._registration(), BrokerRegistrationResponse, interval_ms, idempotent=True
+                )
+                if response.error_code == ErrorCode.NONE:
+                    self.broker_epoch = response.broker_epoch
+                    extra = {"broker_id": self._identity.broker_id, "broker_epoch": self.broker_epoch}
+                    log.info("broker_registered", extra=extra)
+                    return True
+                reason = _name_of(response.error_code)
+            except KafkaError as error:
+                reason = error.message
+            log.info("broker_not_registered_yet", extra={"reason": reason})
+            await asyncio.sleep(max(0.0, began + interval_ms / 1000 - loop.time()))
+        if not self.failed.done():
+            self.failed.set_result(f"The broker could not register within {timeout_ms} ms: {reason}")
+        return False
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        identity = self._identity
+        return BrokerRegistrationRequest(
+            broker_id=identity.broker_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=tuple(
+                BrokerRegistrationRequestListener(
+                    name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol
+                )
+                for each in identity.listeners
+            ),
+            features=tuple(
+                BrokerRegistrationRequestFeature(
+                    name=name, min_supported_version=feature.minimum, max_supported_version=feature.maximum
+                )
+                for name, feature in sorted(FEATURES.items())
+            ),
+            rack=identity.rack,
+            log_dirs=tuple(sorted(identity.directories, key=lambda directory: directory.int)),
+            previous_broker_epoch=identity.previous_epoch,
+        )
+
+    async def _heartbeat(self) -> None:
+        shutting_down = self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        request = BrokerHeartbeatRequest(
+            broker_id=self._identity.broker_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=not self._ready_to_unfence,
+            want_shut_down=shutting_down,
+            cordoned_log_dirs=() if self._ready_to_unfence else None,
+        )
+        try:
+            response = await self._controller.ask(
+                request, BrokerHeartbeatResponse, self._config.heartbeat_interval_ms, idempotent=True
+            )
+        except KafkaError as error:
+            log.info("heartbeat_failed", extra={"reason": error.message})
+            return
+        if response.error_code == ErrorCode.STALE_BROKER_EPOCH and not shutting_down:
+            log.warning("broker_epoch_stale", extra={"broker_epoch": self.broker_epoch})
+            await self._register(self._config.registration_timeout_ms)
+            return
+        if response.error_code != ErrorCode.NONE:
+            log.info("heartbeat_refused", extra={"reason": _name_of(response.error_code)})
+            return
+        self._heard(response)
+
+    def _heard(self, response: BrokerHeartbeatResponse) -> None:
+        if response.is_caught_up:
+            self.caught_up.set()
+        if not response.is_fenced and self.state is BrokerState.RECOVERY:
+            self._move(BrokerState.RUNNING)
+            self.unfenced.set()
+        if response.should_shut_down:
+            self.may_stop.set()
+
+
+def _name_of(error_code: int) -> str:
+    """An error code's name, or the number of one that is newer than we are."""
+    try:
+        return ErrorCode(error_code).name
+    except ValueError:
+        return str(error_code)

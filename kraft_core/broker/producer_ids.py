@@ -1,0 +1,62 @@
+"""Producer ids for idempotent producers, from blocks that the controller hands out.
+
+The next block is asked for when the present one is used up to nine tenths, so that a producer seldom waits.
+
+Source: RPCProducerIdManager, Kafka 4.3.1.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+_PREFETCH_AT: Final = 0.9
+_TIMEOUT_MS: Final = 5_000
+
+
+class ProducerIdManager:
+    """Gives each id once. `broker_epoch` tells the epoch of our registration."""
+
+    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._controller = controller
+        self._ids = iter(range(0))
+        self._left = 0
+        self._size = 0
+        self._next: asyncio.Task[range] | None = None
+        self._lock = asyncio.Lock()
+
+    async def generate(self) -> int:
+        """The next id. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS (so that the client tries again) when the controller has none for us."""
+        async with self._lock:
+            if self._left == 0:
+                block = await self._take_block()
+                self._ids, self._left, self._size = iter(block), len(block), len(block)
+            producer_id = next(self._ids)
+            self._left -= 1
+            if self._left <= self._size * (1 - _PREFETCH_AT) and self._next is None:
+                self._next = asyncio.create_task(self._allocate())
+            return producer_id
+
+    async def _take_block(self) -> range:
+        task, self._next = self._next or asyncio.create_task(self._allocate()), None
+        try:
+            return await task
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"No producer ids: {error.message}") from error
+
+    async def _allocate(self) -> range:
+        request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
+        response = await self._controller.ask(request, AllocateProducerIdsResponse, _TIMEOUT_MS)
+        if response.error_code != ErrorCode.NONE or response.producer_id_len <= 0:
+            raise KafkaError(ErrorCode(response.error_code), "The controller gave no block of producer ids.")
+        return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)
+
+    def close(self) -> None:
+        """Stop asking for the next block."""
+        if self._next is not None:
+            self._next.cancel()

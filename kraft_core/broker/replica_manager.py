@@ -1,0 +1,210 @@
+"""The partitions this broker has a replica of: who leads them, their logs, and whoever waits for their records.
+
+The metadata image decides. A partition we lead has an open log; one we merely follow keeps the log it may have, but nothing is copied into
+it in this version (see `Partition.can_replicate`). A deleted partition's log goes.
+
+Source: ReplicaManager and Partition, Kafka 4.3.1.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kraft_core.broker.log.log_manager import LogManager
+from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
+from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.wire import Message
+
+log = logging.getLogger(__name__)
+
+ACKS_ALL: Final = -1
+PartitionKey = tuple[str, int]
+Waker = Callable[[PartitionKey], None]
+
+
+@dataclass(slots=True)
+class Partition:
+    """One replica of ours. `log` is None when we do not lead, or when the disk refused to open it."""
+
+    topic: str
+    index: int
+    topic_id: uuid.UUID
+    registration: PartitionRegistration
+    log: UnifiedLog | None
+    known_high_watermark: int = 0
+    leader_since_ms: int = 0
+
+    def can_replicate(self, broker_id: int) -> bool:
+        """Whether what is in our log is in every in-sync replica: only while we are the only one, since nobody fetches from us yet."""
+        return self.registration.isr == (broker_id,)
+
+    def high_watermark(self, broker_id: int) -> int:
+        """Offset up to which (exclusive) consumers may read."""
+        assert self.log is not None
+        if self.can_replicate(broker_id):
+            self.known_high_watermark = self.log.log_end_offset
+        return max(self.log.log_start_offset, min(self.known_high_watermark, self.log.log_end_offset))
+
+
+class ReplicaManager:
+    """Partitions by (topic, index), kept up to date with the image by `on_image`."""
+
+    def __init__(self, broker_id: int, logs: LogManager, clock_ms: Callable[[], int]) -> None:
+        self.broker_id = broker_id
+        self.logs = logs
+        self.partitions: dict[PartitionKey, Partition] = {}
+        self._clock_ms = clock_ms
+        self._wakers: dict[PartitionKey, set[Waker]] = {}
+        self._leader_listeners: list[Callable[[PartitionKey, bool], None]] = []
+
+    # -- metadata
+
+    def on_leader_change(self, listener: Callable[[PartitionKey, bool], None]) -> None:
+        """Call `listener(key, leads)` when we begin or stop to lead a partition."""
+        self._leader_listeners.append(listener)
+
+    def on_image(self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
+        """Follow the image: the topics that the records name, or all of ours after a snapshot."""
+        for topic_id in self._changed_topics(old, new, records):
+            self._update_topic(old.topics.by_id.get(topic_id), new.topics.by_id.get(topic_id))
+
+    def _changed_topics(
+        self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]
+    ) -> Iterable[uuid.UUID]:
+        if records:
+            named = (getattr(record, "topic_id", None) for record in records)
+            return dict.fromkeys(topic_id for topic_id in named if topic_id is not None)
+        ours = [*old.topics.topics_of_broker(self.broker_id), *new.topics.topics_of_broker(self.broker_id)]
+        return dict.fromkeys(topic.id for topic in ours)
+
+    def _update_topic(self, old: TopicImage | None, new: TopicImage | None) -> None:
+        before = {} if old is None else dict(old.partitions.items())
+        after = {} if new is None else dict(new.partitions.items())
+        for index in before.keys() | after.keys():
+            registration = after.get(index)
+            if new is not None and registration is not None and self.broker_id in registration.replicas:
+                self._update_partition(new, index, registration)
+            elif old is not None:
+                self._drop(old, index)
+
+    def _update_partition(self, topic: TopicImage, index: int, registration: PartitionRegistration) -> None:
+        key = topic.name, index
+        partition = self.partitions.get(key)
+        if partition is not None and partition.topic_id != topic.id:
+            self._drop_key(key)
+            partition = None
+        led = partition is not None and partition.log is not None
+        if partition is None:
+            partition = Partition(topic.name, index, topic.id, registration, None)
+            self.partitions[key] = partition
+        if partition.registration.leader_epoch != registration.leader_epoch or partition.leader_since_ms == 0:
+            partition.leader_since_ms = self._clock_ms()
+        partition.registration = registration
+        if registration.leader != self.broker_id:
+            partition.log = None
+        elif partition.log is None:
+            partition.log = self._open(topic, index, registration)
+        leads = partition.log is not None
+        if leads != led:
+            for listener in self._leader_listeners:
+                listener(key, leads)
+        self.wake(key)
+
+    def _open(self, topic: TopicImage, index: int, registration: PartitionRegistration) -> UnifiedLog | None:
+        directory_id = registration.directory(self.broker_id) or uuid.UUID(int=0)
+        try:
+            return self.logs.get_or_create(topic.name, index, topic.id, directory_id)
+        except OSError as error:
+            log.error("log_not_opened", extra={"topic": topic.name, "partition": index, "cause": str(error)})  # noqa: TRY400  # the cause says it all
+            return None
+
+    def _drop(self, topic: TopicImage, index: int) -> None:
+        partition = self.partitions.get((topic.name, index))
+        if partition is not None and partition.topic_id == topic.id:
+            self._drop_key((topic.name, index))
+
+    def _drop_key(self, key: PartitionKey) -> None:
+        partition = self.partitions.pop(key)
+        led = partition.log is not None
+        self.logs.delete(*key)
+        if led:
+            for listener in self._leader_listeners:
+                listener(key, False)
+        self.wake(key)
+
+    # -- lookups
+
+    def leader(self, topic: str, index: int, current_leader_epoch: int = -1) -> tuple[Partition, UnifiedLog]:
+        """The partition and its log, if we lead it in the epoch the client knows (-1: any).
+
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR.
+        """
+        partition = self.partitions.get((topic, index))
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"This server does not host {topic}-{index}.")
+        registration = partition.registration
+        if current_leader_epoch >= 0 and current_leader_epoch != registration.leader_epoch:
+            old = current_leader_epoch < registration.leader_epoch
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH if old else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{topic}-{index} is in leader epoch {registration.leader_epoch}, not {current_leader_epoch}.",
+            )
+        if registration.leader != self.broker_id:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Broker {self.broker_id} does not lead {topic}-{index}."
+            )
+        if partition.log is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{index} could not be opened.")
+        return partition, partition.log
+
+    def hosts(self, topic: str, index: int, topic_exists: bool) -> KafkaError:
+        """The error for a partition that is not ours: it exists elsewhere, or nowhere."""
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if topic_exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return KafkaError(code, f"Broker {self.broker_id} has no replica of {topic}-{index}.")
+
+    # -- append
+
+    def append(self, topic: str, index: int, data: bytes, acks: int) -> AppendInfo:
+        """Append one produced batch and wake who waits for it.
+
+        Raises KafkaError as `leader` and `UnifiedLog.append_produced` do, and NOT_ENOUGH_REPLICAS when `acks` is -1 and the in-sync replicas
+        are fewer than min.insync.replicas, or include brokers that cannot get the batch from us.
+        """
+        partition, partition_log = self.leader(topic, index)
+        if acks == ACKS_ALL:
+            in_sync = len(partition.registration.isr)
+            needed = partition_log.config.min_insync_replicas
+            if in_sync < needed or not partition.can_replicate(self.broker_id):
+                raise KafkaError(
+                    ErrorCode.NOT_ENOUGH_REPLICAS,
+                    f"{topic}-{index} has the in-sync replicas {list(partition.registration.isr)}; needed are {needed}, and "
+                    f"broker {self.broker_id} does not replicate to others.",
+                )
+        info = partition_log.append_produced(data, partition.registration.leader_epoch, self._clock_ms())
+        if not info.is_duplicate:
+            self.wake((topic, index))
+        return info
+
+    # -- waiting
+
+    def wait_for(self, keys: Iterable[PartitionKey], waker: Waker) -> None:
+        """Call `waker` at each change of these partitions until `stop_waiting`."""
+        for key in keys:
+            self._wakers.setdefault(key, set()).add(waker)
+
+    def stop_waiting(self, keys: Iterable[PartitionKey], waker: Waker) -> None:
+        """End what `wait_for` began."""
+        for key in keys:
+            waiting = self._wakers.get(key)
+            if waiting is not None:
+                waiting.discard(waker)
+                if not waiting:
+                    del self._wakers[key]
+
+    def wake(self, key: PartitionKey) -> None:
+        """Tell who waits for a partition that it changed."""
+        for waker in tuple(self._wakers.get(key, ())):
+            waker(key)
