@@ -1,0 +1,204 @@
+"""`conclave …`: every command of the product. Each imports what it needs only when it runs, so that help is quick.
+
+Exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong use.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="conclave",
+    help="A control plane for Apache Kafka: quorum nodes, the dashboard and its tools.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+quorum = typer.Typer(help="Look at the quorum and change its voters.", no_args_is_help=True)
+reports = typer.Typer(help="Placement reports.", no_args_is_help=True)
+app.add_typer(quorum, name="quorum")
+app.add_typer(reports, name="reports")
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="server.properties of the node.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Bootstrap = Annotated[
+    str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to ask for the leader.")
+]
+
+
+@app.command("random-uuid")
+def random_uuid() -> None:
+    """Print a new random uuid, fit for a cluster id or a directory id."""
+    from kraft_core.protocol.uuids import random_uuid as draw
+    from kraft_core.protocol.uuids import uuid_to_text
+
+    print(uuid_to_text(draw()))
+
+
+@app.command("format")
+def format_command(
+    config: ConfigOption,
+    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="The cluster id to use.")],
+    *,
+    standalone: Annotated[bool, typer.Option("--standalone", "-s", help="A quorum of this node alone.")] = False,
+    initial_controllers: Annotated[
+        str | None,
+        typer.Option(
+            "--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRID,…", help="The voters; the same on all."
+        ),
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool, typer.Option("--no-initial-controllers", "-N", help="Name no voters: this node joins later.")
+    ] = False,
+    release_version: Annotated[
+        str | None, typer.Option("--release-version", "-r", help="Release whose features the cluster starts with.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Level of one feature.")
+    ] = None,
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted.")
+    ] = False,
+) -> None:
+    """Prepare the log directories of a node for its first start."""
+    from app.cli_format import run_format
+
+    run_format(
+        config,
+        cluster_id,
+        standalone=standalone,
+        initial_controllers=initial_controllers,
+        no_initial_controllers=no_initial_controllers,
+        release_version=release_version,
+        features=feature or [],
+        ignore_formatted=ignore_formatted,
+    )
+
+
+@app.command()
+def node(config: ConfigOption) -> None:
+    """Run a node until it is told to stop: controller, broker or both, as process.roles says."""
+    from kraft_core.kraft_server import run_node
+    from kraft_core.server.config import KafkaConfig
+    from kraft_core.server.log_format import configure_logging
+
+    configure_logging()
+    raise typer.Exit(run_node(KafkaConfig.load(config)))
+
+
+@app.command()
+def web(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (TOML).")] = None,
+) -> None:
+    """Run the web process: dashboard, REST and reports. Settings come from the file and from CONCLAVE_… variables."""
+    from app.config import load_settings
+    from app.web import run_web
+
+    raise typer.Exit(run_web(load_settings(config)))
+
+
+@app.command()
+def up(
+    data: Annotated[Path, typer.Option(help="Folder for everything that is kept.")] = Path("conclave-data"),
+    http_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the dashboard and REST.")] = 8080,
+    kafka_port: Annotated[int, typer.Option(min=1, max=65535, help="Port for Kafka clients.")] = 9092,
+    controller_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the quorum.")] = 9093,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Run one node and the web process together; formats the data folder on first use."""
+    from app.cli_up import UpOptions, run_up
+
+    options = UpOptions(
+        data=data, host=host, http_port=http_port, kafka_port=kafka_port, controller_port=controller_port
+    )
+    raise typer.Exit(run_up(options))
+
+
+@app.command("dump-log")
+def dump_log(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Segments (.log) and snapshots (.checkpoint).")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the records of metadata segments and snapshots; secrets are redacted."""
+    from app.cli_tools import print_dump
+
+    print_dump(files, as_json=as_json)
+
+
+@app.command("config")
+def config_command(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="server.properties, or the web process's .toml file.")
+    ] = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Only check.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a settings file, and show every setting with its value (secrets hidden)."""
+    from app.cli_tools import show_config
+
+    show_config(config, check=check, as_json=as_json)
+
+
+@quorum.command("describe")
+def quorum_describe(
+    bootstrap_controller: Bootstrap,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every second until Ctrl-C.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show leader, epoch, high watermark, voters and observers."""
+    from app.cli_quorum import describe
+
+    describe(bootstrap_controller, watch=watch, as_json=as_json)
+
+
+@quorum.command("add")
+def quorum_add(bootstrap_controller: Bootstrap, config: ConfigOption) -> None:
+    """Make the running controller of this server.properties a voter."""
+    from app.cli_quorum import add_voter
+
+    add_voter(bootstrap_controller, config)
+
+
+@quorum.command("remove")
+def quorum_remove(
+    bootstrap_controller: Bootstrap,
+    controller_id: Annotated[int, typer.Option(help="Node id of the voter.")],
+    controller_directory_id: Annotated[str, typer.Option(help="Directory id of the voter, as `describe` shows it.")],
+) -> None:
+    """Take a voter out of the quorum."""
+    from app.cli_quorum import remove_voter
+
+    remove_voter(bootstrap_controller, controller_id, controller_directory_id)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and end the process with its exit code; what is foreseen to fail is one line."""
+    try:
+        app(args=arguments)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)  # whoever read the output has seen enough
+    except Exception as error:
+        if not _is_foreseen(error):
+            raise
+        print(f"conclave: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _is_foreseen(error: Exception) -> bool:
+    from app.config import SettingsError
+    from kraft_core.protocol.errors import KafkaError
+    from kraft_core.server.config import ConfigError
+    from kraft_core.storage.files import StorageError
+
+    return isinstance(error, (ConfigError, ConnectionError, KafkaError, OSError, SettingsError, StorageError))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""A readable dump of metadata segments and snapshots, line by line as kafka-dump-log writes them.
+
+Data records are JSON with Kafka's names: `{"type":"TOPIC_RECORD","version":0,"data":{…}}`. Unlike Kafka's tool this one
+shows no secret: keys of SCRAM credentials and values of settings that hold passwords read `[redacted]`.
+
+Source: DumpLogSegments, MetadataJsonConverters, Kafka 4.3.1.
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from kraft_core.protocol.control_records import ControlRecord, decode_control
+from kraft_core.protocol.errors import CorruptBatch, KafkaError
+from kraft_core.protocol.metadata_records import ConfigRecord, UserScramCredentialRecord, decode_record
+from kraft_core.protocol.record_batch import Record, RecordBatch, read_batches
+from kraft_core.protocol.uuids import uuid_to_text
+from kraft_core.protocol.wire import FieldSpec, Message, fields_of
+from kraft_core.storage.files import StorageError, storage_errors
+from kraft_core.storage.snapshots import snapshot_id_of
+
+REDACTED: Final = "[redacted]"
+_SECRET_SETTING: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|keystore\.certificate", re.ASCII)
+_CONTROL_NAMES: Final = {
+    "LeaderChangeMessage": "LeaderChange",
+    "KRaftVersionRecord": "KRaftVersion",
+    "VotersRecord": "KRaftVoters",
+    "SnapshotHeaderRecord": "SnapshotHeader",
+    "SnapshotFooterRecord": "SnapshotFooter",
+}
+_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+_BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+def dump_file(path: Path) -> Iterator[str]:
+    """Yield the lines of one file: a segment (.log), a snapshot or a bootstrap file (.checkpoint).
+
+    Damage ends the dump with a line that says where; what came before it is shown. Raises StorageError when the file
+    cannot be read.
+    """
+    yield f"Dumping {path}"
+    yield _heading(path)
+    try:
+        for position, batch in _batches(path):
+            yield _batch_line(position, batch)
+            for record in batch.records():
+                yield f"| {_record_line(batch, record)}"
+    except CorruptBatch as bad:
+        yield f"Found invalid bytes: {bad.message}"
+
+
+def dump_json(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield one object a record: offset, epoch, timestamp and the record as in `dump_file`.
+
+    Raises StorageError when the file cannot be read, CorruptBatch at damage.
+    """
+    for position, batch in _batches(path):
+        for record in batch.records():
+            yield {
+                "offset": record.offset,
+                "epoch": batch.leader_epoch,
+                "timestamp": record.timestamp,
+                "position": position,
+                **_described(batch, record),
+            }
+
+
+def _heading(path: Path) -> str:
+    snapshot_id = snapshot_id_of(path.name)
+    if snapshot_id is not None:
+        return f"Snapshot end offset: {snapshot_id.offset}, epoch: {snapshot_id.epoch}"
+    if path.name == "bootstrap.checkpoint":
+        return "KRaft bootstrap snapshot"
+    return f"Log starting offset: {int(path.stem) if path.stem.isdecimal() else 0}"
+
+
+def _batches(path: Path) -> Iterator[tuple[int, RecordBatch]]:
+    """Read a file piece by piece -> (position, batch). Raises CorruptBatch, also for bytes left at the end."""
+    position = 0
+    rest = b""
+    with storage_errors("read", path), path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            data = rest + chunk
+            consumed = 0
+            try:
+                for batch in read_batches(data):
+                    yield position + consumed, batch
+                    consumed += batch.size
+            except CorruptBatch as bad:
+                raise CorruptBatch(position + bad.position, bad.reason) from bad
+            rest = data[consumed:]
+            position += consumed
+            if len(rest) > _BATCH_BYTES_MAX:
+                raise CorruptBatch(position, f"a batch longer than {_BATCH_BYTES_MAX} bytes")
+    if rest:
+        raise CorruptBatch(position, f"the last {len(rest)} bytes are no whole batch")
+
+
+def _batch_line(position: int, batch: RecordBatch) -> str:
+    sequence_end = batch.base_sequence + batch.record_count - 1 if batch.base_sequence >= 0 else -1
+    return (
+        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {sequence_end} producerId: {batch.producer_id} "
+        f"producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.leader_epoch} "
+        f"isTransactional: {_java(batch.attributes & 0x10)} isControl: {_java(batch.is_control)} "
+        f"deleteHorizonMs: OptionalLong.empty position: {position} CreateTime: {batch.max_timestamp} "
+        f"size: {batch.size} magic: 2 compresscodec: {_codec(batch.attributes)} "
+        f"crc: {int.from_bytes(batch.raw[17:21])} isvalid: true"
+    )
+
+
+def _java(flag: object) -> str:
+    return "true" if flag else "false"
+
+
+def _codec(attributes: int) -> str:
+    codec = attributes & 7
+    return _CODECS[codec] if codec < len(_CODECS) else str(codec)
+
+
+def _record_line(batch: RecordBatch, record: Record) -> str:
+    key_size = -1 if record.key is None else len(record.key)
+    value_size = -1 if record.value is None else len(record.value)
+    line = (
+        f"offset: {record.offset} CreateTime: {record.timestamp} keySize: {key_size} valueSize: {value_size} "
+        "sequence: -1 headerKeys: []"
+    )
+    described = _described(batch, record)
+    if "control" in described:
+        return f"{line} {described['control']} {_compact(described['data'])}"
+    if "type" in described:
+        return f"{line} payload: {_compact(described)}"
+    return f"{line} {described['error']}"
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _described(batch: RecordBatch, record: Record) -> dict[str, Any]:
+    """Describe a record: {control, data}, {type, version, data}, or {error} when it cannot be read."""
+    try:
+        if batch.is_control:
+            control = decode_control(record.key or b"", record.value or b"")
+            if control is None:
+                return {"error": f"control record of unknown type, key {(record.key or b'').hex()}"}
+            return {"control": _CONTROL_NAMES[type(control).__name__], "data": control_json(control)}
+        return metadata_json(record.value or b"")
+    except KafkaError as error:
+        return {"error": f"Error at {record.offset}, skipping. {error}"}
+
+
+def control_json(record: ControlRecord) -> dict[str, Any]:
+    """A control record's fields under Kafka's names."""
+    return _fields_json(record, record.version)
+
+
+def metadata_json(value: bytes) -> dict[str, Any]:
+    """A metadata record as {type, version, data}, secrets redacted. Raises MetadataRecordError."""
+    record = decode_record(value)
+    version = value[2]  # frame version and apiKey are one byte each, as in every version of Kafka
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(record).__name__).upper()
+    data = _fields_json(record, version)
+    if isinstance(record, UserScramCredentialRecord):
+        data |= dict.fromkeys(("salt", "storedKey", "serverKey"), REDACTED)
+    if isinstance(record, ConfigRecord) and record.value is not None and _SECRET_SETTING.search(record.name):
+        data["value"] = REDACTED
+    return {"type": name, "version": version, "data": data}
+
+
+def _fields_json(message: Message, version: int) -> dict[str, Any]:
+    """Fields on the wire in this version; tagged ones only when they differ from their default, as Kafka has it."""
+    return {
+        _camel(spec.name): _value_json(getattr(message, spec.name), spec, version)
+        for spec in fields_of(type(message))
+        if spec.is_present(version) and not (spec.wire.tag >= 0 and getattr(message, spec.name) == spec.default)
+    }
+
+
+def _value_json(value: Any, spec: FieldSpec, version: int) -> Any:
+    if isinstance(value, tuple):
+        return [_value_json(item, spec, version) for item in value]
+    if isinstance(value, Message):
+        return _fields_json(value, version)
+    if isinstance(value, UUID):
+        return uuid_to_text(value)
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
+    return value
+
+
+def _camel(name: str) -> str:
+    """Turn our field name into Kafka's: `kraft_version` into kRaftVersion, `topic_id` into topicId."""
+    first, *others = name.split("_")
+    return ("kRaft" if first == "kraft" else first) + "".join(other.capitalize() for other in others)
+
+
+def dumpable(path: Path) -> None:
+    """Refuse a file that is neither a segment nor a snapshot. Raises StorageError."""
+    if not path.is_file():
+        raise StorageError(f"Cannot read {path}: no such file")
+    if path.suffix not in {".log", ".checkpoint"}:
+        raise StorageError(f"Cannot dump {path}: only .log and .checkpoint files of the metadata log can be read")
