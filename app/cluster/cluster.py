@@ -12,6 +12,7 @@ from app.cluster.admin import ClusterAdmin
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.quorum import Quorum, QuorumWatch
 from app.cluster.statics import BrokerStatics
+from app.cluster.topic_table import TopicTable
 from kraft_core.controller.effective_config import (
     ConfigEntry,
     NodeConfigs,
@@ -29,7 +30,7 @@ from kraft_core.server.quorum_fetch import ObserverIdentity
 log = logging.getLogger(__name__)
 
 CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
-EVENT_WAIT_SECONDS: Final = 15.0
+HEARTBEAT_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 1.0
 
 
@@ -63,6 +64,7 @@ class Cluster:
         self._quorum = QuorumWatch(self.client, self.observer)
         self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
+        self._topic_table = TopicTable()
         self._cluster_id = cluster_id
         self._learning: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
@@ -78,6 +80,11 @@ class Cluster:
     def begin_stop(self) -> None:
         """End the event streams, so that their connections can close; called when the server begins to shut down."""
         self._stopping.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether event streams should end."""
+        return self._stopping.is_set()
 
     async def stop(self) -> None:
         """Stop following and close all connections."""
@@ -122,6 +129,12 @@ class Cluster:
         return self.observer.image
 
     @property
+    def topic_table(self) -> TopicTable:
+        """All topics as rows, in step with the newest image."""
+        self._topic_table.refresh(self.image)
+        return self._topic_table
+
+    @property
     def freshness(self) -> Freshness:
         """How current the image is."""
         seen = self.observer.last_update_monotonic
@@ -163,30 +176,32 @@ class Cluster:
 
     # following
 
-    async def events(self, after_offset: int | None = None) -> AsyncIterator[list[Change] | None]:
-        """Yield changes as they commit, oldest first, several at once; None every 15 s when nothing happens.
+    async def events(
+        self, after_offset: int | None = None, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    ) -> AsyncIterator[list[Change]]:
+        """Yield changes as they commit, oldest first, several at once; an empty list after each silent `heartbeat_seconds`.
 
         With `after_offset` it begins right after that offset, without gap or repeat; without, at the present. Ends when
-        the process stops. Raises OffsetGone when the reader fell, or began, behind what is kept.
+        the process stops. Raises OffsetGone when the reader began, or fell, behind what is kept.
         """
         position = self.history.newest_offset if after_offset is None else after_offset
+        loop = asyncio.get_running_loop()
+        due = loop.time() + heartbeat_seconds
         while not self._stopping.is_set():
-            changes = self.history.since(position + 1) if position >= 0 else self.history.since(0)
-            if changes:
-                position = changes[-1].offset
+            changes = self.history.since(max(position + 1, self.history.oldest_offset if position < 0 else 0))
+            position = max(position, changes[-1].offset if changes else self.history.newest_offset)
+            if changes or loop.time() >= due:
                 yield changes
-                continue
-            position = max(position, self.history.newest_offset)
-            if not await self._something_beyond(position):
-                yield None
+                due = loop.time() + heartbeat_seconds
+            else:
+                await self._something_beyond(position, due - loop.time())
 
-    async def _something_beyond(self, position: int) -> bool:
-        """Wait for the log to move on, for the end of the process, or for 15 s; True when it moved."""
-        waiting = asyncio.create_task(self.history.wait_beyond(position, EVENT_WAIT_SECONDS))
+    async def _something_beyond(self, position: int, timeout_seconds: float) -> None:
+        """Wait for the log to move on, for the end of the process, or for the time to pass."""
+        waiting = asyncio.create_task(self.history.wait_beyond(position, timeout_seconds))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            return waiting.done() and waiting.result()
         finally:
             waiting.cancel()
             stopping.cancel()

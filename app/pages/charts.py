@@ -22,7 +22,7 @@ UNSTYLED: Final = ("tooltip", "text-overlay", "plot tooltip-overlay")
 
 def _chart(kind: type, **options: Any) -> Any:
     """A pygal chart of our size, without its script, its style sheet and its web fonts."""
-    chart = kind(
+    return kind(
         js=(),
         css=(),
         style=Style(font_family="inherit", label_font_size=11, major_label_font_size=11, legend_font_size=12),
@@ -39,7 +39,6 @@ def _chart(kind: type, **options: Any) -> Any:
         no_data_text="Nothing to show",
         **options,
     )
-    return chart
 
 
 def _svg(chart: Any, label: str) -> Markup:

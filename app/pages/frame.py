@@ -1,0 +1,166 @@
+"""What every page stands on: the frame around it, its templates, and words for what was refused.
+
+A page is a frozen view model and a template whose first line says what it needs; undefined names are errors.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment
+
+from app.cluster.cluster import Freshness
+from app.errors import of_connection, of_kafka
+from app.flash import Flash, clear_flash, set_flash, take_flash
+from app.security.roles import Principal, Role
+from app.services import csrf_token_of, services_of, visitor_of
+from app.templating import StaticFiles, make_environment
+from kraft_core.protocol.errors import KafkaError
+
+NAVIGATION: Final = (
+    ("/", "Dashboard", Role.VIEWER),
+    ("/quorum", "Quorum", Role.VIEWER),
+    ("/brokers", "Brokers", Role.VIEWER),
+    ("/topics", "Topics", Role.VIEWER),
+    ("/changes", "Changes", Role.VIEWER),
+    ("/reports", "Reports", Role.VIEWER),
+    ("/audit", "Audit", Role.ADMIN),
+    ("/access", "Users and tokens", Role.ADMIN),
+)
+STALE_MS: Final = 3_000
+UNKNOWN: Final = "\N{EN DASH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The badge: which offset the page shows, and how long ago the quorum confirmed it."""
+
+    offset: int | None
+    age_ms: int | None
+    state: str
+
+    @classmethod
+    def of(cls, freshness: Freshness) -> "Live":
+        """live, stale (silent for 3 s) or lost (never heard)."""
+        if not freshness.is_ready or freshness.age_ms is None:
+            return cls(None, freshness.age_ms, "lost")
+        return cls(freshness.offset, freshness.age_ms, "live" if freshness.age_ms < STALE_MS else "stale")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The frame of a page; see base.html and bare.html."""
+
+    title: str
+    active: str
+    user: Principal | None
+    csrf_token: str
+    live: Live
+    flash: Sequence[Flash]
+
+    @property
+    def navigation(self) -> list[tuple[str, str]]:
+        """(address, label) of what this user may open."""
+        role = self.user.role if self.user else Role.VIEWER
+        return [(href, label) for href, label, least in NAVIGATION if role >= least]
+
+    @property
+    def may_edit(self) -> bool:
+        """Whether the user may change topics and run reports."""
+        return self.user is not None and self.user.role >= Role.EDITOR
+
+    @staticmethod
+    def asset(name: str) -> str:
+        """Address of a static file; it changes with the file, so that browsers may keep it for ever."""
+        return static_files().url(name)
+
+
+@lru_cache(maxsize=1)
+def static_files() -> StaticFiles:
+    """The static files, read once."""
+    return StaticFiles()
+
+
+def number(value: float | None) -> str:
+    """12 345 with narrow spaces; an unknown value (None or -1) as a dash."""
+    if value is None or value == -1:
+        return UNKNOWN
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def moment(value: dt.datetime | None) -> str:
+    """A moment to the second in UTC, or "never"."""
+    return "never" if value is None else value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def age(milliseconds: int) -> str:
+    """How long ago, in words."""
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s ago"
+    if seconds < 120:
+        return f"{seconds:.0f} s ago"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min ago"
+    return f"{seconds / 3600:.0f} h ago"
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The template environment with our filters."""
+    made = make_environment()
+    made.filters.update(number=number, moment=moment, age=age)
+    return made
+
+
+def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Page:
+    """The frame for this request, with what the last change left to say."""
+    services = services_of(request)
+    live = Live.of(services.cluster.freshness)
+    flash = (*take_flash(request, services.security), *notes)
+    is_known = hasattr(request.state, "csrf_token")  # an error before the guard has neither user nor token
+    user, token = (visitor_of(request), csrf_token_of(request)) if is_known else (None, "")
+    return Page(title, active, user, token, live, flash)
+
+
+def render(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """A page or a fragment. Nobody keeps it: what it shows is true now."""
+    response = HTMLResponse(environment().get_template(template).render(**context), status)
+    response.headers["Cache-Control"] = "no-store"
+    if "page" in context:
+        clear_flash(request, response)
+    return response
+
+
+def go_to(request: Request, location: str, note: Flash | None = None) -> Response:
+    """Go on to another page of ours after a change, with a note; htmx is told in its own way."""
+    response: Response = (
+        HTMLResponse("", headers={"HX-Redirect": location})
+        if request.headers.get("HX-Request")
+        else RedirectResponse(location, 303)
+    )
+    if note is not None:
+        set_flash(response, services_of(request).security, note)
+    return response
+
+
+def refusal(error: KafkaError | ConnectionError) -> tuple[str, int]:
+    """What a refused change says to a person (the controller's words, then Kafka's name for it), and its HTTP status."""
+    if isinstance(error, KafkaError):
+        answer, extra = of_kafka(error, v3=False)
+        return f"{answer.message} ({extra['kafka_error']})", answer.status
+    answer, _ = of_connection(error)
+    return answer.message, answer.status
+
+
+def whole_number(text: str, least: int, most: int) -> int | None:
+    """Read a number in [least, most] from a form or an address; None if it is none."""
+    text = text.strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        return None
+    value = int(text)
+    return value if least <= value <= most else None

@@ -1,0 +1,244 @@
+"""The dashboard, the change feed and the live stream that keeps every page in step."""
+
+import asyncio
+import datetime as dt
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from app.cluster.history import Change, OffsetGone
+from app.cluster.quorum import Quorum
+from app.pages.frame import Live, page_of, render
+from app.reports import store
+from app.reports.models import ReportRun
+from app.security.audit import who_committed
+from app.services import Reader, Services, services_of
+from kraft_core.image.metadata_image import MetadataImage
+
+router = APIRouter(include_in_schema=False)
+
+CHANGES_ON_DASHBOARD: Final = 12
+CHANGES_ON_PAGE: Final = 100
+TICK_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 0.2  # however fast the log grows, a browser hears of it five times a second at most
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLine:
+    """One line of the change feed: what happened, at which offset, and who asked for it if we know."""
+
+    offset: int
+    epoch: int
+    at: dt.datetime
+    text: str
+    actor: str = ""
+
+
+def feed_lines(changes: Sequence[Change], limit: int, contains: str = "") -> list[FeedLine]:
+    """Lines in words, newest first; `contains` filters in any case."""
+    lines: list[FeedLine] = []
+    for change in changes:
+        at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
+        for text in reversed(change.lines):
+            if contains and contains.lower() not in text.lower():
+                continue
+            lines.append(FeedLine(change.offset, change.epoch, at, text))
+            if len(lines) == limit:
+                return lines
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSummary:
+    """The last report in four lines."""
+
+    id: int
+    offset: int
+    finished_at: dt.datetime | None
+    moves: int
+    rack_rule: str
+    worst_rack: str
+
+    @classmethod
+    def of(cls, run: ReportRun) -> "ReportSummary":
+        """From a run that succeeded."""
+        assert run.result is not None, "a succeeded run has a result"
+        assert run.image_offset is not None, "a succeeded run has an offset"
+        verdict = run.result["body"]["verdict"]
+        racks, worst = verdict["rack_rule"], verdict["worst_rack"]
+        return cls(
+            run.id,
+            run.image_offset,
+            run.finished_at,
+            verdict["moves_from_balanced"],
+            "does not apply: no broker has a rack"
+            if racks is None
+            else f"{racks['violated']} violated, {racks['unknown']} unknown",
+            "no racks"
+            if worst is None
+            else f"{worst['rack']}: {worst['if_lost_refused']} partitions would refuse writes",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardView:
+    """What dashboard.html shows."""
+
+    problem: str
+    has_leader: bool
+    leader_text: str
+    leader_where: str
+    epoch: int
+    high_watermark: int
+    voters_text: str
+    voters_tone: str
+    voters_why: str
+    brokers_text: str
+    brokers_tone: str
+    brokers_why: str
+    topics: int
+    partitions_text: str
+    offline: int
+    under_min: int
+    under_replicated: int
+    changes: Sequence[FeedLine]
+    report: ReportSummary | None
+
+
+def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
+    """(n of m, tone, one reason) of the voters."""
+    total = len(quorum.voters)
+    if not quorum.is_live:
+        return f"? of {total}" if total else "unknown", "bad", "the leader does not answer"
+    good = sum(voter.is_caught_up for voter in quorum.voters)
+    behind = [str(voter.id) for voter in quorum.voters if not voter.is_caught_up]
+    if not behind:
+        return f"{good} of {total}", "good", "all caught up"
+    return f"{good} of {total}", "bad" if good < quorum.majority else "warn", f"not caught up: {', '.join(behind)}"
+
+
+def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
+    """(n of m, tone, one reason) of the brokers."""
+    brokers = sorted(image.cluster.brokers.values(), key=lambda broker: broker.id)
+    fenced = [str(broker.id) for broker in brokers if broker.fenced]
+    leaving = [str(broker.id) for broker in brokers if broker.in_controlled_shutdown and not broker.fenced]
+    text = f"{len(brokers) - len(fenced)} of {len(brokers)}"
+    if not brokers:
+        return "0", "warn", "none has registered"
+    if fenced:
+        return text, "bad", f"fenced: {', '.join(fenced[:8])}{' …' if len(fenced) > 8 else ''}"
+    return text, "warn" if leaving else "good", f"shutting down: {', '.join(leaving)}" if leaving else "none fenced"
+
+
+async def dashboard_view(found: Services) -> DashboardView:
+    """Everything on the dashboard, from memory but for the quorum (asked at most once a second) and the last report."""
+    cluster = found.cluster
+    freshness, image = cluster.freshness, cluster.image
+    quorum = await cluster.quorum()
+    found.topics.refresh(image)
+    totals = found.topics.totals()
+    run = await found.database.read(store.latest_report)
+    leader = next((voter for voter in quorum.voters if voter.is_leader), None)
+    problem = ""
+    if not freshness.is_ready:
+        problem = f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
+    elif not quorum.is_live:
+        problem = f"The quorum's leader does not answer ({quorum.error}); this page shows the metadata as of offset {freshness.offset}."
+    voters, brokers = voters_verdict(quorum), brokers_verdict(image)
+    return DashboardView(
+        problem=problem,
+        has_leader=quorum.leader_id is not None and quorum.is_live,
+        leader_text="none" if quorum.leader_id is None else f"node {quorum.leader_id}",
+        leader_where=", ".join(f"{host}:{port}" for _, host, port in leader.endpoints) if leader else "",
+        epoch=quorum.leader_epoch,
+        high_watermark=max(quorum.high_watermark, freshness.high_watermark),
+        voters_text=voters[0],
+        voters_tone=voters[1],
+        voters_why=voters[2],
+        brokers_text=brokers[0],
+        brokers_tone=brokers[1],
+        brokers_why=brokers[2],
+        topics=totals.topics,
+        partitions_text=f"{totals.partitions:,} partitions".replace(",", "\u202f"),
+        offline=totals.offline,
+        under_min=totals.under_min,
+        under_replicated=totals.under_replicated,
+        changes=feed_lines(cluster.history.newest(CHANGES_ON_DASHBOARD), CHANGES_ON_DASHBOARD),
+        report=None if run is None else ReportSummary.of(run),
+    )
+
+
+@router.get("/")
+async def dashboard(request: Request, _caller: Reader) -> Response:
+    """The front page."""
+    view = await dashboard_view(services_of(request))
+    return render(request, "dashboard.html", page=page_of(request, "Dashboard", "/"), view=view)
+
+
+@router.get("/fragments/dashboard")
+async def dashboard_fragment(request: Request, _caller: Reader) -> Response:
+    """The same without its frame."""
+    return render(request, "_dashboard.html", view=await dashboard_view(services_of(request)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesView:
+    """changes.html; `older` is the offset that continues the list, None at its end."""
+
+    first_offset: int
+    search: str
+    rows: Sequence[FeedLine]
+    older: int | None
+
+
+@router.get("/changes")
+async def changes(request: Request, _caller: Reader, before: int | None = None, q: str = "") -> Response:
+    """The change feed, newest first."""
+    found = services_of(request)
+    history = found.cluster.history
+    wanted = [change for change in history.newest(10**9) if before is None or change.offset < before]
+    rows = feed_lines(wanted, CHANGES_ON_PAGE, q.strip())
+    if rows:
+        actors = await found.database.read(who_committed, rows[-1].offset, rows[0].offset)
+        rows = [FeedLine(row.offset, row.epoch, row.at, row.text, actors.get(row.offset, "")) for row in rows]
+    older = rows[-1].offset if len(rows) == CHANGES_ON_PAGE else None
+    view = ChangesView(history.oldest_offset, q, rows, older)
+    return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)
+
+
+def _event(cluster_live: Live, epoch: int, *, is_changed: bool) -> str:
+    data: dict[str, Any] = {
+        "offset": cluster_live.offset,
+        "age_ms": cluster_live.age_ms,
+        "epoch": epoch,
+        "changed": is_changed,
+    }
+    return f"event: offset\nid: {cluster_live.offset}\ndata: {json.dumps(data)}\n\n"
+
+
+@router.get("/events")
+async def events(request: Request, _caller: Reader) -> Response:
+    """Server-sent events for live.js: the offset about once a second, and at once when something changed."""
+    cluster = services_of(request).cluster
+
+    async def stream() -> AsyncIterator[str]:
+        position = cluster.history.newest_offset
+        yield "retry: 1000\n\n"
+        while not cluster.is_stopping and not await request.is_disconnected():
+            live = Live.of(cluster.freshness)
+            try:
+                is_changed = bool(cluster.history.since(max(0, position + 1), 1))
+            except OffsetGone:
+                is_changed = True
+            position = cluster.history.newest_offset
+            if live.offset is not None:
+                yield _event(live, cluster.freshness.epoch, is_changed=is_changed)
+            await cluster.history.wait_beyond(position, TICK_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)

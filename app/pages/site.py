@@ -1,0 +1,39 @@
+"""All pages together: what the web process includes, and the page that says what went wrong."""
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+
+from app.errors import ApiError
+from app.pages import access, brokers, configs, overview, quorum, reports, topic, topics
+from app.pages.frame import page_of, render
+
+ROUTERS = (
+    access.router,
+    overview.router,
+    quorum.router,
+    brokers.router,
+    topics.router,
+    configs.router,
+    topic.router,
+    reports.router,
+)
+
+
+def include(app: FastAPI) -> None:
+    """Add every page to the application."""
+    for router in ROUTERS:
+        app.include_router(router)
+
+
+def error_page(request: Request, error: ApiError) -> Response:
+    """Answer a browser with an error."""
+    title = error.code.replace("-", " ").capitalize()
+    return render(
+        request,
+        "error.html",
+        error.status,
+        page=page_of(request, title),
+        code=error.status,
+        message=error.message,
+        request_id=request.state.request_id,
+    )

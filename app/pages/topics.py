@@ -1,0 +1,258 @@
+"""The list of topics, and creating one: with a check that changes nothing, and every refusal beside its field."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
+from app.flash import Flash
+from app.pages.frame import go_to, page_of, refusal, render, whole_number
+from app.services import Reader, TopicEditor, services_of
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+router = APIRouter(include_in_schema=False)
+
+ROWS: Final = 50
+FIELD_OF: Final = {
+    ErrorCode.TOPIC_ALREADY_EXISTS: "name",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "name",
+    ErrorCode.INVALID_PARTITIONS: "partitions",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "replication_factor",
+    ErrorCode.INVALID_CONFIG: "configs",
+}
+"""Which field of the form the controller's refusal belongs to; the form as a whole for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsView:
+    """topics.html: one page of the list, and how it was asked for."""
+
+    search: str
+    problem: str
+    internal: bool
+    sort: SortKey
+    descending: bool
+    rows: Sequence[TopicRow]
+    matching: int
+    topics: int
+    page: int
+    pages: int
+    problems: Sequence[str] = PROBLEMS
+
+    def _asked(self) -> dict[str, str]:
+        given = {"q": self.search, "problem": self.problem, "internal": "" if self.internal else "no"}
+        return {name: value for name, value in given.items() if value}
+
+    @property
+    def page_query(self) -> str:
+        """The query for another page of the same list, to be continued with page=N."""
+        order: dict[str, str] = {} if (self.sort, self.descending) == ("name", False) else {"sort": self.sort}
+        if self.descending:
+            order["desc"] = "1"
+        query = urlencode({**self._asked(), **order})
+        return f"{query}&" if query else ""
+
+    @property
+    def query(self) -> str:
+        """The query for this same page."""
+        return f"{self.page_query}page={self.page}"
+
+    def sort_query(self, key: SortKey) -> str:
+        """The query that sorts by `key`; a second click turns the order, and trouble begins with the worst."""
+        descending = not self.descending if key == self.sort else key == "trouble"
+        return urlencode({**self._asked(), "sort": key, **({"desc": "1"} if descending else {})})
+
+
+def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str]) -> TopicsView:
+    """The page that an address asks for; what makes no sense in it counts as not said."""
+    table.refresh(image)
+    sort: SortKey = next((key for key in SORT_KEYS if key == query.get("sort")), "name")
+    problem: Problem | None = next((each for each in PROBLEMS if each == query.get("problem")), None)
+    search, descending, internal = query.get("q", "")[:249], bool(query.get("desc")), query.get("internal") != "no"
+    found = table.page(
+        search=search,
+        sort=sort,
+        descending=descending,
+        problem=problem,
+        internal=internal,
+        page=whole_number(query.get("page", "1"), 1, 10**9) or 1,
+        page_size=ROWS,
+    )
+    return TopicsView(
+        search,
+        problem or "",
+        internal,
+        sort,
+        descending,
+        found.rows,
+        found.matching,
+        found.topics,
+        found.page,
+        found.pages,
+    )
+
+
+@router.get("/topics")
+async def topics(request: Request, _caller: Reader) -> Response:
+    """The list."""
+    services = services_of(request)
+    view = topics_view(services.cluster.image, services.topics, request.query_params)
+    return render(request, "topics.html", page=page_of(request, "Topics", "/topics"), view=view)
+
+
+@router.get("/fragments/topics")
+async def topics_fragment(request: Request, _caller: Reader) -> Response:
+    """The list without its frame; a search changes the address too, so that it can be shared."""
+    services = services_of(request)
+    view = topics_view(services.cluster.image, services.topics, request.query_params)
+    response = render(request, "_topics.html", view=view)
+    if request.headers.get("HX-Trigger") != "topics":
+        response.headers["HX-Push-Url"] = f"/topics?{view.query}"
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPreview:
+    """What the controller would make."""
+
+    partitions: int
+    replication_factor: int
+    curl: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicForm:
+    """topic_new.html: what was typed, what was wrong with it by field ("": the whole), or what it would make."""
+
+    name: str = ""
+    partitions: str = ""
+    replication_factor: str = ""
+    configs: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    preview: TopicPreview | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWish:
+    """The form, read: -1 means the cluster's default."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str | None]
+
+
+def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
+    """Read what was typed; the second part says what cannot be read. The rest the controller judges."""
+    errors: dict[str, str] = {}
+
+    def count(name: str, text: str, most: int) -> int:
+        if not text.strip():
+            return -1
+        value = whole_number(text, 1, most)
+        if value is None:
+            errors[name] = f"'{text.strip()[:40]}' is not a whole number from 1 to {most}."
+        return value or -1
+
+    configs: dict[str, str | None] = {}
+    for line in form.configs.splitlines():
+        key, equals, value = line.partition("=")
+        if not line.strip():
+            continue
+        if not equals or not key.strip():
+            errors["configs"] = f"'{line.strip()[:80]}' is not key=value."
+        elif key.strip() in configs:
+            errors["configs"] = f"'{key.strip()[:80]}' is there twice."
+        configs[key.strip()] = value.strip()
+    wish = TopicWish(
+        form.name.strip(),
+        count("partitions", form.partitions, 2**31 - 1),
+        count("replication_factor", form.replication_factor, 2**15 - 1),
+        configs,
+    )
+    if not wish.name:
+        errors["name"] = "A topic needs a name."
+    return wish, errors
+
+
+def create_curl(base_url: str, cluster_id: str | None, wish: TopicWish) -> str:
+    """The same change as a REST call."""
+    body: dict[str, object] = {"topic_name": wish.name}
+    if wish.partitions > 0:
+        body["partitions_count"] = wish.partitions
+    if wish.replication_factor > 0:
+        body["replication_factor"] = wish.replication_factor
+    if wish.configs:
+        body["configs"] = [{"name": name, "value": value} for name, value in wish.configs.items()]
+    text = json.dumps(body).replace("'", "'\\''")
+    return (
+        'curl -H "Authorization: Bearer $CONCLAVE_TOKEN" -H "Content-Type: application/json" \\\n'
+        f"  -d '{text}' {base_url}/v3/clusters/{cluster_id or 'CLUSTER_ID'}/topics"
+    )
+
+
+@router.get("/create-topic")
+async def create_topic_form(request: Request, _caller: TopicEditor) -> Response:
+    """The empty form."""
+    return render(request, "topic_new.html", page=page_of(request, "Create topic", "/topics"), form=TopicForm())
+
+
+@router.post("/topics")
+async def create_topic(
+    request: Request,
+    caller: TopicEditor,
+    name: Annotated[str, Form()] = "",
+    partitions: Annotated[str, Form()] = "",
+    replication_factor: Annotated[str, Form()] = "",
+    configs: Annotated[str, Form()] = "",
+    action: Annotated[str, Form()] = "create",
+) -> Response:
+    """Create a topic, or with action=check only ask whether it could be."""
+    services = services_of(request)
+    typed = TopicForm(name, partitions, replication_factor, configs)
+    wish, errors = read_form(typed)
+    only_check = action == "check"
+    if errors:
+        return _form(request, typed, errors=errors)
+    try:
+        made = await services.actions.create_topic(
+            caller,
+            wish.name,
+            partitions_count=wish.partitions,
+            replication_factor=wish.replication_factor,
+            configs=wish.configs,
+            validate_only=only_check,
+        )
+    except (KafkaError, ConnectionError) as refused:
+        text, status = refusal(refused)
+        where = FIELD_OF.get(refused.code, "") if isinstance(refused, KafkaError) else ""
+        return _form(request, typed, errors={where: text}, status=422 if status < 500 else status)
+    if only_check:
+        base_url = str(request.base_url).rstrip("/")
+        curl = create_curl(base_url, services.cluster.cluster_id, wish)
+        return _form(
+            request, typed, preview=TopicPreview(made.partitions_count, made.replication_factor, curl), status=200
+        )
+    note = f"Topic {wish.name} was created at offset {made.offset}, with {made.partitions_count} partitions."
+    return go_to(request, f"/topics/{wish.name}", Flash("good", note))
+
+
+def _form(
+    request: Request,
+    typed: TopicForm,
+    *,
+    errors: Mapping[str, str] | None = None,
+    preview: TopicPreview | None = None,
+    status: int = 422,
+) -> Response:
+    """The form again, whole or (for htmx) its fields alone."""
+    form = TopicForm(typed.name, typed.partitions, typed.replication_factor, typed.configs, errors or {}, preview)
+    if request.headers.get("HX-Request"):
+        return render(request, "_topic_fields.html", 422 if status >= 500 else status, form=form)
+    return render(request, "topic_new.html", status, page=page_of(request, "Create topic", "/topics"), form=form)

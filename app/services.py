@@ -1,0 +1,91 @@
+"""What a running web process consists of, and how a request gets at it."""
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from app.actions import Actions, Caller
+from app.cluster.cluster import Cluster
+from app.cluster.topic_table import TopicTable
+from app.config import Settings
+from app.db.database import Database
+from app.errors import ApiError
+from app.reports.runner import ReportRunner
+from app.reports.scheduler import ReportScheduler
+from app.security.roles import Principal, Role
+from app.security.service import RequestInfo, Security
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of the web process; there is one of each."""
+
+    settings: Settings
+    database: Database
+    security: Security
+    cluster: Cluster
+    topics: TopicTable
+    actions: Actions
+    reports: ReportRunner
+    schedules: ReportScheduler
+
+
+def services_of(request: Request) -> Services:
+    """Return the process's services."""
+    return cast("Services", request.app.state.services)
+
+
+def info_of(request: Request) -> RequestInfo:
+    """Return where the request comes from, for the audit."""
+    return cast("RequestInfo", request.state.info)
+
+
+def principal_of(request: Request) -> Principal:
+    """Return who is asking. Raises ApiError 401 for nobody; only open paths can get here without a caller."""
+    principal: Principal | None = request.state.principal
+    if principal is None:
+        raise ApiError(401, "Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'})
+    return principal
+
+
+def visitor_of(request: Request) -> Principal | None:
+    """Return who is asking, None for nobody."""
+    return cast("Principal | None", request.state.principal)
+
+
+def csrf_token_of(request: Request) -> str:
+    """Return the token that forms on this page carry in the field `csrf_token` (htmx: header `X-CSRF-Token`)."""
+    return cast("str", request.state.csrf_token)
+
+
+class Requires:
+    """A dependency: the caller has at least `role`, and its token may do `scope`. Denials go to the audit."""
+
+    def __init__(self, role: Role, scope: str) -> None:
+        self.role = role
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> Caller:
+        """Return the caller. Raises ApiError 401 or 403."""
+        principal = principal_of(request)
+        info = info_of(request)
+        if not principal.may(self.role, self.scope):
+            error = f"needs role {self.role.text} and scope {self.scope}"
+            action = f"{request.method} {request.scope['route'].path}"
+            await services_of(request).security.record_of(
+                principal, action[:64], request.url.path, "denied", info, error=error
+            )
+            raise ApiError(
+                403, f"This needs the role {self.role.text} (scope {self.scope}).", code="forbidden", error_code=40301
+            )
+        return Caller(principal, info)
+
+
+ServicesDep = Annotated[Services, Depends(services_of)]
+Reader = Annotated[Caller, Depends(Requires(Role.VIEWER, "read"))]
+TopicEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "topics"))]
+ConfigEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "configs"))]
+BrokerConfigEditor = Annotated[Caller, Depends(Requires(Role.ADMIN, "configs"))]
+ReportEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "reports"))]
+Admin = Annotated[Caller, Depends(Requires(Role.ADMIN, "admin"))]

@@ -1,0 +1,207 @@
+"""The web process: `create_app` puts it together, `run_web` runs it until a signal."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+import uvloop
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from app import logs
+from app.actions import Actions
+from app.answers import Answers
+from app.cluster.cluster import Cluster
+from app.cluster.history import OffsetGone
+from app.cluster.topic_table import TopicTable
+from app.config import Settings, SettingsError, load_settings
+from app.db.database import Database
+from app.db.migrate import upgrade
+from app.errors import ApiError
+from app.http_server import WebServer, listen
+from app.metrics import Metrics
+from app.pages import site
+from app.reports.runner import ReportRunner, ReportSettings
+from app.reports.scheduler import ReportScheduler
+from app.rest import api
+from app.security.accounts import AccountError
+from app.security.edge import Edge
+from app.security.guard import Guard
+from app.security.service import Security
+from app.services import Services
+from app.templating import StaticFiles
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.errors import KafkaError
+
+log = structlog.get_logger(__name__)
+
+VERSION = "3"  # of the REST API, as its paths say
+EXPECTED_ERRORS: tuple[type[Exception], ...] = (
+    ApiError,
+    KafkaError,
+    ConnectionError,
+    RequestValidationError,
+    OffsetGone,
+    AccountError,
+    HTTPException,
+)
+
+
+def make_services(settings: Settings, database: Database) -> Services:
+    """Build the parts of the process; nothing is started yet."""
+    security = Security(database, settings)
+    cluster = Cluster(
+        settings.bootstrap,
+        cluster_id=settings.cluster_id,
+        request_timeout_ms=settings.request_timeout_ms,
+        history_records_max=settings.history_records_max,
+    )
+
+    def image() -> tuple[MetadataImage, str] | None:
+        known = cluster.cluster_id
+        return (cluster.image, known) if known is not None and cluster.freshness.is_ready else None
+
+    reports = ReportRunner(
+        database,
+        ReportSettings(
+            folder=settings.data_dir / "reports",
+            spark_master=settings.spark_master,
+            spark_memory=settings.spark_memory,
+            java_home=settings.java_home,
+            timeout_seconds=settings.report_timeout_seconds,
+        ),
+        image,
+    )
+    return Services(
+        settings=settings,
+        database=database,
+        security=security,
+        cluster=cluster,
+        topics=TopicTable(),
+        actions=Actions(cluster, security),
+        reports=reports,
+        schedules=ReportScheduler(database, reports),
+    )
+
+
+def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
+    """Return the application. Its lifespan migrates the database, follows the quorum and runs the schedules.
+
+    `base_url` is what users type, for the login link; `app.state.login_link` holds that link after the start, None once
+    an admin has logged in.
+    """
+    settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    services = make_services(settings, Database(settings.sqlalchemy_url))
+    metrics = Metrics(services.cluster)
+    statics = StaticFiles()
+    answers = Answers(site.error_page)
+    url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
+
+    def prepare() -> str | None:
+        upgrade(services.database.engine)
+        return services.security.prepare(url)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.login_link = await asyncio.to_thread(prepare)
+        services.cluster.start()
+        await services.reports.start()
+        await services.schedules.start()
+        try:
+            yield
+        finally:
+            await services.schedules.stop()
+            await services.reports.stop()
+            await services.cluster.stop()
+            await asyncio.to_thread(services.database.close)
+
+    app = FastAPI(
+        title="Conclave",
+        version=VERSION,
+        description="Administration of a KRaft cluster: Confluent's REST v3, and what it lacks.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Edge, settings=settings, render=answers.render, observe=metrics.observe),
+            Middleware(Guard, security=services.security, settings=settings),
+        ],
+        exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(answers)),
+    )
+    app.state.services = services
+    app.state.metrics = metrics
+    app.include_router(statics.router())
+    api.include(app)
+    site.include(app)
+    return app
+
+
+def _handler(answers: Answers) -> object:
+    async def handle(request: object, error: Exception) -> object:
+        return answers.render(request, error)  # type: ignore[arg-type]  # Starlette gives a Request to HTTP handlers
+
+    return handle
+
+
+def run_web(settings: Settings) -> int:
+    """Run the web process until Ctrl-C or SIGTERM; returns the exit code.
+
+    Prints the address and, until an admin has logged in, the one-time link. A busy port or a database that cannot be
+    opened is one line on standard error and exit code 1.
+    """
+    logs.configure(settings.log_format, settings.log_level)
+    try:
+        listener = listen(settings.host, settings.http_port)
+    except OSError as busy:
+        print(f"conclave: cannot listen on {settings.host}:{settings.http_port}: {busy.strerror}", file=sys.stderr)  # noqa: T201 - the answer to a person
+        return 1
+    port = listener.getsockname()[1]
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = settings.public_url or f"http://{host}:{port}"
+    app = create_app(settings, url)
+    services: Services = app.state.services
+    server = WebServer(app, services.cluster.begin_stop)
+
+    async def serve() -> bool:
+        announcing = asyncio.create_task(_announce(app, server, url))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            announcing.cancel()
+        return server.started
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            started = runner.run(serve())
+        except SystemExit:  # uvicorn's way to say that the start-up failed; the log has the cause
+            started = False
+    listener.close()
+    return 0 if started else 1
+
+
+async def _announce(app: FastAPI, server: WebServer, url: str) -> None:
+    """Say where the process is, once it is there."""
+    while not server.started:
+        await asyncio.sleep(0.01)
+    print(f"Conclave is at {url}", flush=True)  # noqa: T201 - the answer to a person
+    if app.state.login_link is not None:
+        print(f"Log in once with {app.state.login_link}", flush=True)  # noqa: T201 - the answer to a person
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m app.web [FILE]`: the web process without the command line around it, for developers."""
+    try:
+        settings = load_settings(Path(arguments[0]) if arguments else None)
+    except SettingsError as wrong:
+        print(wrong, file=sys.stderr)  # noqa: T201 - the answer to a person
+        return 2
+    return run_web(settings)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
