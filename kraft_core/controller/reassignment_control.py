@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.partition_change_builder import Election
 from kraft_core.controller.partition_reassignment import PartitionReassignmentReplicas, PartitionReassignmentRevert
+from kraft_core.image.topics_image import RECOVERING
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterPartitionReassignmentsResponse,
@@ -148,6 +149,8 @@ class ReassignmentControl:
         builder = self._changes.builder(image, topic, index, partition)
         if unclean_allowed:
             builder.election = Election.UNCLEAN
+        if revert.is_unclean:  # Kafka does not say so here; the replica may lack records all the same
+            builder.target_leader_recovery_state = RECOVERING
         builder.target_isr = revert.isr
         builder.target_replicas = revert.replicas
         builder.target_removing = ()

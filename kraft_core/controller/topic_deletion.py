@@ -48,17 +48,19 @@ def delete_topics(
     wishes: list[_Wish] = [(name, ZERO_UUID) for name in request.topic_names]
     wishes.extend((state.name, state.topic_id) for state in request.topics)
     counts = Counter(wishes)
-    ids = {topic_id for name, topic_id in wishes if name is None}
+    by_both = _named_and_identified(image, wishes)
     records: list[MetadataRecord] = []
     results = []
     for wish, count in counts.items():
         name, topic_id = wish
+        if name is None and topic_id in by_both:
+            continue  # answered under its name
         code, message = ErrorCode.NONE, None
         try:
             _check_wish(wish, count)
             topic = _find(image, wish, access)
             name, topic_id = topic.name, topic.id
-            if wish[0] is not None and topic_id in ids:
+            if topic_id in by_both:
                 message = "The provided topic name maps to an ID that was already supplied."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, message)
             access.apply_partition_change_quota(len(topic.partitions))
@@ -72,6 +74,15 @@ def delete_topics(
         )
     random.shuffle(results)
     return ControllerResult.atomic_of(records, DeleteTopicsResponse(responses=tuple(results)))
+
+
+def _named_and_identified(image: MetadataImage, wishes: list[_Wish]) -> set[UUID]:
+    """Return the ids of topics that a request names as well: none of these is deleted."""
+    names = {name for name, _ in wishes if name is not None}
+    ids = {topic_id for name, topic_id in wishes if name is None}
+    return {
+        topic_id for topic_id in ids if topic_id in image.topics.by_id and image.topics.by_id[topic_id].name in names
+    }
 
 
 def _check_wish(wish: _Wish, count: int) -> None:

@@ -71,7 +71,9 @@ def _check_change(
     if new.leader not in {old.leader, NONE}:
         assert new.leader_epoch > old.leader_epoch, f"25: {record}"
         _check_new_leader(image, new)
-    was_in_sync = {*old.isr, *old.elr}
+    # The leader may vouch for a replica in the very change that completes its addition.
+    vouched_for = old.adding_replicas if old.leader != NONE and not new.adding_replicas and new.isr != old.isr else ()
+    was_in_sync = {*old.isr, *old.elr, *vouched_for}
     if new.leader != NONE and new.leader not in was_in_sync:
         assert new.isr == (new.leader,), f"26: {old} -> {new}"
         assert new.leader_recovery_state == RECOVERING, f"26: {old} -> {new}"

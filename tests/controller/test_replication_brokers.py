@@ -216,9 +216,7 @@ def assign(context: ReplicationContext, broker_id: int, wanted: dict, **extra: i
                 topics=tuple(
                     AssignReplicasToDirsRequestTopicData(
                         topic_id=topic_id,
-                        partitions=(
-                            AssignReplicasToDirsRequestPartitionData(partition_index=extra.get("index", 0)),
-                        ),
+                        partitions=(AssignReplicasToDirsRequestPartitionData(partition_index=extra.get("index", 0)),),
                     )
                     for topic_id in topic_ids
                 ),
