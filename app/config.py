@@ -71,6 +71,12 @@ class Settings(BaseSettings):
     body_bytes_max: int = Field(default=1_048_576, ge=1024, le=64 * 1_048_576, description="largest request body")
     request_timeout_ms: int = Field(default=30_000, ge=100, le=600_000, description="time for one call to the quorum")
     history_records_max: int = Field(default=20_000, ge=100, le=2_000_000, description="records the change feed keeps")
+    spark_master: str = Field(
+        default="local[*]", description="where reports are computed: local[*], spark://, sc://, …"
+    )
+    spark_memory: str = Field(default="1g", pattern=r"^\d+[kmgt]$", description="memory of the report's JVM")
+    java_home: str = Field(default="", description="the Java for reports; found by itself when empty")
+    report_timeout_seconds: int = Field(default=900, ge=10, le=86_400, description="a report is stopped after so long")
     log_format: Literal["text", "json"] = Field(default="text", description="form of the log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
 import uvloop
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -141,9 +141,9 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
     return app
 
 
-def _handler(answers: Answers) -> object:
-    async def handle(request: object, error: Exception) -> object:
-        return answers.render(request, error)  # type: ignore[arg-type]  # Starlette gives a Request to HTTP handlers
+def _handler(answers: Answers) -> Callable[[Request, Exception], Coroutine[None, None, Response]]:
+    async def handle(request: Request, error: Exception) -> Response:
+        return answers.render(request, error)
 
     return handle
 
@@ -165,29 +165,19 @@ def run_web(settings: Settings) -> int:
     url = settings.public_url or f"http://{host}:{port}"
     app = create_app(settings, url)
     services: Services = app.state.services
-    server = WebServer(app, services.cluster.begin_stop)
-
-    async def serve() -> bool:
-        announcing = asyncio.create_task(_announce(app, server, url))
-        try:
-            await server.serve(sockets=[listener])
-        finally:
-            announcing.cancel()
-        return server.started
-
+    server = WebServer(app, on_started=lambda: _announce(app, url), on_stopping=services.cluster.begin_stop)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            started = runner.run(serve())
+            runner.run(server.serve(sockets=[listener]))
+            started = server.started
         except SystemExit:  # uvicorn's way to say that the start-up failed; the log has the cause
             started = False
     listener.close()
     return 0 if started else 1
 
 
-async def _announce(app: FastAPI, server: WebServer, url: str) -> None:
-    """Say where the process is, once it is there."""
-    while not server.started:
-        await asyncio.sleep(0.01)
+def _announce(app: FastAPI, url: str) -> None:
+    """Say where the process is, and how to come in for the first time."""
     print(f"Conclave is at {url}", flush=True)  # noqa: T201 - the answer to a person
     if app.state.login_link is not None:
         print(f"Log in once with {app.state.login_link}", flush=True)  # noqa: T201 - the answer to a person

@@ -12,11 +12,12 @@ from typing import Final
 import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
 from app.security.guard import is_https
+from app.security.service import RequestInfo
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +61,13 @@ class Edge:
             return
         started = time.perf_counter()
         request_id = new_request_id()
-        scope.setdefault("state", {})["request_id"] = request_id
+        client = scope.get("client")
+        scope.setdefault("state", {}).update(
+            request_id=request_id,
+            info=RequestInfo(source=client[0] if client else "local", request_id=request_id),
+            principal=None,
+            csrf_token="",
+        )
         status = 0
 
         async def send_marked(message: Message) -> None:
@@ -84,7 +91,12 @@ class Edge:
                 self._observe(scope["method"], template, status, time.perf_counter() - started)
 
     def _answer(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        return self._render(Request(scope, receive), error)(scope, receive, send)
+        try:
+            response = self._render(Request(scope, receive), error)
+        except Exception:  # an error page that fails itself must not leave the client without an answer
+            log.exception("error_page_failed", path=scope["path"])
+            response = PlainTextResponse(f"Internal error, request {scope['state']['request_id']}", 500)
+        return response(scope, receive, send)
 
     def _mark(self, scope: Scope, headers: MutableHeaders, request_id: str) -> None:
         for name, value in SECURITY_HEADERS.items():

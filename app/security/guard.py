@@ -48,9 +48,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        state = scope.setdefault("state", {})
-        client = scope.get("client")
-        state["info"] = RequestInfo(source=client[0] if client else "local", request_id=state["request_id"])
+        state = scope["state"]  # made by Edge
         self._check_host(headers)
         cookies = _cookies(headers)
         principal = await self._authenticate(headers, cookies, state["info"])

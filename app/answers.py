@@ -1,0 +1,122 @@
+"""Errors as HTTP answers: JSON for programs, a page for people, never a stack trace."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import structlog
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from app.cluster.history import OffsetGone
+from app.errors import PROBLEM_JSON, ApiError, FieldError, of_connection, of_kafka, problem, wants_problem_json
+from app.security.accounts import AccountError
+from kraft_core.protocol.errors import KafkaError
+
+log = structlog.get_logger(__name__)
+
+NATIVE: Final = "native"
+"""Tag of the endpoints that REST v3 lacks: their errors take the statuses of REST.md 2.3's right column."""
+
+HtmlErrorPage = Callable[[Request, ApiError], Response]
+"""Renders an error for people; `request.state` has principal and csrf_token only if the guard was passed."""
+
+
+class Answers:
+    """Turns exceptions into answers. `page` renders those that a browser asked for."""
+
+    def __init__(self, page: HtmlErrorPage) -> None:
+        self._page = page
+
+    def render(self, request: Request, error: Exception) -> Response:
+        """Return the answer to an exception of any kind; what nobody expected is logged and becomes a bare 500."""
+        answer, extra = _as_api_error(request, error)
+        if is_for_people(request):
+            return self._for_people(request, answer)
+        media_type = PROBLEM_JSON if wants_problem_json(request.headers.get("accept", "")) else "application/json"
+        body = problem(answer, request.state.request_id, extra)
+        return JSONResponse(body, answer.status, headers=answer.headers, media_type=media_type)
+
+    def _for_people(self, request: Request, answer: ApiError) -> Response:
+        if answer.status == 401 and request.url.path not in {"/login", "/login/link"}:
+            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            login = "/login" if wanted == "/" or request.method != "GET" else f"/login?next={quote(wanted, safe='')}"
+            if "hx-request" in request.headers:
+                return Response(status_code=401, headers={"HX-Redirect": "/login"})
+            return RedirectResponse(login, 303)
+        response = self._page(request, answer)
+        response.headers.update(answer.headers)
+        return response
+
+
+def is_for_people(request: Request) -> bool:
+    """Whether the answer should be a page: a browser's request outside the API."""
+    if request.url.path.startswith("/v3") or request.url.path in {"/healthz", "/readyz", "/metrics", "/openapi.json"}:
+        return False
+    accept = request.headers.get("accept", "")
+    return "text/html" in accept or "hx-request" in request.headers or request.url.path in {"/login", "/login/link"}
+
+
+def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[str, Any]]:
+    if isinstance(error, ApiError):
+        return error, {}
+    if isinstance(error, KafkaError):
+        return of_kafka(error, v3=_is_v3(request))
+    if isinstance(error, ConnectionError):
+        return of_connection(error)
+    if isinstance(error, RequestValidationError):
+        return _of_validation(error.errors()), {}
+    if isinstance(error, OffsetGone):
+        return ApiError(410, str(error), code="offset-gone"), {"oldest_offset": error.oldest}
+    if isinstance(error, AccountError):
+        return _of_account(error), {}
+    if isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        return ApiError(error.status_code, _SENTENCES.get(error.status_code, str(error.detail)), headers=headers), {}
+    log.error("unexpected_error", path=request.url.path, exc_info=error)
+    return ApiError(500, "Something unexpected went wrong; the log has it under this request's id."), {}
+
+
+_SENTENCES: Final = {404: "HTTP 404 Not Found", 405: "HTTP 405 Method Not Allowed"}
+
+
+def _is_v3(request: Request) -> bool:
+    route = request.scope.get("route")
+    return request.url.path.startswith("/v3") and NATIVE not in (getattr(route, "tags", None) or [])
+
+
+def _of_account(error: AccountError) -> ApiError:
+    status = 409 if error.conflict else 404 if str(error).startswith("There is no") else 422
+    errors = (FieldError(f"/{error.field}", str(error)),) if error.field else ()
+    return ApiError(status, str(error), errors=errors)
+
+
+def _of_validation(errors: Sequence[Any]) -> ApiError:
+    """A query parameter out of range is 400, a path that cannot exist 404, a body that does not fit 422."""
+    if any(error["type"] == "json_invalid" for error in errors):
+        return ApiError(400, "The body is not valid JSON.")
+    where = {error["loc"][0] for error in errors}
+    found = tuple(FieldError(_pointer(error["loc"]), error["msg"]) for error in errors)
+    message = "; ".join(_sentence(error) for error in errors)
+    if "path" in where:
+        return ApiError(404, _SENTENCES[404], errors=found)
+    if where & {"query", "header"}:
+        return ApiError(400, f"Bad Request: {message}", errors=found)
+    if any(error["loc"] == ("body",) and error["type"] == "missing" for error in errors):
+        return ApiError(422, "Payload error. A request body is required.", error_code=42206, errors=found)
+    return ApiError(422, message, errors=found)
+
+
+def _pointer(location: Sequence[str | int]) -> str:
+    kind, *rest = location
+    path = "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in rest)
+    return f"/{path}" if kind == "body" else f"?{path}" if kind == "query" else f"{kind}:{path}"
+
+
+def _sentence(error: Any) -> str:
+    path = ".".join(str(part) for part in error["loc"][1:])
+    given = error.get("input")
+    was = f" (was {given!r})" if isinstance(given, str | int | float | bool) and len(repr(given)) < 100 else ""
+    return f"{path} {error['msg'][:1].lower()}{error['msg'][1:]}{was}".strip()

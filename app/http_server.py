@@ -1,0 +1,129 @@
+"""The HTTP server: uvicorn with the limits a control plane wants, and a shutdown that ends event streams first."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEADER_SECONDS: Final = 10
+IDLE_SECONDS: Final = 30
+SHUTDOWN_SECONDS: Final = 5
+CONNECTIONS_MAX: Final = 2_000
+BACKLOG: Final = 512
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP/1.1 by llhttp's strict parser; a connection without a whole request head after 10 s is closed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives this kind
+        """Start the clock of the first request."""
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Give each further request on the connection its own time."""
+        super().on_message_begin()
+        self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        """The head is here in time."""
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def _wait_for_head(self) -> None:
+        self._stop_waiting()
+        self._head_timer = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._head_too_slow)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_too_slow(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class WebServer(uvicorn.Server):
+    """A server that tells the application when it has begun and when it begins to stop, and ends without re-raising the signal."""
+
+    def __init__(self, app: Any, *, on_started: Callable[[], None], on_stopping: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=PatientProtocol,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+                limit_concurrency=CONNECTIONS_MAX,
+                backlog=BACKLOG,
+            )
+        )
+        self._on_started = on_started
+        self._on_stopping = on_stopping
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application and begin to serve, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+    def stop(self) -> None:
+        """Begin to stop: no new connections, event streams end, running requests get a few seconds."""
+        self.should_exit = True
+        self._on_stopping()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on Ctrl-C and SIGTERM; a second one stops at once."""
+        loop = asyncio.get_running_loop()
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self.force_exit = self.should_exit
+            loop.call_soon_threadsafe(self.stop)
+
+        try:
+            for number in before:
+                signal.signal(number, handle)
+        except ValueError:  # not the main thread: whoever runs us there stops us by `stop`
+            before = {}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind and listen; port 0 takes a free one. Raises OSError naming what is in the way."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

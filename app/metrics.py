@@ -1,0 +1,83 @@
+"""Numbers for Prometheus: the quorum as this process sees it, and its own requests. Names no topic, so it needs no login."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from app.cluster.cluster import Cluster
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class _ClusterCollector(Collector):
+    """Reads the image when Prometheus asks; nothing is counted twice."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the gauges."""
+        freshness = self._cluster.freshness
+        image = self._cluster.image
+        leader = self._cluster.observer.leader()
+        brokers = image.cluster.brokers.values()
+        table = self._cluster.topic_table
+        totals = table.totals() if freshness.is_ready else None
+        numbers = (
+            ("up", "1 while the leader confirms the image", float(freshness.error is None and freshness.is_ready)),
+            ("metadata_offset", "last offset of the metadata log in the image", freshness.offset),
+            ("metadata_high_watermark", "high watermark of the metadata log", freshness.high_watermark),
+            ("leader_epoch", "epoch of the quorum", freshness.epoch),
+            ("leader_id", "node id of the active controller, -1 without", -1 if leader is None else leader.node_id),
+            ("image_age_seconds", "time since the leader confirmed the image", (freshness.age_ms or 0) / 1000),
+            ("brokers", "registered brokers", len(image.cluster.brokers)),
+            ("brokers_fenced", "registered brokers that are fenced", sum(broker.fenced for broker in brokers)),
+            ("topics", "topics", len(image.topics.by_id)),
+            ("partitions", "partitions", totals.partitions if totals else 0),
+            ("partitions_offline", "partitions without a leader", totals.offline if totals else 0),
+            (
+                "partitions_under_min_isr",
+                "partitions below their min.insync.replicas",
+                totals.under_min if totals else 0,
+            ),
+            (
+                "partitions_under_replicated",
+                "partitions with replicas out of sync",
+                totals.under_replicated if totals else 0,
+            ),
+        )
+        for name, text, value in numbers:
+            yield GaugeMetricFamily(f"conclave_cluster_{name}", text, value=float(value))
+
+
+class Metrics:
+    """One registry for one application, so that several can live in one process (tests)."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(_ClusterCollector(cluster))
+        ProcessCollector(registry=self.registry)
+        self._requests = Counter(
+            "conclave_http_requests", "answered requests", ("method", "route", "status"), registry=self.registry
+        )
+        self._seconds = Histogram(
+            "conclave_http_request_seconds",
+            "time to the end of the answer",
+            buckets=SECONDS_BUCKETS,
+            registry=self.registry,
+        )
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request. Labels are bounded: a route's template, never a path."""
+        known = method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
+        self._requests.labels(known, route, str(status)).inc()
+        self._seconds.observe(seconds)
+
+    def text(self) -> bytes:
+        """Return the page Prometheus reads."""
+        return generate_latest(self.registry)
