@@ -1,11 +1,11 @@
 """All pages together: what the web process includes, and the page that says what went wrong."""
 
 from fastapi import FastAPI, Request
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 
 from app.errors import ApiError
 from app.pages import access, brokers, configs, overview, quorum, reports, topic, topics
-from app.pages.frame import page_of, render
+from app.pages.frame import environment, page_of
 
 ROUTERS = (
     access.router,
@@ -28,12 +28,6 @@ def include(app: FastAPI) -> None:
 def error_page(request: Request, error: ApiError) -> Response:
     """Answer a browser with an error."""
     title = error.code.replace("-", " ").capitalize()
-    return render(
-        request,
-        "error.html",
-        error.status,
-        page=page_of(request, title),
-        code=error.status,
-        message=error.message,
-        request_id=request.state.request_id,
-    )
+    context = {"code": error.status, "message": error.message, "request_id": request.state.request_id}
+    html = environment().get_template("error.html").render(page=page_of(request, title), **context)
+    return HTMLResponse(html, error.status)
