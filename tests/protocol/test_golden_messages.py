@@ -17,11 +17,8 @@ VECTORS = {name: list(lines) for name, lines in groupby(sorted(vectors(), key=la
 
 
 def class_of(name: str) -> type[Message]:
-    for module in (metadata_records, control_records):
-        if hasattr(module, name):
-            found: type[Message] = getattr(module, name)
-            return found
-    found = getattr(messages, name)
+    module = next((m for m in (metadata_records, control_records) if hasattr(m, name)), messages)
+    found: type[Message] = getattr(module, name)
     return found
 
 
@@ -54,7 +51,9 @@ def assert_value(spec: FieldSpec, ours: Any, version: int, shown: Any, path: str
 def assert_element(spec: FieldSpec, ours: Any, version: int, shown: Any, path: str) -> None:
     if isinstance(ours, Message):
         assert_shown(ours, version, shown, path)
-    elif spec.kind in {"bytes", "records"}:
+    elif spec.kind == "records":
+        assert shown == "", "Kafka's converter shows no records; the bytes were compared"
+    elif spec.kind == "bytes":
         assert ours == base64.b64decode(shown), path
     elif spec.kind == "uuid":
         assert uuid_to_text(ours) == shown, path
@@ -80,7 +79,9 @@ def test_every_version_of_every_message_is_compared_with_kafka() -> None:
 
 
 def test_a_changed_byte_is_noticed() -> None:
-    vector = Vector("TopicRecord", 0, b"\x02a" + bytes(15) + b"\x07\x00", {"name": "a", "topicId": "AAAAAAAAAAAAAAAAAAAACA"})
+    vector = Vector(
+        "TopicRecord", 0, b"\x02a" + bytes(15) + b"\x07\x00", {"name": "a", "topicId": "AAAAAAAAAAAAAAAAAAAACA"}
+    )
     message = decode(class_of(vector.name), 0, vector.data)
     with pytest.raises(AssertionError, match="topic_id"):
         assert_shown(message, 0, vector.shown, vector.name)
