@@ -78,7 +78,7 @@ class KafkaRaftServer:
             if self.config.is_controller:
                 await self._start_controller(meta)
             if self.config.is_broker:
-                await self._start_broker(meta)
+                await self._start_broker(properties)
         except (StorageError, CorruptBatch) as error:
             await self.stop(0)
             raise StartupError(str(error)) from error
@@ -141,8 +141,13 @@ class KafkaRaftServer:
 
         return ControllerRegistrationManager(identity, controller, send)
 
-    async def _start_broker(self, meta: MetaProperties) -> None:
-        raise StartupError("The broker role is not part of this build.")
+    async def _start_broker(self, folders: dict[Path, MetaProperties]) -> None:
+        from kraft_core.broker.broker_role import BrokerRole  # noqa: PLC0415  # a controller does without its memory
+
+        broker = BrokerRole(self.config, folders, self.controller)
+        broker.failed.add_done_callback(self._role_failed)
+        self._broker = broker
+        await broker.start()
 
     def _role_failed(self, failed: "asyncio.Future[str]") -> None:
         if not self.failed.done():

@@ -48,8 +48,11 @@ class DescribeHandler:
         self._context = context
 
     def configs(self, body: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        """Settings at work, with source and synonyms. Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST,
-        UNSUPPORTED_VERSION for a type this broker has none of (broker loggers)."""
+        """Settings at work, with source and synonyms.
+
+        Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST,
+        UNSUPPORTED_VERSION for a type this broker has none of (broker loggers).
+        """
         return DescribeConfigsResponse(results=tuple(self._described(body, resource) for resource in body.resources))
 
     def _described(

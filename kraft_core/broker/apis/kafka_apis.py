@@ -100,7 +100,7 @@ class KafkaApis:
             ApiKey.PRODUCE: self._produce.handle,
             ApiKey.FETCH: self._fetch.handle,
             ApiKey.API_VERSIONS: self._api_versions.handle,
-            **{key: self._forwarding.handle for key in FORWARDED},
+            **dict.fromkeys(FORWARDED, self._forwarding.handle),
         }
         self._deferred: dict[int, Callable[[Any, Request], None]] = {
             ApiKey.JOIN_GROUP: self._groups.join,

@@ -37,8 +37,11 @@ class ProduceHandler:
         self._context = context
 
     def handle(self, request: Request) -> None:
-        """Append each partition's batch; errors are per partition: those of `ReplicaManager.append` and UNKNOWN_TOPIC_ID,
-        INVALID_REQUIRED_ACKS, INVALID_TXN_STATE, INVALID_TOPIC_EXCEPTION."""
+        """Append each partition's batch.
+
+        Errors are per partition: those of `ReplicaManager.append` and UNKNOWN_TOPIC_ID,
+        INVALID_REQUIRED_ACKS, INVALID_TXN_STATE, INVALID_TOPIC_EXCEPTION.
+        """
         body = request.body()
         assert isinstance(body, ProduceRequest)
         unflushed: list[UnifiedLog] = []

@@ -19,8 +19,11 @@ class ProducerIdHandler:
         self._context = context
 
     def handle(self, body: InitProducerIdRequest, request: Request) -> None:
-        """Answer at once or when the controller has given a block of ids. Errors: INVALID_REQUEST for an empty transactional id,
-        UNSUPPORTED_VERSION for any other, COORDINATOR_LOAD_IN_PROGRESS while no ids are to be had."""
+        """Answer at once or when the controller has given a block of ids.
+
+        Errors: INVALID_REQUEST for an empty transactional id,
+        UNSUPPORTED_VERSION for any other, COORDINATOR_LOAD_IN_PROGRESS while no ids are to be had.
+        """
         if body.transactional_id is not None:
             code = ErrorCode.UNSUPPORTED_VERSION if body.transactional_id else ErrorCode.INVALID_REQUEST
             request.respond(InitProducerIdResponse(error_code=code, producer_epoch=-1))

@@ -21,7 +21,7 @@ class CorruptIndexError(Exception):
     """An index file that cannot be right; the segment's owner rebuilds it."""
 
 
-def _big_endian(values: array[int]) -> bytes:
+def _big_endian(values: "array[int]") -> bytes:
     if sys.byteorder == "little":
         values = array(values.typecode, values)
         values.byteswap()

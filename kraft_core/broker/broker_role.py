@@ -1,0 +1,60 @@
+"""The broker as a role of a process: beside its controller, or alone with an observer of somebody else's.
+
+Source: SharedServer and KafkaRaftServer, Kafka 4.3.1.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from kraft_core.broker.broker_server import BrokerServer
+from kraft_core.broker.log.log_manager import LogDirectory
+from kraft_core.server.config import KafkaConfig
+from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.metadata_source import MetadataSource
+from kraft_core.server.quorum_fetch import ObserverIdentity
+from kraft_core.storage.meta_properties import MetaProperties
+
+
+class BrokerRole:
+    """Starts and stops the broker and, without a controller in the process, the observer it reads the metadata from."""
+
+    def __init__(
+        self, config: KafkaConfig, folders: Mapping[Path, MetaProperties], controller: MetadataSource | None
+    ) -> None:
+        meta = folders[config.metadata_log_dir]
+        controllers = list(config.controller_quorum_bootstrap_servers)
+        controllers += [(voter.host, voter.port) for voter in config.controller_quorum_voters]
+        self._observer: MetadataObserver | None = None
+        source = controller
+        if source is None:
+            assert meta.directory_id is not None, "a started node's directories have ids"
+            identity = ObserverIdentity(
+                replica_id=config.node_id, directory_id=meta.directory_id, cluster_id=meta.cluster_id
+            )
+            self._observer = source = MetadataObserver(controllers, identity)
+        directories = []
+        for path in config.log_dirs:
+            directory_id = folders[path].directory_id
+            assert directory_id is not None, "a started node's directories have ids"
+            directories.append(LogDirectory(path, directory_id))
+        self.server = BrokerServer(
+            config, source, cluster_id=meta.cluster_id, directories=directories, controllers=controllers
+        )
+
+    @property
+    def failed(self) -> "asyncio.Future[str]":
+        """Resolves with a reason when the broker cannot go on."""
+        return self.server.failed
+
+    async def start(self) -> None:
+        """Bind the listeners and begin; see `BrokerServer.start`. Raises OSError."""
+        if self._observer is not None:
+            self._observer.start()
+        await self.server.start()
+
+    async def stop(self, timeout_ms: int) -> None:
+        """Stop in good order."""
+        await self.server.stop(timeout_ms)
+        if self._observer is not None:
+            await self._observer.stop()
