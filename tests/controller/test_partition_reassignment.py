@@ -1,0 +1,82 @@
+"""When a reassignment is done, and the way back. After PartitionReassignmentReplicasTest and …RevertTest, in own cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft_core.controller.partition_reassignment import (
+    CompletedReassignment,
+    PartitionReassignmentReplicas,
+    PartitionReassignmentRevert,
+)
+from kraft_core.image.topics_image import PartitionRegistration
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+Ids = tuple[int, ...]
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "removing", "adding", "replicas"),
+    [
+        ((3, 2, 1), (3, 2, 1), (), (), (3, 2, 1)),
+        ((3, 2, 1), (1, 2, 3), (), (), (1, 2, 3)),
+        ((3, 2, 1), (3, 1), (2,), (), (3, 1, 2)),
+        ((3, 2, 1), (3, 5, 1, 4), (2,), (4, 5), (3, 5, 1, 4, 2)),
+        ((1, 2, 3), (4, 5, 6), (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)),
+    ],
+)
+def test_replicas_are_the_target_and_then_those_to_be_removed(
+    current: Ids, target: Ids, removing: Ids, adding: Ids, replicas: Ids
+) -> None:
+    plan = PartitionReassignmentReplicas.between(current, target)
+    assert plan == PartitionReassignmentReplicas(removing, adding, replicas)
+    assert plan.is_in_progress == bool(removing or adding)
+
+
+@pytest.mark.parametrize(
+    ("removing", "adding", "replicas", "isr", "done"),
+    [
+        # nothing to do
+        ((), (), (1, 2), (1, 2), None),
+        # all added ones in sync
+        ((), (3,), (1, 2, 3), (1, 2, 3), ((1, 2, 3), (1, 2, 3))),
+        ((), (3,), (1, 2, 3), (1, 2), None),
+        ((1,), (4,), (4, 2, 3, 1), (1, 2, 4), ((4, 2, 3), (2, 4))),
+        # nobody would be left in sync
+        ((1, 2), (), (3, 1, 2), (1, 2), None),
+        # removing as many as adding does not wait for the others
+        ((1,), (4,), (2, 3, 4, 1), (4,), ((2, 3, 4), (4,))),
+        # a shrinking factor waits for all that stay
+        ((1, 2), (5,), (3, 4, 5, 1, 2), (1, 2, 5), None),
+        ((1, 2), (5,), (3, 4, 5, 1, 2), (3, 4, 5), ((3, 4, 5), (3, 4, 5))),
+        ((2,), (), (1, 3, 2), (1, 2), None),
+        ((2,), (), (1, 3, 2), (1, 3), ((1, 3), (1, 3))),
+    ],
+)
+def test_a_reassignment_is_done_when_its_isr_is_safe(
+    removing: Ids, adding: Ids, replicas: Ids, isr: Ids, done: tuple[Ids, Ids] | None
+) -> None:
+    plan = PartitionReassignmentReplicas(removing, adding, replicas)
+    expected = None if done is None else CompletedReassignment(*done)
+    assert plan.maybe_complete(isr) == expected
+
+
+@pytest.mark.parametrize(
+    ("isr", "back", "back_isr", "unclean"),
+    [
+        ((3, 2), (3, 2, 1), (3, 2), False),
+        ((4, 5, 2), (3, 2, 1), (2,), False),
+        ((4, 5), (3, 2, 1), (3,), True),
+    ],
+)
+def test_the_way_back_drops_the_added_replicas(isr: Ids, back: Ids, back_isr: Ids, unclean: bool) -> None:
+    partition = PartitionRegistration(replicas=(3, 2, 1, 4, 5), isr=isr, leader=isr[0], adding_replicas=(4, 5))
+    revert = PartitionReassignmentRevert.of(partition)
+    assert (revert.replicas, revert.isr, revert.is_unclean) == (back, back_isr, unclean)
+
+
+def test_there_is_no_way_back_from_replicas_that_are_all_added() -> None:
+    partition = PartitionRegistration(replicas=(4, 5), isr=(4,), leader=4, adding_replicas=(4, 5))
+    with pytest.raises(KafkaError) as raised:
+        PartitionReassignmentRevert.of(partition)
+    assert raised.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
