@@ -1,0 +1,199 @@
+"""What each record does, and what cannot follow from the log before it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraft_core.image.image_writer import image_records
+from kraft_core.image.metadata_delta import REPLAY, replay, replay_all
+from kraft_core.image.metadata_image import RECOVERING, TOPIC, MetadataImage
+from kraft_core.image.replay_error import ReplayError
+from kraft_core.protocol import metadata_records as r
+from kraft_core.protocol.metadata_records import MetadataRecord, decode_record, encode_record
+from kraft_core.protocol.uuids import DIRECTORY_MIGRATING
+from tests.image.records import DIRECTORIES, EMPTY, partition, record_streams, register_broker, topic_id
+
+
+def image_of(*records: MetadataRecord) -> MetadataImage:
+    return replay_all(EMPTY, records, len(records) - 1, 1)
+
+
+def one_partition(**fields: object) -> MetadataImage:
+    return image_of(r.TopicRecord(name="t", topic_id=topic_id(0)), partition(0, 0, **fields))
+
+
+def changed(image: MetadataImage, **fields: object) -> MetadataImage:
+    return replay(image, r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=0, **fields))
+
+
+def the_partition(image: MetadataImage):
+    found = image.topics.partition(topic_id(0), 0)
+    assert found is not None
+    return found
+
+
+def test_every_kind_of_record_has_exactly_one_replay():
+    assert len(REPLAY) == 26
+    assert {kind.API_KEY for kind in REPLAY} == set(range(29)) - {6, 13, 16}
+
+
+@given(record_streams())
+@settings(max_examples=150, deadline=None)
+def test_a_snapshot_replays_to_the_image_it_was_written_from(records: list[MetadataRecord]):
+    image = image_of(*records)
+    again = replay_all(EMPTY, list(image_records(image)), image.offset, image.epoch)
+    assert again == image
+    assert list(image_records(again)) == list(image_records(image))
+
+
+@given(record_streams(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_where_the_log_is_cut_into_batches_changes_nothing(records: list[MetadataRecord], data: st.DataObject):
+    whole = image_of(*records)
+    image, start = EMPTY, 0
+    while start < len(records):
+        end = data.draw(st.integers(start + 1, len(records)))
+        image = replay_all(image, records[start:end], end - 1, 1)
+        start = end
+    assert image == whole
+
+
+@given(record_streams())
+@settings(max_examples=60, deadline=None)
+def test_an_image_stays_as_it_was_when_the_next_ones_are_made(records: list[MetadataRecord]):
+    image = image_of(*records[: len(records) // 2])
+    before = list(image_records(image))
+    replay_all(image, records[len(records) // 2 :], len(records) - 1, 1)
+    assert list(image_records(image)) == before
+
+
+@given(record_streams())
+@settings(max_examples=60, deadline=None)
+def test_every_replica_is_found_by_its_broker(records: list[MetadataRecord]):
+    image = image_of(*records)
+    for broker in range(8):
+        expected = {
+            (topic.name, index)
+            for topic in image.topics.by_id.values()
+            for index, each in topic.partitions.items()
+            if broker in each.replicas
+        }
+        assert {(topic.name, index) for topic, index, _ in image.topics.partitions_of_broker(broker)} == expected
+
+
+@given(record_streams())
+@settings(max_examples=60, deadline=None)
+def test_records_survive_their_bytes(records: list[MetadataRecord]):
+    image = image_of(*records)
+    decoded = [decode_record(encode_record(record, type(record).VERSIONS[1])) for record in records]
+    assert replay_all(EMPTY, decoded, image.offset, 1) == image
+
+
+def test_naming_a_leader_raises_the_leader_epoch_even_for_the_same_leader():
+    image = changed(one_partition(leader_epoch=7), leader=1)
+    assert (the_partition(image).leader, the_partition(image).leader_epoch) == (1, 8)
+
+
+def test_a_change_without_leader_raises_the_partition_epoch_alone():
+    found = the_partition(changed(one_partition(leader_epoch=7, partition_epoch=3), isr=(1,)))
+    assert (found.isr, found.leader_epoch, found.partition_epoch) == ((1,), 7, 4)
+
+
+def test_a_change_leaves_what_it_does_not_name():
+    before = one_partition(leader_recovery_state=RECOVERING, eligible_leader_replicas=(3,))
+    found = the_partition(changed(before, isr=(1, 2)))
+    assert found.leader_recovery_state == RECOVERING
+    assert found.elr == (3,)
+    assert found.directories == tuple(DIRECTORIES[broker] for broker in (1, 2, 3))
+
+
+def test_replicas_without_directories_are_migrating():
+    """KIP-858: a log from before metadata.version 17 names no directories."""
+    assert the_partition(one_partition(directories=())).directories == (DIRECTORY_MIGRATING,) * 3
+
+
+def test_directories_must_be_as_many_as_replicas():
+    with pytest.raises(ReplayError, match="lengths for replicas and directories"):
+        one_partition(directories=(DIRECTORIES[1],))
+
+
+def test_deleting_a_topic_takes_its_partitions_and_configs_along():
+    image = replay(
+        replay(one_partition(), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="x", value="1")),
+        r.RemoveTopicRecord(topic_id=topic_id(0)),
+    )
+    assert image.same_metadata(EMPTY)
+
+
+def test_a_name_may_be_used_again_after_deletion_in_the_same_batch():
+    again = [r.RemoveTopicRecord(topic_id=topic_id(0)), r.TopicRecord(name="t", topic_id=topic_id(1)), partition(1, 0)]
+    image = replay_all(one_partition(), again, 9, 1)
+    assert image.topics.by_name["t"] == topic_id(1)
+    assert topic_id(0) not in image.topics.by_id
+
+
+def test_clearing_elr_counts_as_a_change_of_the_partitions_that_had_one():
+    image = replay_all(one_partition(eligible_leader_replicas=(3,), last_known_elr=(2,)), [partition(0, 1)], 9, 1)
+    cleared = replay(image, r.ClearElrRecord(topic_name="t"))
+    assert the_partition(cleared).elr == the_partition(cleared).last_known_elr == ()
+    assert the_partition(cleared).partition_epoch == 1
+    assert cleared.topics.partition(topic_id(0), 1) == image.topics.partition(topic_id(0), 1)
+
+
+def test_kraft_version_never_comes_from_a_feature_record():
+    """KAFKA-18979: it is in control records alone; old logs say it here by mistake."""
+    assert image_of(r.FeatureLevelRecord(name="kraft.version", feature_level=1)).same_metadata(EMPTY)
+
+
+def test_a_feature_at_level_0_is_not_there():
+    on = image_of(r.FeatureLevelRecord(name="group.version", feature_level=1))
+    assert on.features.level("group.version") == 1
+    assert replay(on, r.FeatureLevelRecord(name="group.version", feature_level=0)).same_metadata(EMPTY)
+
+
+def test_the_last_value_removed_removes_the_resource():
+    record = r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="x", value="1")
+    image = replay(image_of(record), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="x", value=None))
+    assert len(image.configs.by_resource) == 0
+
+
+def test_secrets_are_not_in_an_images_text():
+    image = image_of(
+        r.UserScramCredentialRecord(
+            name="a", mechanism=1, salt=b"SALT", stored_key=b"STORED", server_key=b"SERVER", iterations=4096
+        ),
+        r.DelegationTokenRecord(token_id="TOKEN-ID", owner="User:a"),
+    )
+    text = repr(image.scram) + repr(list(image.delegation_tokens.values()))
+    assert not any(secret in text for secret in ("SALT", "STORED", "SERVER", "TOKEN-ID"))
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ([partition(5, 0)], "No topic with id"),
+        ([r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=9, leader=1)], "no partition 9"),
+        ([r.RemoveTopicRecord(topic_id=topic_id(5))], "No topic with id"),
+        ([r.TopicRecord(name="t", topic_id=topic_id(8))], "exists already"),
+        ([r.TopicRecord(name="u", topic_id=topic_id(0))], "exists already"),
+        ([r.ClearElrRecord(topic_name="nope")], "there is none of that name"),
+        ([r.UnregisterBrokerRecord(broker_id=1, broker_epoch=4)], "was not registered"),
+        ([register_broker(1, 4), r.UnregisterBrokerRecord(broker_id=1, broker_epoch=5)], "did not match"),
+        ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=1)], "did not"),
+        ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=4, fenced=2)], "Unknown"),
+        ([r.FeatureLevelRecord(name="metadata.version", feature_level=31)], "does not support"),
+        ([r.FeatureLevelRecord(name="metadata.version", feature_level=6)], "does not support"),
+        ([r.FeatureLevelRecord(name="unheard.of", feature_level=1)], "does not support"),
+        ([r.ProducerIdsRecord(next_producer_id=5), r.ProducerIdsRecord(next_producer_id=5)], "not above"),
+        ([r.RemoveAccessControlEntryRecord(id=topic_id(0))], "No ACL"),
+        ([r.RemoveUserScramCredentialRecord(name="a", mechanism=1)], "no SCRAM credential"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_record_that_cannot_follow_stops_the_replay(records: list[MetadataRecord], reason: str):
+    """RELIABILITY 31: stop, do not skip."""
+    image = one_partition()
+    before = list(image_records(image))
+    with pytest.raises(ReplayError, match=reason):
+        replay_all(image, records, 9, 1)
+    assert list(image_records(image)) == before
