@@ -102,7 +102,7 @@ def web(
 @app.command()
 def up(
     data: Annotated[Path, typer.Option(help="Folder for everything that is kept.")] = Path("conclave-data"),
-    http_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the dashboard and REST.")] = 8080,
+    http_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the dashboard and REST.")] = 8080,
     kafka_port: Annotated[int, typer.Option(min=1, max=65535, help="Port for Kafka clients.")] = 9092,
     controller_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the quorum.")] = 9093,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

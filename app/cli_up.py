@@ -45,7 +45,7 @@ are set again at each start, from the options of `conclave up`."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """The options of `conclave up`. `http_port` 0 takes a free one."""
+    """The options of `conclave up`."""
 
     data: Path
     host: str = "127.0.0.1"

@@ -132,7 +132,8 @@ def _record_line(batch: RecordBatch, record: Record) -> str:
     )
     described = _described(batch, record)
     if "control" in described:
-        return f"{line} {described['control']} {_compact(described['data'])}"
+        colon = ":" if described["control"] == "LeaderChange" else ""  # Kafka's tool writes it after this one only
+        return f"{line} {described['control']}{colon} {_compact(described['data'])}"
     if "type" in described:
         return f"{line} payload: {_compact(described)}"
     return f"{line} {described['error']}"
