@@ -178,7 +178,7 @@ class PartitionChangeBuilder:
         if not self._elr_enabled or self.target_elr or self.target_isr:
             return False
         known = self._partition.last_known_elr
-        return len(known) == 1 and self._is_acceptable_leader(known[0])
+        return len(known) == 1 and known[0] in self.target_replicas and self._is_acceptable_leader(known[0])
 
     def _complete_reassignment(self) -> None:
         if not self.target_removing and not self.target_adding:
@@ -192,13 +192,16 @@ class PartitionChangeBuilder:
             self.target_adding = ()
 
     def _populate_target_elr(self) -> None:
-        """Everyone who was in sync when the ISR fell below the minimum stays eligible, unless it stopped uncleanly."""
+        """Keep everyone eligible who was in sync when the ISR fell below the minimum, unless it stopped uncleanly.
+
+        A broker that is no replica any more cannot be eligible; Kafka keeps one that a reassignment has dropped.
+        """
         if not self._elr_enabled:
             return
         if len(self.target_isr) >= self._min_isr:
             self.target_elr = ()
             return
-        candidates = {*self.target_elr, *self._partition.isr}
+        candidates = {*self.target_elr, *self._partition.isr}.intersection(self.target_replicas)
         self.target_elr = tuple(sorted(candidates.difference(self.target_isr, self.unclean_shutdown_replicas)))
 
     def _try_election(self) -> tuple[int, tuple[int, ...] | None, int]:

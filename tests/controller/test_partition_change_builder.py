@@ -251,6 +251,18 @@ CASES: list[tuple[str, PartitionRegistration, dict[str, Any], dict[str, Any]]] =
             "directories": (D4, D4),
         },
     ),
+    (
+        "a dropped replica is not eligible",
+        partition(replicas=(1, 2), directories=(D1, D2), isr=(1, 2), removing_replicas=(2,)),
+        {"elr": True},
+        {"replicas": (1,), "isr": (1,), "removing": (), "leader": 1, "directories": (D1,)},
+    ),
+    (
+        "a dropped last known leader is not elected",
+        partition(isr=(), leader=-1, last_known_elr=(9,)),
+        {"elr": True, "live": (9,)},
+        {},
+    ),
     # directories
     ("placed", partition(), {"directories": {2: D4}}, {"directories": (D1, D4, D3)}),
     ("placed where it is", partition(), {"directories": {2: D2}}, {}),
