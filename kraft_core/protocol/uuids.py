@@ -37,9 +37,10 @@ def uuid_from_text(text: str) -> UUID:
 
     Raises ValueError, naming the text, when it is not base64 of exactly 16 bytes.
     """
-    if len(text) <= _TEXT_LENGTH_MAX:
+    if len(text) <= _TEXT_LENGTH_MAX and "+" not in text and "/" not in text:
+        standard = text.rstrip("=").replace("-", "+").replace("_", "/")
         try:
-            raw = b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)
+            raw = b64decode(standard + "==", validate=True)
         except (binascii.Error, ValueError):
             raw = b""
         if len(raw) == 16:
