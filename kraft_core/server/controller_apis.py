@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from kraft_core.controller.controller_result import RequestContext
 from kraft_core.node import ControllerRequest, NodeEvent
 from kraft_core.protocol.api_keys import ApiKey
-from kraft_core.protocol.errors import DecodeError, ErrorCode, KafkaError
+from kraft_core.protocol.errors import DecodeError, ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import (
     RequestHeader,
     decode,
@@ -154,7 +154,10 @@ class ControllerApis:
         if isinstance(message, EnvelopeRequest):
             self._open_envelope(message, request)
             return
-        context = self._context(request.principal, header.client_id or "", request.client_host, message)
+        deadline_ms = self._deadline_ms(message)
+        context = RequestContext(
+            request.principal, header.client_id or "", request.client_host, deadline_ms, request.listener_name
+        )
         self._dispatch(header, message, context, lambda answer: _respond(request, answer))
 
     def answered(self, request_id: int, message: Message) -> None:
@@ -166,7 +169,7 @@ class ControllerApis:
     def submit(self, message: Message, version: int, answer: Answer) -> None:
         """Send a request of this process to its own node, as if it had come over the wire."""
         header = RequestHeader(ApiKey(message.API_KEY), version, 0, "")
-        self._dispatch(header, message, self._context("User:CONTROLLER", "", "", message), answer)
+        self._dispatch(header, message, RequestContext(deadline_ms=self._deadline_ms(message)), answer)
 
     # -- to the node
 
@@ -182,12 +185,11 @@ class ControllerApis:
         else:
             self._owner.post(ControllerRequest(request_id, message, header.api_version, context))
 
-    def _context(self, principal: str, client_id: str, host: str, message: Message) -> RequestContext:
+    def _deadline_ms(self, message: Message) -> int:
         timeout_ms = getattr(message, "timeout_ms", None)
         if message.API_KEY == ApiKey.BROKER_HEARTBEAT:
             timeout_ms = self._heartbeat_interval_ms // 2
-        deadline_ms = NO_DEADLINE if timeout_ms is None else self._owner.now_ms() + max(0, timeout_ms)
-        return RequestContext(principal, client_id, host, deadline_ms)
+        return NO_DEADLINE if timeout_ms is None else self._owner.now_ms() + max(0, timeout_ms)
 
     # -- ApiVersions
 
@@ -205,14 +207,14 @@ class ControllerApis:
 
     def _open_envelope(self, envelope: EnvelopeRequest, request: Request) -> None:
         try:
-            header, message, context = self._unwrap(envelope)
+            header, message, context = self._unwrap(envelope, request.listener_name)
         except KafkaError as error:
             log.info("envelope_refused", extra={"client_host": request.client_host, "cause": str(error)})
             _respond(request, EnvelopeResponse(error_code=error.code))
             return
         self._dispatch(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
 
-    def _unwrap(self, envelope: EnvelopeRequest) -> tuple[RequestHeader, Message, RequestContext]:
+    def _unwrap(self, envelope: EnvelopeRequest, listener_name: str) -> tuple[RequestHeader, Message, RequestContext]:
         """Read the request inside; raises KafkaError with the code that the envelope answers."""
         address = envelope.client_host_address
         if len(address) not in (4, 16):
@@ -226,9 +228,11 @@ class ControllerApis:
             if header.api_key not in FORWARDABLE:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Api {header.api_key} may not be forwarded.")
             message = decode_request_body(header, envelope.request_data, body_offset)
-        except DecodeError as error:
+        except (DecodeError, InvalidFrame) as error:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
-        context = self._context(principal, header.client_id or "", str(ip_address(address)), message)
+        client_id, host = header.client_id or "", str(ip_address(address))
+        deadline_ms = self._deadline_ms(message)
+        context = RequestContext(principal, client_id, host, deadline_ms, listener_name, forwarded=True)
         return header, message, context
 
 

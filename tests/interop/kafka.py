@@ -35,7 +35,7 @@ DEPENDENCY = (
 )
 LOG4J = """<Configuration status="WARN"><Appenders><Console name="out">
 <PatternLayout pattern="[%d] %p %m (%c)%n"/></Console></Appenders>
-<Loggers><Root level="INFO"><AppenderRef ref="out"/></Root></Loggers></Configuration>
+<Loggers><Root level="${sys:conclave.log.level:-INFO}"><AppenderRef ref="out"/></Root></Loggers></Configuration>
 """
 
 
@@ -68,7 +68,7 @@ def fetch() -> Path:
                 f"Maven could not fetch Apache Kafka {VERSION}: {outcome.stdout.strip()[-500:]}"
             )
         (home / "done").touch()
-    if not (home / "log4j2.xml").exists():
+    if not (home / "log4j2.xml").exists() or (home / "log4j2.xml").read_text() != LOG4J:
         (home / "log4j2.xml").write_text(LOG4J)
     return home
 
@@ -166,17 +166,17 @@ class Process:
         self.kill()
 
 
-def java(main_class: str, *arguments: str) -> list[str]:
+def java(main_class: str, *arguments: str, log_level: str = "INFO") -> list[str]:
     """Command line that runs a class of Apache Kafka."""
     home = require()
-    logging = f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}"
-    return ["java", *JVM_OPTIONS, logging, "-cp", f"{home / 'libs'}/*", main_class, *arguments]
+    logging = [f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}", f"-Dconclave.log.level={log_level}"]
+    return ["java", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*", main_class, *arguments]
 
 
 def tool(main_class: str, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
     """Run one of Kafka's tools and return what it printed; a failing tool fails the test."""
     outcome = subprocess.run(
-        java(main_class, *arguments), input=stdin, capture_output=True, text=True, timeout=timeout_s
+        java(main_class, *arguments, log_level="ERROR"), input=stdin, capture_output=True, text=True, timeout=timeout_s
     )
     assert outcome.returncode == 0, f"{main_class} {' '.join(arguments)}:\n{outcome.stdout}\n{outcome.stderr}"
     return outcome.stdout

@@ -27,8 +27,8 @@ def test_kafka_metadata_quorum_reads_our_leader(tmp_path: Path) -> None:
             assert directory_id in voters[1]
             assert f"CONTROLLER://127.0.0.1:{port}" in voters[1]
         replication = kafka.tool(QUORUM_TOOL, "--bootstrap-controller", quorum.bootstrap, "describe", "--replication")
-        rows = [line.split("\t") for line in replication.strip().splitlines()[1:]]
-        states = {int(row[0]): row[-1].strip() for row in rows}
+        rows = [line.split() for line in replication.strip().splitlines()[1:]]
+        states = {int(row[0]): row[-1] for row in rows}
         assert states == {node_id: "Leader" if node_id == leader_id else "Follower" for node_id in quorum.node_ids}
 
 
