@@ -101,6 +101,11 @@ class ControlState:
         """Voter set as of the first `end_offset` records."""
         return self._voters.at(end_offset)
 
+    @property
+    def voters_before(self) -> VoterSet:
+        """The voter set before the last change."""
+        return self._voters.at(self.voters_offset)
+
     def kraft_version_at(self, end_offset: int) -> int:
         """kraft.version as of the first `end_offset` records."""
         return self._versions.at(end_offset)

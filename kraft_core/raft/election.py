@@ -90,7 +90,7 @@ def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[Erro
     state = core.state
     if granted and not asked.pre_vote and isinstance(state, Unattached | Prospective) and state.voted is None:
         state.voted = candidate
-        if isinstance(state, Unattached) and core.is_voter:
+        if isinstance(state, Unattached) and core.may_stand:
             timeout_ms = core.config.election_timeout_ms
             state.deadline_ms = now_ms + timeout_ms + core.random.randrange(max(timeout_ms, 1))
         core.store()

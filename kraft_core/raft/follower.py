@@ -34,10 +34,10 @@ FIRST_BOOTSTRAP_ID: Final = -2
 
 def poll_unattached(core: RaftCore, state: Unattached, now_ms: int) -> None:
     """Look for a leader; as a voter, stand for election when the timeout is over."""
-    if core.is_voter and now_ms >= state.deadline_ms:
+    if core.may_stand and now_ms >= state.deadline_ms:
         election.become_prospective(core, now_ms)
         return
-    if core.is_voter and state.deadline_ms == NEVER_MS:  # became a voter while it waited
+    if core.may_stand and state.deadline_ms == NEVER_MS:  # became a voter while it waited
         state.deadline_ms = now_ms + core.election_timeout_ms()
     core.wake_at(state.deadline_ms)
     if not core.is_durable:
@@ -53,10 +53,10 @@ def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
     if not core.is_durable:
         core.flush()
         return
-    if core.is_voter and now_ms >= min(state.deadline_ms, state.suspect_at_ms):
+    if core.may_stand and now_ms >= min(state.deadline_ms, state.suspect_at_ms):
         election.become_prospective(core, now_ms)
         return
-    core.wake_at(min(state.deadline_ms, state.suspect_at_ms) if core.is_voter else NEVER_MS)
+    core.wake_at(min(state.deadline_ms, state.suspect_at_ms) if core.may_stand else NEVER_MS)
     if core.is_out(Kind.FETCH, Kind.FETCH_SNAPSHOT):
         return
     kind = Kind.FETCH if state.download is None else Kind.FETCH_SNAPSHOT
@@ -91,17 +91,17 @@ def suspect_leader(core: RaftCore, now_ms: int) -> None:
 
 
 def _fetch_from_anyone(core: RaftCore, now_ms: int) -> None:
-    """Ask a random bootstrap server, or voter if there are none, who leads."""
-    own = {(each.host, each.port) for each in core.config.endpoints}
-    candidates: list[tuple[int, Endpoint]] = [
-        (FIRST_BOOTSTRAP_ID - index, Endpoint("", host, port))
-        for index, (host, port) in enumerate(core.config.bootstrap_servers)
-        if (host, port) not in own
-    ]
-    if not candidates:
-        voters = core.control.voters.by_id
-        found = [(node_id, core.voter_endpoint(node_id)) for node_id in voters if node_id != core.me.id]
-        candidates = [(node_id, endpoint) for node_id, endpoint in found if endpoint is not None]
+    """Ask a random bootstrap server or known voter who leads."""
+    asked = {(each.host, each.port) for each in core.config.endpoints}
+    candidates: list[tuple[int, Endpoint]] = []
+    for index, (host, port) in enumerate(core.config.bootstrap_servers):
+        if (host, port) not in asked:
+            asked.add((host, port))
+            candidates.append((FIRST_BOOTSTRAP_ID - index, Endpoint("", host, port)))
+    for node_id in core.control.voters.by_id:
+        endpoint = core.voter_endpoint(node_id)
+        if endpoint is not None and node_id != core.me.id and (endpoint.host, endpoint.port) not in asked:
+            candidates.append((node_id, endpoint))
     ready = [each for each in candidates if core.can_send(Kind.FETCH, each[0], now_ms)]
     if ready:
         node_id, endpoint = ready[core.random.randrange(len(ready))]

@@ -109,13 +109,14 @@ class KafkaRaftClient:
         self._core.state = self._initial_state(stored, now_ms)
         snapshot_id = log.latest_snapshot_id()
         if snapshot_id is not None and snapshot_id.offset > 0:
+            assert snapshot_id.offset <= log.end_offset, f"Snapshot {snapshot_id} is beyond the log's end."
             self._core.high_watermark = snapshot_id.offset  # a snapshot holds committed records only
 
     def _initial_state(self, stored: ElectionState, now_ms: int) -> State:
         """Take up what the disk holds. Source: QuorumState.initialize."""
         core = self._core
         epoch, voted = stored.leader_epoch, stored.voted
-        deadline_ms = now_ms + core.election_timeout_ms() if core.is_voter else NEVER_MS
+        deadline_ms = now_ms + core.election_timeout_ms() if core.may_stand else NEVER_MS
         if epoch < core.log.last_epoch:
             return Unattached(core.log.last_epoch, deadline_ms)
         if stored.leader_id == core.me.id:
@@ -124,7 +125,8 @@ class KafkaRaftClient:
             return Resigned(
                 epoch, resigned_until_ms, core.me.id, voted, (), set(core.control.voters.by_id) - {core.me.id}
             )
-        if voted == core.me and core.is_voter:
+        # With a known leader, or records of the epoch in the log, this candidacy is over: Kafka takes it up even so.
+        if voted == core.me and core.may_stand and stored.leader_id < 0 and core.log.last_epoch < epoch:
             own_election = EpochElection(core.control.voters)
             own_election.record(core.me.id, granted=True)
             return Candidate(epoch, deadline_ms, own_election, core.me)

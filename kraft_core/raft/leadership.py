@@ -70,7 +70,7 @@ def _epoch_start_records(core: RaftCore, leader: Leader) -> list[ControlRecord]:
         )
     ]
     control = core.control
-    if control.kraft_version < 1:
+    if control.kraft_version < 1 or not core.is_voter:
         return records
     own = core.config.voter_node
     updated = control.voters.with_updated(own) if own.endpoints else control.voters

@@ -179,7 +179,7 @@ NEXT: Final[Mapping[type, Mapping[type, Epoch]]] = {
 """From, to, and the epoch's move. What is not here does not happen."""
 
 VOTER_STATES: Final = (Prospective, Candidate, Leader)
-"""States that only a node in its own voter set may enter (a leader that is voted out stays until that is committed)."""
+"""States that only a node in its own voter set may enter (or one whose removal is not committed)."""
 
 
 def is_allowed(now: State, then: State) -> bool:

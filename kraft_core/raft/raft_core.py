@@ -123,6 +123,19 @@ class RaftCore:
         """Whether this node is in its own voter set and may act on it."""
         return self.config.is_voter_capable and self.control.voters.is_voter(self.me)
 
+    @property
+    def may_stand(self) -> bool:
+        """Whether this node may stand for election: as a voter, or as one whose removal may not be committed.
+
+        Such a node does not count itself. Without it a quorum can be stuck: the only log that is long enough to be
+        elected may be that of a leader which had begun to remove itself (Raft dissertation, 4.2.2; Kafka lacks this).
+        """
+        control = self.control
+        if self.is_voter:
+            return True
+        is_open = self.high_watermark <= control.voters_offset
+        return is_open and self.config.is_voter_capable and control.voters_before.is_voter(self.me)
+
     def is_meant(self, voter_id: int, directory_id: UUID) -> bool:
         """Whether a request for this voter key is for this node; a negative id means whoever gets it."""
         return voter_id < 0 or (voter_id == self.me.id and directory_id in {ZERO_UUID, self.me.directory_id})
@@ -157,7 +170,7 @@ class RaftCore:
         """Enter a state: check it against the table, persist what must survive, end what belonged to the old one."""
         now = self.state
         check_move(now, then)
-        assert self.is_voter or not isinstance(then, VOTER_STATES), f"{self.me} is no voter but would be {then}."
+        assert self.may_stand or not isinstance(then, VOTER_STATES), f"{self.me} is no voter but would be {then}."
         self.state = then
         self.store()
         self.reset_connections()
@@ -182,7 +195,7 @@ class RaftCore:
         """Enter Unattached. A timeout that runs goes on; a vote given in the same epoch stays."""
         state = self.state
         deadline_ms = NEVER_MS
-        if self.is_voter:
+        if self.may_stand:
             deadline_ms = now_ms + self.election_timeout_ms()
             if not isinstance(state, Leader | Follower) and now_ms < state.deadline_ms < NEVER_MS:
                 deadline_ms = state.deadline_ms

@@ -4,12 +4,29 @@ import argparse
 import logging
 import sys
 import time
+from collections import Counter
 
 from tests.simulator.scenario import Scenario
 
+COUNTED = ("steps", "acknowledged", "epochs", "crashes", "truncations", "snapshots_fetched", "voter_changes")
+
 
 def replay_command(seed: int) -> str:
-    return f"python -m tests.simulator --seed {seed}"
+    return f"python -m tests.simulator --seed {seed} --trace"
+
+
+def run_seeds(start: int, count: int) -> tuple[Counter[str], list[str]]:
+    """Run seeds one after the other; what they did in all, and a line with the replay command for each that failed."""
+    totals: Counter[str] = Counter()
+    failures = []
+    for seed in range(start, start + count):
+        try:
+            report = Scenario(seed).run()
+        except Exception as error:  # noqa: BLE001  whatever goes wrong in a run, its seed must be told
+            failures.append(f"{replay_command(seed)}\n    {type(error).__name__}: {error}")
+        else:
+            totals.update({name: getattr(report, name) for name in COUNTED})
+    return totals, failures
 
 
 def main() -> int:
@@ -24,18 +41,14 @@ def main() -> int:
     if options.seed is not None:
         print(Scenario(options.seed, prints_trace=options.trace).run())
         return 0
-    started, steps, failed = time.perf_counter(), 0, 0
-    for seed in range(options.start, options.start + options.seeds):
-        try:
-            steps += Scenario(seed).run().steps
-        except Exception as error:  # whatever goes wrong in a run, its seed must be told
-            failed += 1
-            print(f"seed {seed} failed: {type(error).__name__}: {error}\n    {replay_command(seed)}")
+    started = time.perf_counter()
+    totals, failures = run_seeds(options.start, options.seeds)
     seconds = time.perf_counter() - started
-    print(
-        f"{options.seeds} seeds, {failed} failed, {steps} steps, {seconds:.1f} s, {seconds / max(steps, 1) * 1e6:.1f} µs a step"
-    )
-    return 1 if failed else 0
+    print("\n".join(failures))
+    print(", ".join(f"{name.replace('_', ' ')} {totals[name]}" for name in COUNTED))
+    a_step_us = seconds / max(totals["steps"], 1) * 1e6
+    print(f"{options.seeds} seeds, {len(failures)} failed, {seconds:.1f} s, {a_step_us:.1f} µs a step")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

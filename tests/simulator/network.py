@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.codec import decode, encode
+from kraft_core.protocol.messages import AddRaftVoterResponse, RemoveRaftVoterResponse
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import SendRequest
 from kraft_core.raft.events import FailureReason, PeerDisconnected, RequestFailed, ResponseReceived
@@ -47,6 +48,7 @@ class Network:
         self.duplicate = 0.0
         self.spike = 0.0
         self.encodes = False
+        self.voter_changes = 0
         self._open: dict[tuple[int, int, int], SimNode] = {}  # (sender, incarnation, correlation) -> receiver
 
     def _delay_us(self) -> int:
@@ -80,6 +82,8 @@ class Network:
 
     def respond(self, sender: "SimNode", origin: Origin, message: Message) -> None:
         """Carry an answer back."""
+        if isinstance(message, AddRaftVoterResponse | RemoveRaftVoterResponse) and message.error_code == 0:
+            self.voter_changes += 1
         if not self._passes(sender.id, origin.node.id):
             return
         key = (origin.node.id, origin.incarnation, origin.correlation)

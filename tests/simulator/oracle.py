@@ -16,19 +16,20 @@ from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Effect, Respond, SendRequest, StoreElection
 from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.quorum_state import Resigned
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet
 
 if TYPE_CHECKING:
     from tests.simulator.sim_node import SimNode
 
 
-class InvariantBroken(AssertionError):
+class InvariantBrokenError(AssertionError):
     """A rule of the quorum does not hold."""
 
 
 def check(holds: bool, claim: str, *facts: object) -> None:
     if not holds:
-        raise InvariantBroken(f"{claim}: {', '.join(map(str, facts))}")
+        raise InvariantBrokenError(f"{claim}: {', '.join(map(str, facts))}")
 
 
 class Oracle:
@@ -158,7 +159,8 @@ class Oracle:
         """More is committed than ever before: by a leader, with a record of its epoch, on a majority of disks."""
         client, log = node.client, node.log
         assert client is not None
-        check(isinstance(client.state, Leader), "a node that does not lead knows of a commit first", node, offset)
+        leads = isinstance(client.state, Leader | Resigned)  # it may resign in the step in which it commits
+        check(leads, "a node that does not lead knows of a commit first", node, offset)
         epoch = log.epoch_of(offset - 1)
         check(epoch == client.epoch, "committed by counting an older epoch's record", node, offset, epoch)
         self.check_majority(client.voters, offset, epoch, node)

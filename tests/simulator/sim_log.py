@@ -25,23 +25,27 @@ class SimLog(MemoryRaftLog):
         super().__init__()
         self.node = node
         self.flushing_to = -1
+        self.truncations = 0
+        self.snapshots_installed = 0
 
     def append(self, batches: bytes) -> None:
         count, epoch = len(self.batches), self.last_epoch
         super().append(batches)
         for batch in self.batches[count:]:
-            self.node.oracle.on_append(self.node, batch, epoch)
+            self.node.new_batches.append((batch, epoch))
             epoch = batch.leader_epoch
 
     def truncate_to(self, offset: int) -> None:
         assert self.flushing_to < 0, "The log must not be truncated while a flush is under way."
         if offset < self.end_offset:
             self.node.oracle.on_truncate(self.node, offset)
+            self.truncations += 1
         super().truncate_to(offset)
 
     def truncate_fully_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         assert self.flushing_to < 0, "The log must not be replaced while a flush is under way."
         super().truncate_fully_to_snapshot(snapshot_id)
+        self.snapshots_installed += 1
 
     def index_of(self, offset: int) -> int:
         """Index of the batch that begins at `offset`."""

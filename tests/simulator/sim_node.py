@@ -4,7 +4,13 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
-from kraft_core.protocol.messages import VoteRequest
+from kraft_core.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseSupportedFeatureKey,
+    VoteRequest,
+)
+from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Effect, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import Event, Flushed, RequestReceived, Timer
@@ -21,6 +27,10 @@ from tests.simulator.world import START_MS, World
 SNAPSHOT_VALUE_BYTES = 700
 """Snapshots are padded to this, so that they take several FetchSnapshot requests."""
 
+SUPPORTED = ApiVersionsResponse(
+    supported_features=(ApiVersionsResponseSupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),)
+)
+
 
 class SimNode:
     """What lives on disk outlives `client`; `incarnation` tells one life of the process from the next."""
@@ -35,12 +45,14 @@ class SimNode:
         self.incarnation = 0
         self.disk_delay_us = (80, 400)
         self.crash_at_effect = 0.0
+        self.crashes = 0
         self.is_paused = False
         self._inbox: list[Event] = []
         self._timer_ms = NEVER_MS
         self._requests: dict[int, Origin] = {}
         self._next_request = 0
         self.vote_requests: dict[int, Any] = {}
+        self.new_batches: list[tuple[RecordBatch, int]] = []
         self.admin = Origin(self, -1, -1, 0)
         self._forget()
 
@@ -75,6 +87,9 @@ class SimNode:
             return
         self._forget()
         self.world.note("start", self.id)
+        newest = self.log.latest_snapshot_id()
+        if newest is not None and newest.offset > self.log.end_offset:  # as KafkaRaftLog does when it is opened
+            self.log.truncate_fully_to_snapshot(newest)
         random = Random(self.world.random.getrandbits(64))
         client = KafkaRaftClient(self.config, self.log, self.election, random, self.now_ms)
         self.client = client
@@ -85,19 +100,23 @@ class SimNode:
         self._carry_out(client.take_effects(self.now_ms))
 
     def crash(self) -> None:
-        """kill -9, or the power goes: unflushed batches are lost, but for some of the first ones perhaps."""
+        """kill -9, or the power goes: unflushed batches are lost, but for the first ones of a flush under way, perhaps."""
         if self.client is None:
             return
         self.world.note("crash", self.id, self.log.end_offset, self.log.flushed_offset)
+        self.crashes += 1
+        flushing_to = self.log.flushing_to
         self._end()
-        unflushed = [each.last_offset + 1 for each in self.log.batches if each.last_offset >= self.log.flushed_offset]
-        self.log.crash(self.world.random.choice([self.log.flushed_offset, *unflushed]))
+        flushed = self.log.flushed_offset
+        torn = [each.last_offset + 1 for each in self.log.batches if flushed <= each.last_offset < flushing_to]
+        self.log.crash(self.world.random.choice([flushed, *torn]))
 
     def _end(self) -> None:
         self.client = None
         self.incarnation += 1
         self.log.flushing_to = -1
         self._inbox.clear()
+        self.new_batches.clear()
         self._requests.clear()
         self.vote_requests.clear()
         self.network.on_down(self)
@@ -120,6 +139,9 @@ class SimNode:
     def receive(self, message: Message, version: int, origin: Origin) -> None:
         """A request has come in."""
         if self.client is None:
+            return
+        if isinstance(message, ApiVersionsRequest):  # its answer is the server's, not raft's
+            self.network.respond(self, origin, SUPPORTED)
             return
         self._next_request += 1
         self._requests[self._next_request] = origin
@@ -156,13 +178,22 @@ class SimNode:
             if world.chance(self.crash_at_effect):
                 self.crash()
                 return
+            if not isinstance(effect, StoreElection):
+                self._show_batches()
             self.oracle.on_effect(self, effect)
             self._carry_out_one(effect)
             if self.client is None:
                 return
+        self._show_batches()
         deadline_ms = client.next_deadline_ms()
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)
+
+    def _show_batches(self) -> None:
+        """From here on what was appended can be on disk or in a message; a crash before leaves no trace of it."""
+        for batch, epoch in self.new_batches:
+            self.oracle.on_append(self, batch, epoch)
+        self.new_batches.clear()
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:

@@ -1,0 +1,156 @@
+"""Each bug that raft must not have is planted here, and the simulator must catch it by the invariant that it breaks."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from kraft_core.raft import election, follower, replication
+from kraft_core.raft.effects import StoreElection
+from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.quorum_state import Follower, election_state
+from kraft_core.raft.raft_core import RaftCore
+from kraft_core.raft.raft_log import OffsetAndEpoch
+from tests.simulator.oracle import InvariantBrokenError
+from tests.simulator.scenario import Scenario, Settings
+
+pytestmark = pytest.mark.simulator
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.CRITICAL)
+
+
+def caught(seeds: int, faults: tuple[str, ...]) -> str:
+    """Run until a seed fails; what it said. "" when none does."""
+    for seed in range(seeds):
+        settings = Settings(
+            voters=3,
+            observers=0,
+            kraft_version=1,
+            faults=faults,
+            fault_seconds=10.0,
+            appends_per_second=20,
+            encodes=False,
+        )
+        try:
+            Scenario(seed, settings).run()
+        except InvariantBrokenError as error:
+            return str(error)
+    return ""
+
+
+FAULTS = ("crash", "isolate", "split", "drop", "slow_disk", "pause")
+
+
+def test_no_alarm_without_a_bug() -> None:
+    assert caught(20, FAULTS) == ""
+
+
+def test_a_vote_that_is_not_persisted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def store_without_vote(self: RaftCore) -> None:
+        wanted = election_state(self.state)
+        wanted = type(wanted)(wanted.leader_epoch, wanted.leader_id)
+        if wanted != self.stored:
+            self.stored = wanted
+            self.effects.append(StoreElection(wanted, 1))
+
+    monkeypatch.setattr(RaftCore, "store", store_without_vote)
+    assert "vote" in caught(40, FAULTS)
+
+
+def test_a_vote_that_is_forgotten_is_caught_by_its_consequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever grants every request gives two votes in one epoch."""
+    original = election.can_grant
+
+    def grant_again(core: RaftCore, candidate, end, *, pre_vote):
+        state = core.state
+        if not pre_vote and isinstance(state, election.Unattached) and state.voted is not None:
+            state.voted = None
+        return original(core, candidate, end, pre_vote=pre_vote)
+
+    monkeypatch.setattr(election, "can_grant", grant_again)
+    assert "two votes in one epoch" in caught(60, FAULTS)
+
+
+def test_a_vote_for_a_shorter_log_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = election.can_grant
+
+    def grant_to_all(core: RaftCore, candidate, end, *, pre_vote):
+        return original(core, candidate, max(end, core.end), pre_vote=pre_vote)
+
+    monkeypatch.setattr(election, "can_grant", grant_to_all)
+    assert "leader completeness" in caught(60, FAULTS)
+
+
+def test_a_commit_of_an_older_epochs_record_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raft, figure 8: what is counted must be of the leader's own epoch."""
+
+    def update_high_watermark(self: Leader) -> bool:
+        offset = sorted((each.end_offset for each in self.voter_progress), reverse=True)[len(self.voter_progress) // 2]
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            return True
+        return False
+
+    monkeypatch.setattr(Leader, "update_high_watermark", update_high_watermark)
+    assert "older epoch" in caught(60, FAULTS)
+
+
+def test_a_truncation_below_the_high_watermark_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def truncate(core: RaftCore, diverging: OffsetAndEpoch) -> bool:
+        offset = max(core.log.start_offset, min(diverging.offset, core.high_watermark - 1))
+        core.log.truncate_to(offset)
+        core.control.truncate(offset)
+        return True
+
+    monkeypatch.setattr(follower, "_truncate", truncate)
+    assert "truncated below the high watermark" in caught(60, FAULTS)
+
+
+def test_a_leader_that_counts_itself_before_its_flush_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = replication.on_append
+
+    def on_append(core: RaftCore, leader: Leader) -> None:
+        original(core, leader)
+        if leader.own_flushed(core.log.end_offset):
+            replication.on_high_watermark(core, leader)
+
+    monkeypatch.setattr(replication, "on_append", on_append)
+    assert "without a majority of disks" in caught(40, FAULTS)
+
+
+def test_a_follower_that_acknowledges_before_its_flush_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original: Callable[[RaftCore, Follower, int], None] = follower.poll_follower
+
+    def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
+        is_flushing, core.flush_in_flight = core.flush_in_flight, False
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RaftCore, "is_durable", property(lambda _: True))
+            original(core, state, now_ms)
+        core.flush_in_flight |= is_flushing
+
+    monkeypatch.setattr(follower, "poll_follower", poll_follower)
+    assert "acknowledged before flush" in caught(20, FAULTS)
+
+
+def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that lost unflushed records and goes on in the same epoch writes others under the same offsets."""
+    from kraft_core.raft import kafka_raft_client
+    from kraft_core.raft.quorum_state import Candidate, EpochElection, Resigned
+
+    original = kafka_raft_client.KafkaRaftClient._initial_state
+
+    def initial_state(self, stored, now_ms):
+        state = original(self, stored, now_ms)
+        if isinstance(state, Resigned):
+            own = EpochElection(self._core.control.voters)
+            for voter_id in self._core.control.voters.by_id:
+                own.record(voter_id, granted=True)
+            return Candidate(state.epoch, now_ms + 100, own, self._core.me)
+        return state
+
+    monkeypatch.setattr(kafka_raft_client.KafkaRaftClient, "_initial_state", initial_state)
+    said = caught(40, FAULTS)
+    assert "log matching" in said or "an epoch's leader changed" in said or "leader completeness" in said
