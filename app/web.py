@@ -29,6 +29,7 @@ from app.pages import site
 from app.reports.runner import ReportRunner, ReportSettings
 from app.reports.scheduler import ReportScheduler
 from app.rest import api
+from app.rest.negotiation import Negotiation
 from app.security.accounts import AccountError
 from app.security.edge import Edge
 from app.security.guard import Guard
@@ -130,6 +131,7 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
         middleware=[
             Middleware(Edge, settings=settings, render=answers.render, observe=metrics.observe),
             Middleware(Guard, security=services.security, settings=settings),
+            Middleware(Negotiation),
         ],
         exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(answers)),
     )

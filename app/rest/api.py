@@ -2,9 +2,17 @@
 
 from fastapi import FastAPI
 
-from app.rest import health
+from app.rest import accounts, brokers, clusters, configs, health, quorum, topics
 
-ROUTERS = (health.router,)
+ROUTERS = (
+    health.router,
+    accounts.router,
+    clusters.router,
+    configs.router,  # before brokers and topics: `-/configs` is none of their names
+    brokers.router,
+    topics.router,
+    quorum.router,
+)
 
 
 def include(app: FastAPI) -> None:

@@ -1,0 +1,182 @@
+"""Users, API tokens and the audit of this installation; for admins."""
+
+import datetime as dt
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from app.answers import NATIVE
+from app.db.models import ApiToken, AuditEvent, User
+from app.rest.bodies import CreateTokenBody, CreateUserBody, UpdateUserBody
+from app.rest.common import answer, base_url_of
+from app.rest.models import (
+    AuditEventDataList,
+    LoginLinkData,
+    TokenData,
+    TokenDataList,
+    UserData,
+    UserDataList,
+)
+from app.security import audit
+from app.services import Admin, ServicesDep
+
+router = APIRouter(prefix="/v3", tags=[NATIVE, "accounts"])
+
+AccountPath = Annotated[str, Path(max_length=100)]
+
+
+def _at(moment: dt.datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _metadata(request: Request, *path: str) -> dict[str, Any]:
+    return {"self": "/".join((base_url_of(request), "v3", *path)), "resource_name": None}
+
+
+def _user(request: Request, user: User) -> dict[str, Any]:
+    return {
+        "kind": "ConclaveUser",
+        "metadata": _metadata(request, "users", user.name),
+        "name": user.name,
+        "role": user.role,
+        "has_password": user.password_hash is not None,
+        "disabled": user.disabled_at is not None,
+        "created_at": _at(user.created_at),
+        "last_login_at": _at(user.last_login_at),
+    }
+
+
+def _list(request: Request, kind: str, path: str, data: list[dict[str, Any]], following: str | None = None) -> Response:
+    url = f"{base_url_of(request)}/v3/{path}"
+    return answer({"kind": kind, "metadata": {"self": url, "next": following}, "data": data}, None)
+
+
+@router.get("/users", responses={200: {"model": UserDataList}})
+async def list_users(request: Request, services: ServicesDep, _caller: Admin) -> Response:
+    """List the users by name."""
+    return _list(
+        request, "ConclaveUserList", "users", [_user(request, user) for user in await services.security.users()]
+    )
+
+
+@router.post("/users", status_code=201, responses={201: {"model": UserData}})
+async def create_user(request: Request, body: CreateUserBody, services: ServicesDep, caller: Admin) -> Response:
+    """Add a user."""
+    user = await services.security.add_user(caller.principal, body.name, body.role, body.password, caller.info)
+    data = _user(request, user)
+    return answer(data, None, 201, {"Location": data["metadata"]["self"]})
+
+
+@router.patch("/users/{name}", responses={200: {"model": UserData}})
+async def update_user(
+    request: Request, name: AccountPath, body: UpdateUserBody, services: ServicesDep, caller: Admin
+) -> Response:
+    """Change role, state or password of a user; the user's sessions end."""
+    if body.password is not None:
+        await services.security.set_password(caller.principal, name, body.password, caller.info)
+    user = await services.security.change_user(caller.principal, name, body.role, body.disabled, caller.info)
+    return answer(_user(request, user), None)
+
+
+@router.delete("/users/{name}", status_code=204)
+async def delete_user(name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+    """Remove a user."""
+    await services.security.remove_user(caller.principal, name, caller.info)
+    return Response(status_code=204)
+
+
+@router.post("/users/{name}/login-link", status_code=201, responses={201: {"model": LoginLinkData}})
+async def create_login_link(request: Request, name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+    """Make a link that logs the user in once within a day; earlier links of the user end."""
+    url = await services.security.login_link(caller.principal, name, base_url_of(request), caller.info)
+    return answer({"kind": "ConclaveLoginLink", "name": name, "url": url}, None, 201)
+
+
+def _token(request: Request, token: ApiToken, text: str | None = None) -> dict[str, Any]:
+    shown = {} if text is None else {"token": text}
+    return {
+        "kind": "ConclaveToken",
+        "metadata": _metadata(request, "tokens", token.name),
+        "name": token.name,
+        "hint": token.hint,
+        "role": token.role,
+        "scopes": list(token.scopes),
+        "created_by": token.created_by,
+        "created_at": _at(token.created_at),
+        "expires_at": _at(token.expires_at),
+        "last_used_at": _at(token.last_used_at),
+        "revoked_at": _at(token.revoked_at),
+        **shown,
+    }
+
+
+@router.get("/tokens", responses={200: {"model": TokenDataList}})
+async def list_tokens(request: Request, services: ServicesDep, _caller: Admin) -> Response:
+    """List the API tokens by name, revoked ones too; never their texts."""
+    tokens = [_token(request, token) for token in await services.security.tokens()]
+    return _list(request, "ConclaveTokenList", "tokens", tokens)
+
+
+@router.post("/tokens", status_code=201, responses={201: {"model": TokenData}})
+async def create_token(request: Request, body: CreateTokenBody, services: ServicesDep, caller: Admin) -> Response:
+    """Make an API token; `token` in this answer is the only time its text is shown."""
+    expires_at = None
+    if body.expires_in_days is not None:
+        expires_at = dt.datetime.now(dt.UTC) + dt.timedelta(days=body.expires_in_days)
+    token, text = await services.security.add_token(
+        caller.principal,
+        name=body.name,
+        role=body.role,
+        scopes=list(body.scopes),
+        expires_at=expires_at,
+        info=caller.info,
+    )
+    data = _token(request, token, text)
+    return answer(data, None, 201, {"Location": data["metadata"]["self"]})
+
+
+@router.delete("/tokens/{name}", status_code=204)
+async def revoke_token(name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+    """Revoke an API token for good."""
+    await services.security.revoke_token(caller.principal, name, caller.info)
+    return Response(status_code=204)
+
+
+def _event(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "kind": "ConclaveAuditEvent",
+        "id": event.id,
+        "at": _at(event.at),
+        "actor": event.actor,
+        "actor_kind": event.actor_kind,
+        "source": event.source,
+        "action": event.action,
+        "resource": event.resource,
+        "result": event.result,
+        "error": event.error,
+        "detail": event.detail,
+        "request_id": event.request_id,
+        "metadata_offset": event.metadata_offset,
+    }
+
+
+@router.get("/audit", responses={200: {"model": AuditEventDataList}})
+async def list_audit(
+    request: Request,
+    services: ServicesDep,
+    _caller: Admin,
+    actor: Annotated[str, Query(max_length=255)] = "",
+    action: Annotated[str, Query(max_length=64)] = "",
+    resource: Annotated[str, Query(max_length=512, description="beginning of the resource's name")] = "",
+    result: Annotated[str, Query(pattern="^(ok|denied|failed)?$")] = "",
+    before_id: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+    page_size: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> Response:
+    """List logins, denials and changes, newest first."""
+    wanted = audit.AuditFilter(actor=actor, action=action, resource=resource, result=result, before_id=before_id)
+    events = await services.database.read(audit.events, wanted, page_size)
+    following = None
+    if len(events) == page_size:
+        following = str(request.url.include_query_params(before_id=events[-1].id))
+    return _list(request, "ConclaveAuditEventList", "audit", [_event(event) for event in events], following)

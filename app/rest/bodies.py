@@ -1,0 +1,116 @@
+"""What requests carry. Unknown members and wrong types are refused (422), so that nothing is set by accident."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+BROKERS_PER_PARTITION_MAX = 1_000
+PARTITIONS_MAX = 10_000
+CONFIGS_MAX = 1_000
+
+ConfigName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+ConfigValue = Annotated[str, StringConstraints(max_length=65_536)]
+AccountName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
+class Body(BaseModel):
+    """Base of all request bodies."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ConfigToCreate(Body):
+    """A config of a topic that is being created."""
+
+    name: ConfigName
+    value: ConfigValue | None = None
+
+
+class CreateTopicBody(Body):
+    """CreateTopicRequestData of REST v3. `replicas_assignments` (partition → broker ids) wins over both counts."""
+
+    topic_name: Annotated[str, StringConstraints(max_length=10_000)]
+    partitions_count: int | None = None
+    replication_factor: int | None = None
+    replicas_assignments: (
+        Annotated[
+            dict[
+                Annotated[str, StringConstraints(pattern=r"^\d{1,7}$")],
+                Annotated[tuple[int, ...], Field(max_length=BROKERS_PER_PARTITION_MAX, strict=False)],
+            ],
+            Field(max_length=PARTITIONS_MAX),
+        ]
+        | None
+    ) = None
+    configs: Annotated[tuple[ConfigToCreate, ...], Field(max_length=CONFIGS_MAX, strict=False)] = ()
+    validate_only: bool = False
+
+
+class UpdatePartitionsCountBody(Body):
+    """UpdatePartitionCountRequestData of REST v3, with `validate_only` added."""
+
+    partitions_count: int
+    validate_only: bool = False
+
+
+class UpdateConfigBody(Body):
+    """UpdateTopicConfigRequestData and its kin."""
+
+    value: ConfigValue | None = None
+
+
+class AlterEntry(Body):
+    """One change of an :alter; SET without an operation."""
+
+    name: ConfigName
+    value: ConfigValue | None = None
+    operation: Literal["SET", "DELETE", "APPEND", "SUBTRACT"] | None = None
+
+
+Entries = Annotated[tuple[AlterEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
+
+
+class AlterBody(Body):
+    """AlterConfigBatchRequestData: all entries or none. `validate_only` is honoured for every resource."""
+
+    data: Entries
+    validate_only: bool = False
+
+
+class AlterTopicEntry(Body):
+    """The changes of one topic."""
+
+    topic_name: Annotated[str, StringConstraints(max_length=10_000)]
+    configs: Entries
+
+
+class AlterTopicsBody(Body):
+    """Changes of several topics; each topic is all or none, and fails alone."""
+
+    data: Annotated[tuple[AlterTopicEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
+    validate_only: bool = False
+
+
+class CreateUserBody(Body):
+    """A new user; without a password only a login link lets them in."""
+
+    name: AccountName
+    role: Literal["viewer", "editor", "admin"]
+    password: Annotated[str, StringConstraints(max_length=1_000)] | None = None
+
+
+class UpdateUserBody(Body):
+    """Changes of a user; what is absent stays."""
+
+    role: Literal["viewer", "editor", "admin"] | None = None
+    disabled: bool | None = None
+    password: Annotated[str, StringConstraints(max_length=1_000)] | None = None
+
+
+class CreateTokenBody(Body):
+    """A new API token; without scopes it may do all its role allows."""
+
+    name: AccountName
+    role: Literal["viewer", "editor", "admin"]
+    scopes: Annotated[tuple[str, ...], Field(max_length=20, strict=False)] = ()
+    expires_in_days: Annotated[int, Field(ge=1, le=3650)] | None = None

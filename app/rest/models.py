@@ -1,0 +1,392 @@
+"""What answers look like: REST v3's resources with our additions, for OpenAPI and for the tests that check every answer.
+
+Answers are built as plain dicts, which is quick; the tests hold them against these models, which know no other member.
+"""
+
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T")
+
+
+class Answer(BaseModel):
+    """Base of all answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Metadata(Answer):
+    """Address and name of one resource."""
+
+    self: str
+    resource_name: str | None
+
+
+class ListMetadata(Answer):
+    """Address of a list, and of its next page."""
+
+    self: str
+    next: str | None
+
+
+class Related(Answer):
+    """A link in place of the thing."""
+
+    related: str
+
+
+class Resource(Answer):
+    """Members that every resource of a cluster has."""
+
+    metadata: Metadata
+    cluster_id: str
+
+
+class ListOf(Answer, Generic[T]):
+    """Members that every list has."""
+
+    metadata: ListMetadata
+    data: list[T]
+
+
+class ClusterData(Resource):
+    """A cluster."""
+
+    kind: Literal["KafkaCluster"]
+    controller: Related | None
+    acls: Related
+    brokers: Related
+    broker_configs: Related
+    consumer_groups: Related
+    topics: Related
+    partition_reassignments: Related
+    quorum: Related
+
+
+class ClusterDataList(ListOf[ClusterData]):
+    """Clusters."""
+
+    kind: Literal["KafkaClusterList"]
+
+
+class ListenerData(Answer):
+    """Where a broker listens."""
+
+    name: str
+    host: str
+    port: int
+
+
+class BrokerData(Resource):
+    """A broker."""
+
+    kind: Literal["KafkaBroker"]
+    broker_id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    configs: Related
+    partition_replicas: Related
+    is_fenced: bool
+    is_shutting_down: bool
+    broker_epoch: int
+    incarnation_id: str
+    listeners: list[ListenerData]
+    log_directories: list[str]
+
+
+class BrokerDataList(ListOf[BrokerData]):
+    """Brokers."""
+
+    kind: Literal["KafkaBrokerList"]
+
+
+class TopicData(Resource):
+    """A topic."""
+
+    kind: Literal["KafkaTopic"]
+    topic_name: str
+    topic_id: str
+    is_internal: bool
+    replication_factor: int
+    partitions_count: int
+    partitions: Related
+    configs: Related
+    partition_reassignments: Related
+    authorized_operations: list[str]
+
+
+class TopicDataList(ListOf[TopicData]):
+    """Topics."""
+
+    kind: Literal["KafkaTopicList"]
+
+
+class PartitionData(Resource):
+    """A partition."""
+
+    kind: Literal["KafkaPartition"]
+    topic_name: str
+    partition_id: int
+    leader: Related | None
+    replicas: Related
+    reassignment: Related
+    leader_id: int | None
+    leader_epoch: int
+    partition_epoch: int
+    replica_ids: list[int]
+    in_sync_replica_ids: list[int]
+    eligible_leader_replica_ids: list[int]
+    is_recovering: bool
+
+
+class PartitionDataList(ListOf[PartitionData]):
+    """Partitions."""
+
+    kind: Literal["KafkaPartitionList"]
+
+
+class ReplicaData(Resource):
+    """A replica."""
+
+    kind: Literal["KafkaReplica"]
+    topic_name: str
+    partition_id: int
+    broker_id: int
+    is_leader: bool
+    is_in_sync: bool
+    broker: Related
+    directory_id: str | None
+
+
+class ReplicaDataList(ListOf[ReplicaData]):
+    """Replicas."""
+
+    kind: Literal["KafkaReplicaList"]
+
+
+class ReassignmentData(Resource):
+    """A reassignment under way."""
+
+    kind: Literal["KafkaReassignment"]
+    topic_name: str
+    partition_id: int
+    adding_replicas: list[int]
+    removing_replicas: list[int]
+    replicas: Related
+
+
+class ReassignmentDataList(ListOf[ReassignmentData]):
+    """Reassignments under way."""
+
+    kind: Literal["KafkaReassignmentList"]
+
+
+class ConfigSynonymData(Answer):
+    """A place a config could come from."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+class ConfigData(Resource):
+    """Members that configs of all kinds have."""
+
+    name: str
+    value: str | None
+    is_default: bool
+    is_read_only: bool
+    is_sensitive: bool
+    source: str
+    synonyms: list[ConfigSynonymData]
+    type: str | None
+    documentation: str | None
+
+
+class TopicConfigData(ConfigData):
+    """A config of a topic."""
+
+    kind: Literal["KafkaTopicConfig"]
+    topic_name: str
+
+
+class TopicConfigDataList(ListOf[TopicConfigData]):
+    """Configs of topics."""
+
+    kind: Literal["KafkaTopicConfigList"]
+
+
+class BrokerConfigData(ConfigData):
+    """A config of a broker."""
+
+    kind: Literal["KafkaBrokerConfig"]
+    broker_id: int
+
+
+class BrokerConfigDataList(ListOf[BrokerConfigData]):
+    """Configs of brokers."""
+
+    kind: Literal["KafkaBrokerConfigList"]
+
+
+class ClusterConfigData(ConfigData):
+    """A config of all brokers."""
+
+    kind: Literal["KafkaClusterConfig"]
+    config_type: Literal["BROKER"]
+
+
+class ClusterConfigDataList(ListOf[ClusterConfigData]):
+    """Configs of all brokers."""
+
+    kind: Literal["KafkaClusterConfigList"]
+
+
+class QuorumReplicaData(Answer):
+    """A voter or observer; -1 where an offset or time is unknown, times are the leader's clock in ms."""
+
+    replica_id: int
+    directory_id: str | None
+    endpoints: list[ListenerData]
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+    lag: int | None
+    is_leader: bool
+    is_caught_up: bool
+
+
+class QuorumData(Resource):
+    """The quorum; `is_live` is false while its leader does not answer, then only what the log says is here."""
+
+    kind: Literal["KafkaQuorum"]
+    leader_id: int | None
+    leader_epoch: int
+    high_watermark: int
+    kraft_version: int
+    voters: list[QuorumReplicaData]
+    observers: list[QuorumReplicaData]
+    failures_tolerated: int
+    is_live: bool
+    error: str | None
+
+
+class QuorumEpochData(Resource):
+    """One leadership, as the log says it."""
+
+    kind: Literal["KafkaQuorumEpoch"]
+    leader_epoch: int
+    leader_id: int
+    start_offset: int
+    timestamp: int
+    voter_ids: list[int]
+    granting_voter_ids: list[int]
+
+
+class QuorumEpochDataList(ListOf[QuorumEpochData]):
+    """Leaderships, newest first."""
+
+    kind: Literal["KafkaQuorumEpochList"]
+
+
+class ChangeData(Answer):
+    """One committed batch or transaction."""
+
+    kind: Literal["KafkaMetadataChange"]
+    first_offset: int
+    offset: int
+    leader_epoch: int
+    timestamp: int
+    lines: list[str]
+    records: list["MetadataRecordData"]
+
+
+class MetadataRecordData(Answer):
+    """One record of the metadata log; secrets are left out."""
+
+    offset: int
+    type: str
+    data: dict[str, object]
+
+
+class ChangeDataList(ListOf[ChangeData]):
+    """Changes, oldest first."""
+
+    kind: Literal["KafkaMetadataChangeList"]
+    oldest_offset: int
+
+
+class UserData(Answer):
+    """A user of this installation."""
+
+    kind: Literal["ConclaveUser"]
+    metadata: Metadata
+    name: str
+    role: str
+    has_password: bool
+    disabled: bool
+    created_at: str
+    last_login_at: str | None
+
+
+class UserDataList(ListOf[UserData]):
+    """Users."""
+
+    kind: Literal["ConclaveUserList"]
+
+
+class TokenData(Answer):
+    """An API token; its text is in the answer to its creation alone."""
+
+    kind: Literal["ConclaveToken"]
+    metadata: Metadata
+    name: str
+    hint: str
+    role: str
+    scopes: list[str]
+    created_by: str
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+    revoked_at: str | None
+    token: str | None = None
+
+
+class TokenDataList(ListOf[TokenData]):
+    """API tokens."""
+
+    kind: Literal["ConclaveTokenList"]
+
+
+class AuditEventData(Answer):
+    """One login, denial or change."""
+
+    kind: Literal["ConclaveAuditEvent"]
+    id: int
+    at: str
+    actor: str
+    actor_kind: str
+    source: str
+    action: str
+    resource: str
+    result: str
+    error: str | None
+    detail: dict[str, object]
+    request_id: str
+    metadata_offset: int | None
+
+
+class AuditEventDataList(ListOf[AuditEventData]):
+    """Events, newest first."""
+
+    kind: Literal["ConclaveAuditEventList"]
+
+
+class LoginLinkData(Answer):
+    """A link that logs in once."""
+
+    kind: Literal["ConclaveLoginLink"]
+    name: str
+    url: str
