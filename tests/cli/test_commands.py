@@ -1,0 +1,162 @@
+"""`conclave …` as a user types it: exit codes 0, 1 and 2, and one line for what fails."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kraft_core.protocol.uuids import is_reserved, uuid_from_text
+
+PROPERTIES = """process.roles=controller
+node.id=1
+listeners=CONTROLLER://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:{port}
+log.dirs={folder}/data
+"""
+CLUSTER = "AAAAAAAAQ5uaaaaaaaaaaA"
+
+
+def conclave(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def refused(*arguments: object, code: int = 1) -> str:
+    outcome = conclave(*arguments)
+    assert outcome.returncode == code, outcome.stderr
+    lines = outcome.stderr.strip().splitlines()
+    if code == 1:
+        assert len(lines) == 1, outcome.stderr
+    return outcome.stderr
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(PROPERTIES.format(folder=tmp_path, port=19093))
+    return path
+
+
+def test_random_uuid_prints_a_uuid_that_is_fit_for_a_cluster():
+    outcome = conclave("random-uuid")
+    text = outcome.stdout.strip()
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", text)
+    assert not is_reserved(uuid_from_text(text))
+
+
+def test_a_node_is_formatted_once_and_its_voters_can_be_dumped(config: Path, tmp_path: Path):
+    outcome = conclave("format", "-c", config, "-t", CLUSTER, "--standalone")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.startswith("Formatting dynamic metadata voter directory")
+    assert "already formatted" in refused("format", "-c", config, "-t", CLUSTER, "--standalone")
+    assert conclave("format", "-c", config, "-t", CLUSTER, "-s", "-g").returncode == 0
+    snapshot = next((tmp_path / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert "KRaftVoters" in conclave("dump-log", snapshot).stdout
+    records = [json.loads(line) for line in conclave("dump-log", "--json", snapshot).stdout.splitlines()]
+    assert records[2]["data"]["voters"][0]["voterId"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--standalone"),
+        (["--standalone", "--no-initial-controllers"], "Only one of"),
+        (["--initial-controllers", "1@h"], "1@h"),
+        (["--standalone", "--feature", "group.version"], "NAME=LEVEL"),
+        (["--standalone", "--release-version", "9.9"], "9.9"),
+    ],
+)
+def test_a_wrong_format_says_why_and_writes_nothing(config: Path, tmp_path: Path, arguments: list[str], words: str):
+    assert words in refused("format", "-c", config, "-t", CLUSTER, *arguments)
+    assert not (tmp_path / "data").exists()
+
+
+def test_static_voters_need_no_flag_and_allow_none(config: Path):
+    config.write_text(config.read_text() + "controller.quorum.voters=1@127.0.0.1:19093\n")
+    assert "controller.quorum.voters" in refused("format", "-c", config, "-t", CLUSTER, "--standalone")
+    assert conclave("format", "-c", config, "-t", CLUSTER).returncode == 0
+
+
+def test_a_wrong_setting_is_one_line_before_any_file_is_touched(config: Path, tmp_path: Path):
+    config.write_text(config.read_text() + "num.partitions=many\n")
+    for command in (["node", "-c", config], ["format", "-c", config, "-t", CLUSTER, "-s"], ["config", "-c", config]):
+        message = refused(*command)
+        assert "num.partitions" in message
+        assert "many" in message
+    assert sorted(tmp_path.iterdir()) == [config]
+
+
+def test_a_node_that_was_not_formatted_does_not_start(config: Path):
+    outcome = conclave("node", "-c", config)
+    assert outcome.returncode == 1
+    assert "No readable meta.properties files found" in outcome.stderr
+
+
+def test_a_corrupt_log_stops_the_node_naming_file_and_offset(config: Path, tmp_path: Path):
+    from kraft_core.raft.quorum_state import ElectionState
+    from kraft_core.storage.kafka_raft_log import KafkaRaftLog
+    from kraft_core.storage.quorum_state_store import QuorumStateStore
+    from tests.storage.batches import batch
+
+    assert conclave("format", "-c", config, "-t", CLUSTER, "-s").returncode == 0
+    log = KafkaRaftLog.open(tmp_path / "data")
+    for offset in range(3):
+        log.append(batch(offset))
+    log.close()
+    QuorumStateStore(tmp_path / "data").write(ElectionState(1), 1)
+    segment = next((tmp_path / "data").rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[len(batch(0)) + 70] ^= 1
+    segment.write_bytes(content)
+    outcome = conclave("node", "-c", config)
+    assert outcome.returncode == 1
+    assert str(segment) in outcome.stderr
+    assert f"byte {len(batch(0))}" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert segment.read_bytes() == content
+
+
+def test_config_shows_every_setting_and_check_only_checks(config: Path):
+    assert conclave("config", "--check", "-c", config).stdout == f"{config}: OK\n"
+    values = json.loads(conclave("config", "-c", config, "--json").stdout)
+    assert values["node.id"] == 1
+    assert values["socket.request.max.bytes"] == 104_857_600
+    assert "delete.topic.enable=true" in conclave("config", "-c", config).stdout.splitlines()
+
+
+def test_config_checks_the_web_processs_file_too(tmp_path: Path):
+    path = tmp_path / "web.toml"
+    path.write_text('bootstrap_controllers = "127.0.0.1:9093"\nadmin_token = "a-secret-of-the-operator"\n')
+    assert conclave("config", "--check", "-c", path).returncode == 0
+    shown = conclave("config", "-c", path).stdout
+    assert "http_port=8080" in shown
+    assert "a-secret-of-the-operator" not in shown
+    path.write_text('bootstrap_controllers = "127.0.0.1:9093"\nhttp_prot = 1\n')
+    assert "http_prot" in refused("config", "--check", "-c", path)
+
+
+def test_a_quorum_that_does_not_answer_is_one_line():
+    assert "127.0.0.1:1" in refused("quorum", "describe", "--bootstrap-controller", "127.0.0.1:1")
+    assert "nowhere" in refused("quorum", "describe", "--bootstrap-controller", "nowhere")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["bogus"], ["format"], ["node"], ["up", "--kafka-port", "70000"], ["dump-log"], ["quorum", "describe"]],
+)
+def test_wrong_use_is_exit_code_2(arguments: list[str]):
+    assert "Usage" in refused(*arguments, code=2)
+
+
+def test_help_needs_none_of_the_products_parts():
+    script = (
+        "import sys\nfrom app.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in sys.modules if name.startswith(('kraft_core', 'fastapi', 'sqlalchemy', 'pyarrow'))])"
+    )
+    outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert outcome.stdout.splitlines()[-1] == "[]"
