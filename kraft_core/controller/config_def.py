@@ -17,7 +17,9 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 Value = bool | int | float | str | tuple[str, ...] | None
 Validator = Callable[[Value], str | None]
 
-_COMMA: Final = re.compile(r"\s*,\s*")
+_COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
+_BLANK: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes off
+_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LIMITS: Final = {"SHORT": 2**15, "INT": 2**31, "LONG": 2**63}
 
@@ -116,7 +118,7 @@ def parse_type(name: str, text: str | None, kind: ConfigType) -> Value:
     """Turn the text of a key into its type; None stays None. Raises ConfigException. Source: ConfigDef.parseType."""
     if text is None:
         return None
-    trimmed = text.strip()
+    trimmed = text.strip(_BLANK)
     if kind is ConfigType.BOOLEAN:
         lowered = trimmed.lower()
         if lowered not in {"true", "false"}:
@@ -130,10 +132,9 @@ def parse_type(name: str, text: str | None, kind: ConfigType) -> Value:
             raise _invalid(name, text, f"Not a number of type {kind.name}")
         return int(trimmed)
     if kind is ConfigType.DOUBLE:
-        try:
-            return float(trimmed)
-        except ValueError:
-            raise _invalid(name, text, "Not a number of type DOUBLE") from None
+        if not _DOUBLE.fullmatch(trimmed):
+            raise _invalid(name, text, "Not a number of type DOUBLE")
+        return float(trimmed.rstrip("fFdD"))
     return trimmed
 
 

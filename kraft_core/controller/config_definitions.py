@@ -60,9 +60,10 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
     if name == "log.flush.interval.ms":
         return (name, "log.flush.scheduler.interval.ms")
     for family in ("log.retention", "log.roll.jitter", "log.roll"):
-        if name.startswith(f"{family}.") and name.rsplit(".", 1)[1] in {"ms", "minutes", "hours"}:
-            units = ("ms", "minutes", "hours") if family == "log.retention" else ("ms", "hours")
-            return tuple(f"{family}.{unit}" for unit in units)
+        units = ("ms", "minutes", "hours") if family == "log.retention" else ("ms", "hours")
+        synonyms = tuple(f"{family}.{unit}" for unit in units)
+        if name in synonyms:
+            return synonyms
     return (name,)
 
 

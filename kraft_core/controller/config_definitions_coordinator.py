@@ -82,7 +82,7 @@ share.coordinator.cold.partition.snapshot.interval.ms! | INT/ro | 300000 | LOW |
 share.coordinator.load.buffer.size | INT/ro | 5242880 | HIGH | [1,...] | How much is read at a time when share state is loaded, in bytes.
 share.coordinator.snapshot.update.records.per.snapshot | INT/ro | 500 | MEDIUM | [0,...,500] | How many updates are written between two snapshots of share state.
 share.coordinator.state.topic.compression.codec | INT/ro | 0 | HIGH |  | The codec of the topic of share state, by its number.
-share.coordinator.state.topic.min.isr | SHORT/ro | 2 | HIGH | [1,...] | min.insync.replicas of the topic of share state.
+share.coordinator.state.topic.min.isr | SHORT/ro | 2 | HIGH | [1,...] | The min.insync.replicas of the topic of share state.
 share.coordinator.state.topic.num.partitions | INT/ro | 50 | HIGH | [1,...] | How many partitions the topic of share state has; not to be changed later.
 share.coordinator.state.topic.prune.interval.ms! | INT/ro | 300000 | LOW | [1,...] | How often superseded share state is deleted, in ms.
 share.coordinator.state.topic.replication.factor | SHORT/ro | 3 | HIGH | [1,...] | How many replicas the topic of share state has.
@@ -95,7 +95,7 @@ transaction.max.timeout.ms | INT/ro | 900000 | HIGH | [1,...] | The longest time
 transaction.partition.verification.enable | BOOLEAN/cw | true | LOW |  | Whether a write in a transaction is checked against the partitions that the transaction has named.
 transaction.remove.expired.transaction.cleanup.interval.ms | INT/ro | 3600000 | LOW | [1,...] | How often expired transactional ids are removed, in ms.
 transaction.state.log.load.buffer.size | INT/ro | 5242880 | HIGH | [1,...] | How much is read at a time when transaction state is loaded, in bytes.
-transaction.state.log.min.isr | INT/ro | 2 | HIGH | [1,...] | min.insync.replicas of the topic of transaction state.
+transaction.state.log.min.isr | INT/ro | 2 | HIGH | [1,...] | The min.insync.replicas of the topic of transaction state.
 transaction.state.log.num.partitions | INT/ro | 50 | HIGH | [1,...] | How many partitions the topic of transaction state has; not to be changed later.
 transaction.state.log.replication.factor | SHORT/ro | 3 | HIGH | [1,...] | How many replicas the topic of transaction state has.
 transaction.state.log.segment.bytes | INT/ro | 104857600 | HIGH | [1,...] | Size of a segment of the topic of transaction state, in bytes.

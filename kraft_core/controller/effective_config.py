@@ -11,6 +11,7 @@ Source: ConfigHelper, KafkaConfigSchema, DynamicBrokerConfig, Kafka 4.3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -211,7 +212,18 @@ def normalize(key: ConfigKey, text: str | None) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
     return None if value is None else str(value)
+
+
+def _java_double(value: float) -> str:
+    """Write a double as Java does: 0.5, 1.0, 1.0E7."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    whole, rest = digits[0], "".join(map(str, digits[1:])) or "0"
+    return f"{'-' * sign}{whole}.{rest}E{int(exponent) + len(digits) - 1}"
 
 
 def _own_or_default(

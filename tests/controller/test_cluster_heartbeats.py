@@ -156,6 +156,17 @@ def test_controlled_shutdown_waits_until_the_others_have_read_that_leaders_moved
     assert active.tip.cluster.brokers[1].fenced
 
 
+def test_a_broker_that_was_let_go_comes_back_by_registering_again(active: ActiveController):
+    active.create("t", partitions=2, factor=2)
+    active.heartbeat(1, want_shut_down=True)
+    active.heartbeat(2)
+    assert flags(active.heartbeat(1, want_shut_down=True)) == (True, True, True)
+    assert active.heartbeat(1).is_fenced
+    active.now_ms += 10_000
+    active.register(1, incarnation=2)
+    assert not active.heartbeat(1).is_fenced
+
+
 def test_controlled_shutdown_goes_on_under_a_new_controller(active: ActiveController):
     active.create("t", partitions=4, factor=2)
     active.heartbeat(1, want_shut_down=True)
