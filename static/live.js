@@ -10,6 +10,7 @@
   let connected = false;
   let pending = 0;
 
+  const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
   const show = () => {
     const seconds = (performance.now() - seen) / 1000;
     age.textContent = seconds < 10 ? seconds.toFixed(1) + " s ago" : Math.round(seconds) + " s ago";
@@ -31,7 +32,8 @@
     const state = JSON.parse(event.data);
     connected = true;
     seen = performance.now() - state.age_ms;
-    offset.textContent = Number(state.offset).toLocaleString("en-US").replaceAll(",", "\u202f");
+    offset.textContent = number(state.offset);
+    for (const value of document.querySelectorAll("[data-live-value]")) value.textContent = number(state[value.dataset.liveValue]);
     show();
     if (state.changed) refresh();
   });

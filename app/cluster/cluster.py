@@ -161,8 +161,11 @@ class Cluster:
     def topic_configs(self, name: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return all configs of a topic, sorted by name, with value, source, default and documentation."""
         image = image or self.image
-        nodes = NodeConfigs.of(image.configs, static_configs=self.statics.of_any())
-        return topic_entries(image.configs.of(TOPIC, name), nodes)
+        return topic_entries(image.configs.of(TOPIC, name), self.topic_defaults(image))
+
+    def topic_defaults(self, image: MetadataImage | None = None) -> NodeConfigs:
+        """Return what a topic falls back on where it says nothing itself."""
+        return NodeConfigs.of((image or self.image).configs, static_configs=self.statics.of_any())
 
     def broker_configs(self, broker_id: int, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return all configs of a broker, sorted by name."""

@@ -34,6 +34,7 @@ def _chart(kind: type, **options: Any) -> Any:
         margin=8,
         margin_bottom=34,
         print_values=False,
+        value_formatter=lambda value: f"{value:,.0f}",
         disable_xml_declaration=True,
         pretty_print=False,
         no_data_text="Nothing to show",
@@ -41,8 +42,22 @@ def _chart(kind: type, **options: Any) -> Any:
     )
 
 
+def _highest(chart: Any) -> int:
+    """The highest bar or point; stacked bars add up."""
+    columns = list(zip(*[[value or 0 for value in values] for values, *_ in chart.raw_series], strict=True))
+    reduce = sum if isinstance(chart, pygal.StackedBar) else max
+    return max((reduce(column) for column in columns), default=0)
+
+
+def _ticks(highest: int) -> list[int]:
+    """Whole-number marks from 0 to at least `highest`, seven at most: steps of 1, 2 or 5 times a power of ten."""
+    step = next(factor * 10**power for power in range(20) for factor in (1, 2, 5) if factor * 10**power * 6 >= highest)
+    return [step * mark for mark in range(-(-highest // step) + 1)] if highest else [0, 1]
+
+
 def _svg(chart: Any, label: str) -> Markup:
     """The chart as inline SVG with a label for screen readers; its script, style and random ids are taken out."""
+    chart.y_labels = _ticks(_highest(chart))
     root = chart.render_tree()
     for parent in list(root.iter()):
         for child in list(parent):

@@ -12,6 +12,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment
+from markupsafe import Markup, escape
 
 from app.cluster.cluster import Freshness
 from app.errors import of_connection, of_kafka
@@ -109,11 +110,20 @@ def age(milliseconds: int) -> str:
     return f"{seconds / 3600:.0f} h ago"
 
 
+def doc(text: str) -> Markup:
+    """A documentation text with its `code` parts set as code."""
+    parts = text.split("`")
+    shown = [
+        escape(part) if index % 2 == 0 else Markup("<code>{}</code>").format(part) for index, part in enumerate(parts)
+    ]
+    return Markup("").join(shown)
+
+
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """The template environment with our filters."""
     made = make_environment()
-    made.filters.update(number=number, moment=moment, age=age)
+    made.filters.update(number=number, moment=moment, age=age, doc=doc)
     return made
 
 

@@ -3,16 +3,17 @@
 import asyncio
 import datetime as dt
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
+from app.cluster.cluster import Freshness
 from app.cluster.history import Change, OffsetGone
 from app.cluster.quorum import Quorum
-from app.pages.frame import Live, page_of, render
+from app.pages.frame import page_of, render
 from app.reports import store
 from app.reports.models import ReportRun
 from app.security.audit import who_committed
@@ -38,13 +39,13 @@ class FeedLine:
     actor: str = ""
 
 
-def feed_lines(changes: Sequence[Change], limit: int, contains: str = "") -> list[FeedLine]:
-    """Lines in words, newest first; `contains` filters in any case."""
+def feed_lines(changes: Iterable[Change], limit: int, wanted: Callable[[str], bool] = lambda _: True) -> list[FeedLine]:
+    """The first `limit` lines in words that are wanted, newest first."""
     lines: list[FeedLine] = []
     for change in changes:
         at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
         for text in reversed(change.lines):
-            if contains and contains.lower() not in text.lower():
+            if not wanted(text):
                 continue
             lines.append(FeedLine(change.offset, change.epoch, at, text))
             if len(lines) == limit:
@@ -201,7 +202,8 @@ async def changes(request: Request, _caller: Reader, before: int | None = None, 
     found = services_of(request)
     history = found.cluster.history
     wanted = [change for change in history.newest(10**9) if before is None or change.offset < before]
-    rows = feed_lines(wanted, CHANGES_ON_PAGE, q.strip())
+    needle = q.strip().lower()
+    rows = feed_lines(wanted, CHANGES_ON_PAGE, lambda line: needle in line.lower())
     if rows:
         actors = await found.database.read(who_committed, rows[-1].offset, rows[0].offset)
         rows = [FeedLine(row.offset, row.epoch, row.at, row.text, actors.get(row.offset, "")) for row in rows]
@@ -210,14 +212,15 @@ async def changes(request: Request, _caller: Reader, before: int | None = None, 
     return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)
 
 
-def _event(cluster_live: Live, epoch: int, *, is_changed: bool) -> str:
+def _event(freshness: Freshness, *, is_changed: bool) -> str:
     data: dict[str, Any] = {
-        "offset": cluster_live.offset,
-        "age_ms": cluster_live.age_ms,
-        "epoch": epoch,
+        "offset": freshness.offset,
+        "high_watermark": freshness.high_watermark,
+        "epoch": freshness.epoch,
+        "age_ms": freshness.age_ms,
         "changed": is_changed,
     }
-    return f"event: offset\nid: {cluster_live.offset}\ndata: {json.dumps(data)}\n\n"
+    return f"event: offset\nid: {freshness.offset}\ndata: {json.dumps(data)}\n\n"
 
 
 @router.get("/events")
@@ -229,14 +232,14 @@ async def events(request: Request, _caller: Reader) -> Response:
         position = cluster.history.newest_offset
         yield "retry: 1000\n\n"
         while not cluster.is_stopping and not await request.is_disconnected():
-            live = Live.of(cluster.freshness)
+            freshness = cluster.freshness
             try:
                 is_changed = bool(cluster.history.since(max(0, position + 1), 1))
             except OffsetGone:
                 is_changed = True
             position = cluster.history.newest_offset
-            if live.offset is not None:
-                yield _event(live, cluster.freshness.epoch, is_changed=is_changed)
+            if freshness.is_ready:
+                yield _event(freshness, is_changed=is_changed)
             await cluster.history.wait_beyond(position, TICK_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
 

@@ -18,7 +18,7 @@ from app.pages.frame import go_to, page_of, refusal, render, whole_number
 from app.pages.overview import FeedLine, feed_lines
 from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of, visitor_of
-from kraft_core.controller.effective_config import ConfigEntry, ConfigSource
+from kraft_core.controller.effective_config import ConfigEntry, ConfigSource, NodeConfigs, topic_fallback
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import KafkaError
 
@@ -26,7 +26,6 @@ router = APIRouter(include_in_schema=False)
 
 PARTITIONS_ON_PAGE: Final = 100
 HISTORY_LINES: Final = 20
-HISTORY_LOOKED_AT: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +90,11 @@ def partition_row(index: int, partition: PartitionRegistration, min_isr: int) ->
     )
 
 
-def own_config(entry: ConfigEntry) -> OwnConfig:
+def own_config(entry: ConfigEntry, nodes: NodeConfigs) -> OwnConfig:
     """A key that is set, with what the cluster would otherwise say."""
-    otherwise = next((each.value for each in entry.synonyms if each.source != ConfigSource.DYNAMIC_TOPIC_CONFIG), None)
+    otherwise = topic_fallback(entry.name, nodes)[0] if entry.key is not None else None
     value = "hidden" if entry.is_sensitive else entry.value
     return OwnConfig(entry.name, str(value), "null" if otherwise is None else otherwise, entry.documentation)
-
-
-def concerns(topic: TopicImage) -> "Concerns":
-    """A filter for changes of this topic."""
-    return Concerns(topic)
 
 
 class Concerns:
@@ -108,17 +102,17 @@ class Concerns:
 
     def __init__(self, topic: TopicImage) -> None:
         self._id = topic.id
-        self._prefix = f"topic {topic.name}"
+        self._prefixes = (f"topic {topic.name}:", f"topic {topic.name} ", f"config of topic {topic.name}:")
 
     def __call__(self, change: Change) -> bool:
         """Say whether the change touched the topic or its configs."""
         if change.before.topics.by_id.get(self._id) is not change.after.topics.by_id.get(self._id):
             return True
-        return change.before.configs is not change.after.configs and bool(self.lines(change))
+        return change.before.configs is not change.after.configs and any(map(self.is_about, change.lines))
 
-    def lines(self, change: Change) -> list[str]:
-        """The lines of the change that are about the topic."""
-        return [line for line in change.lines if line.startswith((f"{self._prefix}:", f"{self._prefix} "))]
+    def is_about(self, line: str) -> bool:
+        """Say whether a line of the change feed is about the topic."""
+        return line.startswith(self._prefixes)
 
 
 def known_topic(cluster: Cluster, name: str) -> TopicImage:
@@ -138,12 +132,9 @@ def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int
     page = min(max(1, page), pages)
     start = (page - 1) * PARTITIONS_ON_PAGE
     entries = cluster.topic_configs(topic.name)
-    wanted = concerns(topic)
-    lines = [
-        line
-        for line in feed_lines(cluster.history.newest(HISTORY_LINES, wanted), HISTORY_LINES * 20)
-        if line.text.startswith((f"topic {topic.name}:", f"topic {topic.name} "))
-    ]
+    nodes = cluster.topic_defaults()
+    wanted = Concerns(topic)
+    changes = cluster.history.newest(HISTORY_LINES, wanted)
     return TopicView(
         row=row,
         partitions=[
@@ -152,8 +143,10 @@ def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int
         ],
         page=page,
         pages=pages,
-        own_configs=[own_config(entry) for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG],
-        changes=lines[:HISTORY_LINES],
+        own_configs=[
+            own_config(entry, nodes) for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+        ],
+        changes=feed_lines(changes, HISTORY_LINES, wanted.is_about),
         may_edit=may_edit,
         delete_refused=delete_refused(cluster),
     )
