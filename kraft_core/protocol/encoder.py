@@ -227,8 +227,8 @@ class _EncoderCompiler:
         default = self._source.default(spec)
         if default == "None":
             return f"if {x} is not None:"
-        if default == "()":
-            return f"if {x} is None or {x}:" if spec.is_nullable(self._version) else f"if {x}:"
+        if default == "()" and not spec.is_nullable(self._version):
+            return f"if {x}:"
         return f"if {x} != {default}:"
 
     def _tag(self, spec: FieldSpec, x: str, tags: str) -> None:

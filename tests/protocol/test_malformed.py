@@ -141,6 +141,21 @@ def test_unknown_tags_are_skipped_wherever_they_stand() -> None:
     assert decode_record(value[:-1] + b"\x01\x28\x02hi") == TopicRecord(name="t")
 
 
+def test_one_element_more_than_the_bytes_can_hold_is_refused_before_any_is_read() -> None:
+    data = encode(messages.CreateTopicsRequest(topics=(messages.CreateTopicsRequestCreatableTopic(name="t"),) * 20), 7)
+    with pytest.raises(DecodeError) as failure:
+        decode(messages.CreateTopicsRequest, 7, bytes((data[0] + 8,)) + data[1:])
+    assert failure.value.field == "topics"
+
+
+def test_a_byte_more_inside_a_tag_than_its_field_takes_is_refused() -> None:
+    response = messages.VoteResponse(node_endpoints=(messages.VoteResponseNodeEndpoint(node_id=3, host="h", port=1),))
+    data = encode(response, 2)
+    with pytest.raises(DecodeError, match="another length") as failure:
+        decode(messages.VoteResponse, 2, data[:5] + bytes((data[5] + 1,)) + data[6:] + b"\x00")
+    assert failure.value.field == "node_endpoints"
+
+
 def test_a_tagged_field_shorter_or_longer_than_announced_is_refused() -> None:
     response = messages.VoteResponse(node_endpoints=(messages.VoteResponseNodeEndpoint(node_id=3, host="h", port=1),))
     data = encode(response, 2)
@@ -167,6 +182,8 @@ def test_bytes_behind_a_message_are_refused_by_decode_and_left_by_decode_prefix(
         b"\x00\x12\x00\x03\x00\x00\x00\x01\x00\x01a",
         b"\x00\x12\x00\x03\x00\x00\x00\x01\x00\x01a\x01\x00\x7f",
         b"\x00\x12\x00\x03\x00\x00\x00\x01\x00\x01a\xff\xff\xff\xff\xff\x01",
+        b"\x00\x11\x00\x01\x00\x00\x00\x01\x00\x05abc",
+        b"\x00\x11\x00\x01\x00\x00\x00\x01\xff\xfeabc",
         b"\x03\xe7\x00\x00\x00\x00\x00\x01\xff\xff",
         b"\xff\xff\x00\x00\x00\x00\x00\x01\xff\xff",
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",

@@ -37,7 +37,11 @@ def test_keys_and_values_go_round(
     assert batch.values() == [value for value in values if value is not None]
 
 
-@given(sizes=st.lists(st.sampled_from((0, 1, 56, 57, 58, 120, 2040, 2047, 2048, 9000)), min_size=1, max_size=40))
+@given(
+    sizes=st.lists(
+        st.sampled_from((0, 1, 56, 57, 58, 120, 2040, 2041, 2042, 2047, 2048, 9000)), min_size=1, max_size=40
+    )
+)
 def test_values_without_keys_go_round_at_every_varint_length(sizes: list[int]) -> None:
     values = [bytes([n % 251]) * size for n, size in enumerate(sizes)]
     (batch,) = read_batches(encode_batch(3, 1, 9, values))
@@ -102,6 +106,25 @@ def test_gzip_output_beyond_the_limit_is_refused() -> None:
 def test_damaged_compressed_data_is_corrupt(codec: int) -> None:
     with pytest.raises(CorruptBatch):
         decompress(codec, b"\xff\xff\xff\xff\x07 this was never compressed")
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (b"\x10\x00\x00\x00\x01\x02v\x00X", "its length is not that of its fields"),
+        (b"\x10\x00\x00\x00\x01\x02v\x10X", "8 headers"),
+        (b"\x10\x00\x00\x00\x01\x02v\x01X", "-1 headers"),
+        (b"\x10\x00\x00\x00\x01\x20v\x00X", "a field of 16 bytes"),
+        (b"\x10\x00\x00\x00\x01\x03v\x00X", "a field of -2 bytes"),
+        (b"\x12\x00\x00\x00\x01\x02v\x02\x01\x01", "a header without a name"),
+    ],
+)
+def test_a_record_whose_fields_do_not_fit_its_length_is_corrupt(record: bytes, reason: str) -> None:
+    raw = encode_batch(0, 1, 0, [b"v"])[:61] + record
+    raw = raw[:8] + (len(raw) - 12).to_bytes(4) + raw[12:]
+    (batch,) = read_batches(raw, verify_crc=False)
+    with pytest.raises(CorruptBatch, match=reason):
+        batch.values()
 
 
 def test_an_unknown_compression_is_refused_by_name() -> None:
