@@ -135,6 +135,8 @@ class BrokerHeartbeatManager:
     ) -> tuple[BrokerControlState, BrokerControlState]:
         """Say where the broker stands, and where its heartbeat leads it.
 
+        A broker that was let go by a controlled shutdown comes back by registering again: unfencing it as it is, as Kafka
+        would, could make a broker leader that its registration says is shutting down.
         Source: BrokerHeartbeatManager.calculateNextBrokerState.
         """
         state = BrokerControlState
@@ -146,7 +148,8 @@ class BrokerHeartbeatManager:
             if request.want_shut_down:
                 return state.FENCED, state.SHUTDOWN_NOW
             caught_up = request.current_metadata_offset >= self.registration_offset(broker)
-            return state.FENCED, state.UNFENCED if caught_up and not request.want_fence else state.FENCED
+            may_return = caught_up and not request.want_fence and not broker.in_controlled_shutdown
+            return state.FENCED, state.UNFENCED if may_return else state.FENCED
         if request.want_fence:
             return state.UNFENCED, state.SHUTDOWN_NOW if request.want_shut_down else state.FENCED
         if request.want_shut_down:

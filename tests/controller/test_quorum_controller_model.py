@@ -159,5 +159,5 @@ class ControllerDays(RuleBasedStateMachine):
                 assert (name in there) == created, "13: what was acknowledged stays"
 
 
-ControllerDays.TestCase.settings = settings(max_examples=600, stateful_step_count=40, deadline=None)
+ControllerDays.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestControllerDays = ControllerDays.TestCase
