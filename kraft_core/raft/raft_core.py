@@ -29,7 +29,7 @@ from kraft_core.raft.quorum_state import (
 )
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
-from kraft_core.raft.voter_set import Endpoint, ReplicaKey
+from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,8 @@ class RaftCore:
 
     __slots__ = (
         "_failures",
+        "_is_voter",
+        "_judged_voters",
         "_retry_at_ms",
         "attempt",
         "config",
@@ -114,6 +116,8 @@ class RaftCore:
         self.next_correlation = 0
         self.on_deposed: Callable[[Leader], None] = lambda _: None
         self._retry_at_ms: dict[tuple[Kind, int], int] = {}
+        self._judged_voters: VoterSet | None = None
+        self._is_voter = False
         self._failures: dict[tuple[Kind, int], int] = {}
 
     # --- identity and log -------------------------------------------------------------------------------------------
@@ -121,7 +125,11 @@ class RaftCore:
     @property
     def is_voter(self) -> bool:
         """Whether this node is in its own voter set and may act on it."""
-        return self.config.is_voter_capable and self.control.voters.is_voter(self.me)
+        voters = self.control.voters
+        if voters is not self._judged_voters:
+            self._judged_voters = voters
+            self._is_voter = self.config.is_voter_capable and voters.is_voter(self.me)
+        return self._is_voter
 
     @property
     def may_stand(self) -> bool:

@@ -7,10 +7,20 @@ import pytest
 
 from kraft_core.raft import election, follower, replication
 from kraft_core.raft.effects import StoreElection
+from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.quorum_state import Follower, election_state
+from kraft_core.raft.quorum_state import (
+    Candidate,
+    ElectionState,
+    EpochElection,
+    Follower,
+    Resigned,
+    State,
+    election_state,
+)
 from kraft_core.raft.raft_core import RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch
+from kraft_core.raft.voter_set import ReplicaKey
 from tests.simulator.oracle import InvariantBrokenError
 from tests.simulator.scenario import Scenario, Settings
 
@@ -18,7 +28,7 @@ pytestmark = pytest.mark.simulator
 
 
 @pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture):
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
@@ -64,7 +74,7 @@ def test_a_vote_that_is_forgotten_is_caught_by_its_consequence(monkeypatch: pyte
     """Whoever grants every request gives two votes in one epoch."""
     original = election.can_grant
 
-    def grant_again(core: RaftCore, candidate, end, *, pre_vote):
+    def grant_again(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, *, pre_vote: bool) -> bool:
         state = core.state
         if not pre_vote and isinstance(state, election.Unattached) and state.voted is not None:
             state.voted = None
@@ -77,7 +87,7 @@ def test_a_vote_that_is_forgotten_is_caught_by_its_consequence(monkeypatch: pyte
 def test_a_vote_for_a_shorter_log_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = election.can_grant
 
-    def grant_to_all(core: RaftCore, candidate, end, *, pre_vote):
+    def grant_to_all(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, *, pre_vote: bool) -> bool:
         return original(core, candidate, max(end, core.end), pre_vote=pre_vote)
 
     monkeypatch.setattr(election, "can_grant", grant_to_all)
@@ -137,12 +147,9 @@ def test_a_follower_that_acknowledges_before_its_flush_is_caught(monkeypatch: py
 
 def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that lost unflushed records and goes on in the same epoch writes others under the same offsets."""
-    from kraft_core.raft import kafka_raft_client
-    from kraft_core.raft.quorum_state import Candidate, EpochElection, Resigned
+    original = KafkaRaftClient._initial_state
 
-    original = kafka_raft_client.KafkaRaftClient._initial_state
-
-    def initial_state(self, stored, now_ms):
+    def initial_state(self: KafkaRaftClient, stored: ElectionState, now_ms: int) -> State:
         state = original(self, stored, now_ms)
         if isinstance(state, Resigned):
             own = EpochElection(self._core.control.voters)
@@ -151,6 +158,6 @@ def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: py
             return Candidate(state.epoch, now_ms + 100, own, self._core.me)
         return state
 
-    monkeypatch.setattr(kafka_raft_client.KafkaRaftClient, "_initial_state", initial_state)
+    monkeypatch.setattr(KafkaRaftClient, "_initial_state", initial_state)
     said = caught(40, FAULTS)
     assert "log matching" in said or "an epoch's leader changed" in said or "leader completeness" in said
