@@ -1,0 +1,40 @@
+"""Record batches as producers make them."""
+
+import gzip
+import struct
+from collections.abc import Sequence
+
+import crc32c
+
+from kraft_core.broker.coordinator.own_batch import own_batch
+from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_BYTES
+
+
+def batch(
+    values: Sequence[bytes | None],
+    *,
+    keys: Sequence[bytes] | None = None,
+    timestamp: int = 1_000,
+    producer_id: int = -1,
+    epoch: int = -1,
+    sequence: int = -1,
+    attributes: int = 0,
+    compress: bool = False,
+) -> bytes:
+    """One batch; the base offset and leader epoch are left to the broker."""
+    names = keys if keys is not None else [b"key"] * len(values)
+    data = bytearray(own_batch(list(zip(names, values, strict=True)), timestamp))
+    if compress:
+        data = data[:HEADER_BYTES] + gzip.compress(bytes(data[HEADER_BYTES:]))
+        struct.pack_into(">i", data, 8, len(data) - 12)
+        attributes |= 1
+    struct.pack_into(">h", data, ATTRIBUTES_POSITION, attributes)
+    struct.pack_into(">qhi", data, 43, producer_id, epoch, sequence)
+    return resealed(data)
+
+
+def resealed(data: bytes | bytearray) -> bytes:
+    """The batch with a CRC that fits what is in it now."""
+    changed = bytearray(data)
+    struct.pack_into(">I", changed, CRC_POSITION, crc32c.crc32c(memoryview(changed)[ATTRIBUTES_POSITION:]))
+    return bytes(changed)

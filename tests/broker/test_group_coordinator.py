@@ -1,0 +1,497 @@
+"""Classic groups under a clock of the test's own."""
+
+import itertools
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+
+from kraft_core.broker.coordinator.classic_group import NEXT, GroupState
+from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, KeyAndValue
+from kraft_core.broker.coordinator.coordinator_service import java_hash, partition_for
+from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
+from kraft_core.broker.coordinator.group_records import GroupRecord
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestJoinGroupRequestProtocol,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitRequestOffsetCommitRequestPartition,
+    OffsetCommitRequestOffsetCommitRequestTopic,
+    SyncGroupRequest,
+    SyncGroupRequestSyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from kraft_core.protocol.uuids import ZERO_UUID
+
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+NO_DELAY = GroupCoordinatorConfig(initial_rebalance_delay_ms=0)
+
+
+class Topics:
+    def has_partition(self, topic: str, partition: int) -> bool:
+        return topic == "t" and partition < 4
+
+    def topic_id(self, topic: str) -> uuid.UUID:
+        return ZERO_UUID
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        return None
+
+
+@dataclass
+class Log:
+    """A list in place of __consumer_offsets; it can be told to fail."""
+
+    records: list[KeyAndValue] = field(default_factory=list)
+    error: ErrorCode = ErrorCode.NONE
+
+    def append(self, group_id: str, records: Sequence[KeyAndValue]) -> ErrorCode:
+        if self.error is ErrorCode.NONE:
+            self.records.extend(records)
+        return self.error
+
+
+class World:
+    """A coordinator, its log and the time."""
+
+    def __init__(self, config: GroupCoordinatorConfig = NO_DELAY, log: Log | None = None) -> None:
+        self.log = log or Log()
+        self.now_ms = 1_000
+        numbers = itertools.count(1)
+        self.coordinator = GroupCoordinator(config, self.log, Topics(), lambda: uuid.UUID(int=next(numbers)))
+
+    def pass_ms(self, delta_ms: int) -> None:
+        """Let time pass, stopping at each deadline as the timer would."""
+        end = self.now_ms + delta_ms
+        while (due := self.coordinator.next_deadline_ms()) is not None and due <= end:
+            self.now_ms = max(self.now_ms, due)
+            self.coordinator.poll(self.now_ms)
+        self.now_ms = end
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        version: int = 3,
+        protocols: Sequence[str] = ("range",),
+        protocol_type: str = "consumer",
+        metadata: bytes = b"m",
+        session_ms: int = SESSION_MS,
+    ) -> list[JoinGroupResponse]:
+        """The list fills when the answer comes."""
+        answers: list[JoinGroupResponse] = []
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=tuple(
+                JoinGroupRequestJoinGroupRequestProtocol(name=name, metadata=metadata) for name in protocols
+            ),
+        )
+        self.coordinator.join(request, version, "client", "10.0.0.1", answers.append, self.now_ms)
+        return answers
+
+    def sync(
+        self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, instance: str | None = None
+    ) -> list[SyncGroupResponse]:
+        answers: list[SyncGroupResponse] = []
+        request = SyncGroupRequest(
+            group_id="g",
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            assignments=tuple(
+                SyncGroupRequestSyncGroupRequestAssignment(member_id=name, assignment=value)
+                for name, value in (assignments or {}).items()
+            ),
+        )
+        self.coordinator.sync(request, answers.append, self.now_ms)
+        return answers
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> int:
+        request = HeartbeatRequest(
+            group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance
+        )
+        return self.coordinator.heartbeat(request, self.now_ms).error_code
+
+    def leave(self, *member_ids: str) -> list[int]:
+        members = tuple(LeaveGroupRequestMemberIdentity(member_id=member_id) for member_id in member_ids)
+        response = self.coordinator.leave(LeaveGroupRequest(group_id="g", members=members), 4, self.now_ms)
+        return [member.error_code for member in response.members]
+
+    def commit(self, offset: int, member_id: str = "", generation: int = -1, topic: str = "t", note: str = "") -> int:
+        partition = OffsetCommitRequestOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_metadata=note
+        )
+        request = OffsetCommitRequest(
+            group_id="g",
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            topics=(OffsetCommitRequestOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+        )
+        return self.coordinator.commit(request, self.now_ms).topics[0].partitions[0].error_code
+
+    @property
+    def state(self) -> GroupState:
+        return self.coordinator.groups["g"].state
+
+    def stable(self, count: int = 1) -> tuple[list[str], int]:
+        """A stable group of `count` members; (member ids, leader first; generation)."""
+        first = self.join()[0].member_id
+        for _ in range(count - 1):
+            self.join()
+        if count > 1:
+            self.join(first)
+        group = self.coordinator.groups["g"]
+        assert group.leader is not None
+        members = [group.leader, *(name for name in group.members if name != group.leader)]
+        for name in members[1:]:
+            self.sync(name, group.generation)
+        self.sync(members[0], group.generation, {name: name.encode() for name in members})
+        assert self.state is GroupState.STABLE
+        return members, group.generation
+
+
+def test_members_get_what_the_leader_assigned() -> None:
+    world = World()
+    first = world.join()[0]
+    waiting = world.join()
+    assert not waiting
+    assert world.heartbeat(first.member_id, first.generation_id) == ErrorCode.REBALANCE_IN_PROGRESS
+    again = world.join(first.member_id)[0]
+    second = waiting[0]
+
+    assert again.generation_id == second.generation_id == 2
+    assert again.leader == second.leader == first.member_id
+    assert {member.member_id for member in again.members} == {first.member_id, second.member_id}
+    assert second.members == ()
+    follower = world.sync(second.member_id, 2)
+    assert not follower
+    leader = world.sync(first.member_id, 2, {first.member_id: b"one", second.member_id: b"two"})
+    assert [leader[0].assignment, follower[0].assignment] == [b"one", b"two"]
+    assert world.state is GroupState.STABLE
+
+
+def test_a_new_member_since_version_4_must_come_again_with_its_id() -> None:
+    """KIP-394."""
+    world = World()
+    refused = world.join(version=4)[0]
+    assert refused.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert world.state is GroupState.EMPTY
+
+    assert world.join(refused.member_id, version=4)[0].error_code == ErrorCode.NONE
+
+
+def test_an_id_that_is_not_used_in_time_is_forgotten() -> None:
+    world = World()
+    refused = world.join(version=4)[0]
+
+    world.pass_ms(SESSION_MS)
+
+    assert world.join(refused.member_id, version=4)[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_an_empty_group_waits_for_more_members_before_its_first_generation() -> None:
+    world = World(GroupCoordinatorConfig(initial_rebalance_delay_ms=3_000))
+    first = world.join()
+    world.pass_ms(2_000)
+    second = world.join()
+    world.pass_ms(1_000)
+    assert not first, "a member that came meanwhile prolongs the wait"
+    world.pass_ms(3_000)
+
+    assert first[0].generation_id == second[0].generation_id == 1
+
+
+def test_a_silent_member_is_dropped_after_its_session() -> None:
+    world = World()
+    (leader, other), generation = world.stable(2)
+    world.pass_ms(SESSION_MS - 1)
+    assert world.heartbeat(leader, generation) == ErrorCode.NONE
+    world.pass_ms(1)
+
+    assert world.state is GroupState.PREPARING_REBALANCE
+    assert world.heartbeat(other, generation) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.join(leader)[0].generation_id == generation + 1
+
+
+def test_who_does_not_rejoin_in_time_is_left_out() -> None:
+    world = World()
+    (leader, other), generation = world.stable(2)
+    joined = world.join(leader, metadata=b"changed")
+    for _ in range(REBALANCE_MS // 5_000):
+        assert not joined
+        world.pass_ms(5_000)
+        if not joined:
+            world.heartbeat(other, generation)
+
+    assert [member.member_id for member in joined[0].members] == [leader]
+
+
+def test_a_leader_that_does_not_sync_loses_its_place() -> None:
+    world = World()
+    (leader, other), generation = world.stable(2)
+    world.join(leader, metadata=b"changed")
+    world.join(other)
+    waiting = world.sync(other, generation + 1)
+    world.pass_ms(REBALANCE_MS)
+
+    assert waiting[0].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert leader not in world.coordinator.groups["g"].members
+
+
+def test_leaving_rebalances_and_the_last_one_empties_the_group() -> None:
+    world = World()
+    (leader, other), generation = world.stable(2)
+
+    assert world.leave(other, "nobody") == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert world.state is GroupState.PREPARING_REBALANCE
+    assert world.leave(leader) == [ErrorCode.NONE]
+    assert world.state is GroupState.EMPTY
+    assert world.coordinator.groups["g"].generation == generation + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"protocols": ("sticky",)}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": ()}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"session_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"group": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"member_id": "stranger"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_join_that_does_not_fit_is_refused(arguments: dict[str, object], error: ErrorCode) -> None:
+    world = World()
+    world.stable()
+
+    assert world.join(**arguments)[0].error_code == error
+
+
+def test_the_protocol_that_most_prefer_is_chosen_among_the_common_ones() -> None:
+    world = World()
+    first = world.join(protocols=("a", "b", "c"))[0].member_id
+    world.join(protocols=("c", "b"))
+    third = world.join(protocols=("b", "c", "d"))
+    world.join(first, protocols=("a", "c", "b"))
+
+    assert third[0].protocol_name == "c"
+
+
+def test_a_group_full_refuses_more_members() -> None:
+    world = World(GroupCoordinatorConfig(initial_rebalance_delay_ms=0, max_group_size=1))
+    world.stable()
+
+    assert world.join()[0].error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_static_member_comes_back_without_a_rebalance_and_fences_its_old_id() -> None:
+    """KIP-345."""
+    world = World()
+    old = world.join(instance="i", version=5)[0]
+    world.sync(old.member_id, 1, {old.member_id: b"mine"}, instance="i")
+
+    new = world.join(instance="i", version=9)[0]
+
+    assert new.generation_id == old.generation_id
+    assert new.member_id != old.member_id
+    assert new.skip_assignment
+    assert world.sync(new.member_id, 1, instance="i")[0].assignment == b"mine"
+    assert world.heartbeat(old.member_id, 1, instance="i") == ErrorCode.FENCED_INSTANCE_ID
+    assert world.state is GroupState.STABLE
+
+
+def test_a_commit_needs_the_members_generation() -> None:
+    world = World()
+    (member,), generation = world.stable()
+
+    assert world.commit(5, member, generation) == ErrorCode.NONE
+    assert world.commit(6, member, generation - 1) == ErrorCode.ILLEGAL_GENERATION
+    assert world.commit(6, "stranger", generation) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.commit(6) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.coordinator.committed("g")["t", 0].offset == 5
+
+
+def test_a_commit_without_a_group_makes_one_and_bad_partitions_are_refused() -> None:
+    world = World()
+
+    assert world.commit(1) == ErrorCode.NONE
+    assert world.commit(1, topic="unknown") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.commit(1, note="x" * 4097) == ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert world.commit(1, "m", 3) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_commit_that_is_not_written_does_not_count() -> None:
+    world = World()
+    world.log.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    assert world.commit(7) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.coordinator.committed("g") == {}
+
+
+def test_an_assignment_that_is_not_written_is_not_given_out() -> None:
+    world = World()
+    joined = world.join()[0]
+    world.log.error = ErrorCode.NOT_COORDINATOR
+
+    assert world.sync(joined.member_id, 1, {joined.member_id: b"x"})[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert world.state is GroupState.PREPARING_REBALANCE
+
+
+def test_groups_and_offsets_are_the_same_after_loading_the_log() -> None:
+    world = World()
+    members, generation = world.stable(2)
+    world.commit(42, members[0], generation)
+
+    later = World(log=Log(list(world.log.records)))
+    records: dict[str, GroupRecord] = {}
+    later.coordinator.replay(later.log.records, records)
+    later.coordinator.loaded(records, later.now_ms)
+
+    assert later.coordinator.committed("g")["t", 0].offset == 42
+    assert [later.heartbeat(member, generation) for member in members] == [ErrorCode.NONE] * 2
+    assert later.coordinator.groups["g"].members[members[1]].assignment == members[1].encode()
+    later.pass_ms(SESSION_MS)
+    assert later.state is GroupState.EMPTY
+
+
+def test_offsets_of_an_empty_group_expire_and_so_does_the_group() -> None:
+    world = World(GroupCoordinatorConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=100_000))
+    (member,), generation = world.stable()
+    world.commit(1, member, generation)
+    world.leave(member)
+
+    world.now_ms += 99_999
+    world.coordinator.expire_offsets(world.now_ms)
+    assert world.coordinator.committed("g")
+    world.now_ms += 1
+    world.coordinator.expire_offsets(world.now_ms)
+    assert "g" not in world.coordinator.groups
+    records: dict[str, GroupRecord] = {}
+    again = World()
+    again.coordinator.replay(world.log.records, records)
+    again.coordinator.loaded(records, 0)
+    assert again.coordinator.groups == {}
+    assert again.coordinator.offsets.by_group == {}
+
+
+def test_only_an_empty_group_is_deleted() -> None:
+    world = World()
+    (member,), _ = world.stable()
+
+    assert world.coordinator.delete_group("g", world.now_ms) == ErrorCode.NON_EMPTY_GROUP
+    assert world.coordinator.delete_group("other", world.now_ms) == ErrorCode.GROUP_ID_NOT_FOUND
+    world.leave(member)
+    assert world.coordinator.delete_group("g", world.now_ms) == ErrorCode.NONE
+    assert "g" not in world.coordinator.groups
+
+
+def test_whoever_waits_is_told_when_another_broker_takes_over() -> None:
+    world = World()
+    world.stable()
+    waiting = world.join()
+
+    world.coordinator.unload(lambda group_id: True)
+
+    assert waiting[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert world.coordinator.groups == {}
+
+
+@pytest.mark.parametrize("before", list(GroupState))
+@pytest.mark.parametrize("after", list(GroupState))
+def test_a_group_moves_only_as_the_table_says(before: GroupState, after: GroupState) -> None:
+    world = World()
+    world.stable()
+    group = world.coordinator.groups["g"]
+    group.state = before
+
+    if after in NEXT[before]:
+        group.move(after, 5)
+        assert (group.state, group.state_since_ms) == (after, 5)
+    else:
+        with pytest.raises(AssertionError):
+            group.move(after, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("\U0001f600", 1772899)],
+)
+def test_a_groups_partition_is_that_of_javas_hash(text: str, value: int) -> None:
+    assert java_hash(text) == value
+    assert partition_for(text, 50) == (value & 0x7FFFFFFF) % 50
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Members come, go, fall silent and speak out of turn: every request is answered, at most one generation is at work."""
+
+    known = Bundle("known")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.joins: list[tuple[str, list[JoinGroupResponse]]] = []
+
+    @rule(target=known, metadata=st.sampled_from([b"a", b"b"]))
+    def come(self, metadata: bytes) -> list[JoinGroupResponse]:
+        answers = self.world.join(metadata=metadata)
+        self.joins.append(("", answers))
+        return answers
+
+    @rule(member=known, metadata=st.sampled_from([b"a", b"b"]))
+    def come_again(self, member: list[JoinGroupResponse], metadata: bytes) -> None:
+        if member and member[-1].member_id:
+            answers = self.world.join(member[-1].member_id, metadata=metadata)
+            self.joins.append((member[-1].member_id, answers))
+
+    @rule(member=known)
+    def sync(self, member: list[JoinGroupResponse]) -> None:
+        if member:
+            group = self.world.coordinator.groups.get("g")
+            generation = member[-1].generation_id if group is None else group.generation
+            self.world.sync(member[-1].member_id, generation, {member[-1].member_id: b"x"})
+
+    @rule(member=known)
+    def go(self, member: list[JoinGroupResponse]) -> None:
+        if member:
+            self.world.leave(member[-1].member_id)
+
+    @rule(delta_ms=st.sampled_from([10, 5_000, 9_999, 61_000, 400_000]))
+    def wait(self, delta_ms: int) -> None:
+        self.world.pass_ms(delta_ms)
+        if delta_ms >= 400_000:
+            assert all(answers for _, answers in self.joins), "a JoinGroup was never answered"
+
+    @invariant()
+    def the_group_is_consistent(self) -> None:
+        group = self.world.coordinator.groups.get("g")
+        if group is None:
+            return
+        assert (group.leader is None) == (not group.members)
+        assert group.leader is None or group.leader in group.members
+        if group.state is GroupState.EMPTY:
+            assert not group.members
+        if group.state is GroupState.STABLE:
+            assert group.members
+            assert all(not member.is_waiting for member in group.members.values())
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            assert all(member.answer_join is None for member in group.members.values())
+        assert all(len(answers) <= 1 for _, answers in self.joins)
+
+
+TestAnyOrder = AnyOrder.TestCase
