@@ -254,6 +254,49 @@ def test_a_leader_that_does_not_sync_loses_its_place() -> None:
     assert leader not in world.coordinator.groups["g"].members
 
 
+def test_a_rebalance_waits_for_a_member_that_was_given_its_id() -> None:
+    world = World()
+    (leader,), generation = world.stable()
+    world.join(version=4)
+    joined = world.join(leader, metadata=b"changed")
+    assert not joined
+
+    world.pass_ms(SESSION_MS)
+
+    assert joined[0].generation_id == generation + 1
+
+
+def test_a_static_member_that_does_not_rejoin_keeps_its_place_until_its_session_ends() -> None:
+    world = World()
+    static = world.join(instance="i", version=5, session_ms=200_000)[0].member_id
+    world.join()
+    world.join(static, instance="i", version=5, session_ms=200_000)
+    group = world.coordinator.groups["g"]
+    other = next(name for name in group.members if name != static)
+    world.sync(other, group.generation)
+    world.sync(static, group.generation, {static: b"s", other: b"o"}, instance="i")
+    joined = world.join(other, metadata=b"changed")
+
+    world.pass_ms(REBALANCE_MS)
+
+    assert joined[0].error_code == ErrorCode.NONE
+    assert static in world.coordinator.groups["g"].members
+
+
+def test_who_lives_but_does_not_sync_in_time_is_dropped() -> None:
+    world = World()
+    (leader, other), generation = world.stable(2)
+    world.join(leader, metadata=b"changed")
+    world.join(other)
+    waiting = world.sync(other, generation + 1)
+    for _ in range(REBALANCE_MS // 5_000):
+        world.heartbeat(leader, generation + 1)
+        world.pass_ms(5_000)
+
+    assert waiting[0].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(world.coordinator.groups["g"].members) == [other]
+
+
 def test_leaving_rebalances_and_the_last_one_empties_the_group() -> None:
     world = World()
     (leader, other), generation = world.stable(2)

@@ -128,6 +128,25 @@ def test_an_interrupted_swap_is_finished_at_the_next_start(tmp_path: Path) -> No
     assert not list((tmp_path / "t-0").glob("*.swap"))
 
 
+def test_a_copy_whose_last_batch_was_dropped_still_covers_it(tmp_path: Path) -> None:
+    """Else the start after an interrupted swap would keep the old segment beside the copy."""
+    log = opened(tmp_path)
+    log.append_produced(batch([b"x" * 100], keys=[b"other"]), 0, 1_000)
+    log.append_produced(batch([b"x" * 100], keys=[b"gone"]), 0, 1_000)
+    log.append_produced(batch([None, None], keys=[b"gone", b"gone"]), 0, 1_000)
+    log.append_produced(batch([b"x" * 150], keys=[b"active"]), 0, 1_000)
+    plan = plan_cleaning(log, 1_000 + DAY_MS + 1)
+    assert plan is not None
+    write_cleaned(plan, log.directory)
+    active = log.active.base_offset
+    log.close_files()
+
+    again = opened(tmp_path, clean=False)
+
+    assert [segment.base_offset for segment in again.segments] == [0, active]
+    assert [key for _, key, _ in records(again)] == [b"other", b"active"]
+
+
 def test_an_unfinished_copy_is_thrown_away(tmp_path: Path) -> None:
     log = opened(tmp_path)
     log.append_produced(batch([b"v"], keys=[b"k"]), 0, 1_000)
