@@ -1,0 +1,83 @@
+"""A real Chromium before a real product."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.product import Product, running_product
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium. Without one a test is skipped, in CI it fails."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        message = "Chromium is missing (apt install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Product]:
+    """One product for all browser tests."""
+    with running_product(tmp_path_factory.mktemp("product")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def admin_state(product: Product, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cookies of the first admin, who came in by the one-time link."""
+    path = tmp_path_factory.mktemp("state") / "admin.json"
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(product.login_link)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{product.url}/")
+    context.storage_state(path=path)
+    context.close()
+    return path
+
+
+class Watch:
+    """Collects what the browser complains about: script errors, and content that the policy forbade."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.complaints: list[str] = []
+        context.on("console", lambda message: self._take(message.type, message.text))
+        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+
+    def _take(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"} and "status of 4" not in text:
+            self.complaints.append(text)
+
+
+@pytest.fixture
+def page(product: Product, chromium: Browser, admin_state: Path) -> Iterator[Page]:
+    """A page of the admin's. The browser must not have complained by the end of the test."""
+    context = chromium.new_context(
+        storage_state=admin_state, base_url=product.url, viewport={"width": 1280, "height": 900}
+    )
+    watch = Watch(context)
+    context.set_default_timeout(15_000)
+    yield context.new_page()
+    context.close()
+    assert watch.complaints == []

@@ -1,0 +1,239 @@
+"""What a person does in the browser, start to end."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Watch
+from tests.product import Product
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+PAGES = (
+    "/",
+    "/quorum",
+    "/brokers",
+    "/brokers/1",
+    "/brokers/1/configs",
+    "/topics",
+    "/create-topic",
+    "/changes",
+    "/reports",
+)
+ADMIN_PAGES = ("/audit", "/access", "/account")
+
+
+def create(product: Product, name: str, partitions: int = 1) -> None:
+    status, body = product.call(
+        "POST", f"{product.cluster_path}/topics", {"topic_name": name, "partitions_count": partitions}
+    )
+    assert status == 201, body
+
+
+def test_a_topic_is_created_in_the_browser_and_is_really_there(page: Page, product: Product) -> None:
+    page.goto("/topics")
+    page.get_by_role("link", name="Create topic").click()
+    page.get_by_label("Name").fill("orders")
+    page.get_by_label("Partitions").fill("3")
+    page.get_by_label(re.compile("^Configs")).fill("cleanup.policy=compact")
+    page.get_by_role("button", name="Check without creating").click()
+    expect(page.get_by_role("status")).to_contain_text(
+        "3 partitions with replication factor 1. Nothing has changed yet."
+    )
+    assert product.call("GET", f"{product.cluster_path}/topics/orders")[0] == 404
+    page.get_by_role("button", name="Create topic").click()
+    page.wait_for_url("**/topics/orders")
+    expect(page.get_by_role("status")).to_contain_text("Topic orders was created at offset")
+    expect(page.locator("#topic")).to_contain_text("cleanup.policy")
+    _, topic = product.call("GET", f"{product.cluster_path}/topics/orders")
+    assert (topic["partitions_count"], topic["replication_factor"]) == (3, 1)
+
+
+def test_a_refused_topic_says_why_beside_its_field_and_keeps_what_was_typed(page: Page) -> None:
+    page.goto("/create-topic")
+    page.get_by_label("Name").fill("not/a/name")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.get_by_role("alert")).to_contain_text("INVALID_TOPIC")
+    expect(page.get_by_label("Name")).to_have_value("not/a/name")
+    page.get_by_label("Name").fill("fine")
+    page.get_by_label("Partitions").fill("many")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.get_by_role("alert")).to_have_text("'many' is not a whole number from 1 to 2147483647.")
+
+
+def test_the_dashboard_moves_without_a_reload_when_the_cluster_changes(page: Page, product: Product) -> None:
+    page.goto("/")
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    page.evaluate("window.loadedOnce = true")
+    create(product, "seen-at-once")
+    expect(page.locator("#dashboard")).to_contain_text("topic seen-at-once: created", timeout=5_000)
+    assert page.evaluate("window.loadedOnce") is True
+
+
+def test_the_offset_badge_moves_on_and_says_how_old_it_is(page: Page) -> None:
+    page.goto("/topics")
+    before = page.locator("#live [data-offset]").inner_text()
+    expect(page.locator("#live [data-offset]")).not_to_have_text(before, timeout=5_000)
+    expect(page.locator("#live [data-age]")).to_have_text(re.compile(r"^\d\.\d s ago$"))
+
+
+def test_search_narrows_the_list_and_the_address_can_be_shared(page: Page, product: Product) -> None:
+    for name in ("find-me", "leave-me"):
+        create(product, name)
+    page.goto("/topics")
+    page.get_by_role("searchbox").press_sequentially("FIND-")
+    expect(page.locator("#topics tbody tr")).to_have_count(1)
+    assert "q=FIND-" in page.url
+    page.reload()
+    expect(page.locator("#topics tbody tr")).to_have_text([re.compile("find-me")])
+
+
+def test_partitions_are_added_after_a_preview(page: Page, product: Product) -> None:
+    create(product, "grows")
+    page.goto("/topics/grows")
+    page.get_by_label(re.compile("^New number of partitions")).fill("4")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("main")).to_contain_text("The controller would accept this. Nothing has changed yet.")
+    assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 1
+    page.get_by_role("button", name="Add partitions").click()
+    expect(page.get_by_role("status")).to_contain_text("Topic grows has 4 partitions since offset")
+    assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 4
+
+
+def test_fewer_partitions_are_refused_with_the_controllers_words(page: Page, product: Product) -> None:
+    create(product, "shrinks-not", 3)
+    page.goto("/topics/shrinks-not")
+    page.get_by_label(re.compile("^New number of partitions")).fill("2")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("alert")).to_contain_text("INVALID_PARTITIONS")
+
+
+def test_a_config_is_set_and_reset_with_a_preview(page: Page, product: Product) -> None:
+    create(product, "tuned")
+    page.goto("/topics/tuned/configs")
+    page.get_by_label("New value of retention.ms", exact=True).fill("86400000")
+    page.locator("[id='retention.ms']").get_by_role("button", name="Set").click()
+    expect(page.locator("main table")).to_contain_text("86400000")
+    page.get_by_role("button", name="Set config").click()
+    expect(page.get_by_role("status")).to_contain_text("retention.ms was set to 86400000 at offset")
+    path = f"{product.cluster_path}/topics/tuned/configs/retention.ms"
+    assert product.call("GET", path)[1]["value"] == "86400000"
+    page.locator("[id='retention.ms']").get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Reset config").click()
+    expect(page.get_by_role("status")).to_contain_text("retention.ms was reset")
+    assert product.call("GET", path)[1]["source"] == "DEFAULT_CONFIG"
+
+
+def test_a_topic_is_deleted_only_by_its_name(page: Page, product: Product) -> None:
+    create(product, "goes")
+    page.goto("/topics/goes")
+    page.get_by_role("link", name="Delete…").click()
+    page.get_by_label(re.compile("to go on$")).fill("gose")
+    page.get_by_role("button", name="Delete topic").click()
+    expect(page.get_by_role("alert")).to_have_text("'gose' is not the topic's name. Nothing has changed.")
+    page.get_by_label(re.compile("to go on$")).fill("goes")
+    page.get_by_role("button", name="Delete topic").click()
+    expect(page.get_by_role("status")).to_contain_text("Topic goes was deleted at offset")
+    assert product.call("GET", f"{product.cluster_path}/topics/goes")[0] == 404
+    page.goto("/audit?resource=topic/goes")
+    expect(page.locator("tbody tr").first).to_contain_text("topic.delete")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_is_wider_than_the_window(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    for path in (*PAGES, *ADMIN_PAGES):
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_a_topic_is_created_without_javascript(chromium: Browser, product: Product, admin_state: Path) -> None:
+    context = chromium.new_context(storage_state=admin_state, base_url=product.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/create-topic")
+    page.get_by_label("Name").fill("plain-form")
+    page.get_by_role("button", name="Create topic").click()
+    page.wait_for_url("**/topics/plain-form")
+    assert "plain-form" in page.locator("h1").inner_text()
+    context.close()
+
+
+def test_a_viewer_sees_no_buttons_and_is_refused_when_posting(chromium: Browser, product: Product, page: Page) -> None:
+    page.goto("/access")
+    page.get_by_label("New user").fill("vera")
+    page.get_by_role("button", name="Add user").click()
+    link = page.locator(".notice pre").inner_text()
+    context = chromium.new_context(base_url=product.url)
+    watch = Watch(context)
+    visitor = context.new_page()
+    visitor.goto(link)
+    visitor.get_by_role("button", name="Log in").click()
+    visitor.wait_for_url(f"{product.url}/")
+    visitor.goto("/topics")
+    expect(visitor.get_by_role("link", name="Create topic")).to_have_count(0)
+    expect(visitor.get_by_role("link", name="Audit")).to_have_count(0)
+    assert visitor.goto("/access").status == 403  # type: ignore[union-attr]  # a page always answers
+    token = visitor.goto("/") and visitor.locator("input[name=csrf_token]").first.input_value()
+    answer = context.request.post(
+        "/topics", form={"name": "no", "csrf_token": token or ""}, headers={"Origin": product.url}
+    )
+    assert answer.status == 403
+    assert watch.complaints == []
+    context.close()
+
+
+def test_a_change_from_another_site_is_refused(chromium: Browser, product: Product, admin_state: Path) -> None:
+    context = chromium.new_context(storage_state=admin_state, base_url=product.url)
+    page = context.new_page()
+    page.goto("/")
+    token = page.locator("input[name=csrf_token]").first.input_value()
+    good = {"name": "from-elsewhere", "csrf_token": token}
+    for headers, form in (({"Origin": "http://evil.test"}, good), ({"Origin": product.url}, {"name": "no-token"})):
+        assert context.request.post("/topics", form=form, headers=headers).status == 403
+    context.close()
+    assert product.call("GET", f"{product.cluster_path}/topics/from-elsewhere")[0] == 404
+
+
+def test_hostile_names_are_shown_as_text(page: Page) -> None:
+    page.goto("/create-topic")
+    page.get_by_label("Name").fill("<img src=x onerror=alert(1)>{{7*7}}")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.get_by_role("alert")).to_contain_text("INVALID_TOPIC")
+    assert page.locator("img").count() == 0
+    page.goto("/topics?q=%3Cscript%3Ealert(1)%3C/script%3E")
+    expect(page.get_by_role("searchbox")).to_have_value("<script>alert(1)</script>")
+    assert page.locator("main script").count() == 0
+
+
+def test_an_unknown_page_says_so_and_leads_back(page: Page) -> None:
+    answer = page.goto("/topics/never-made")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.locator("main")).to_contain_text("There is no topic 'never-made' at offset")
+    page.get_by_role("link", name="To the dashboard").click()
+    expect(page.locator("h1")).to_have_text("Dashboard")
+
+
+@pytest.mark.spark
+def test_a_report_is_run_and_read_in_the_browser(page: Page, product: Product) -> None:
+    create(product, "reported", 2)
+    page.goto("/reports")
+    page.get_by_role("button", name="Run a report now").click()
+    expect(page.locator("#runs progress")).to_be_visible()
+    page.locator("#runs a", has_text="#1").first.wait_for(timeout=180_000)
+    page.locator("#runs a", has_text="#1").first.click()
+    expect(page.locator("main")).to_contain_text("Metadata offset")
+    expect(page.locator("#brokers svg")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="JSON").click()
+    report = json.loads(Path(download.value.path()).read_text())
+    _, topics = product.call("GET", f"{product.cluster_path}/topics")
+    assert report["body"]["verdict"]["partitions"] >= 2
+    assert report["header"]["topics"] <= len(topics["data"])
+    page.goto("/")
+    expect(page.locator("#dashboard")).to_contain_text("Moves from balanced")

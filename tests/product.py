@@ -1,0 +1,105 @@
+"""The whole product as a user starts it: `conclave up` in a folder of its own, on free ports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.interop.kafka import free_ports
+
+TOKEN = "a-token-for-tests-0123456789"
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Product:
+    """A running product."""
+
+    folder: Path
+    url: str
+    kafka_port: int
+    controller_port: int
+
+    @property
+    def login_link(self) -> str:
+        """The one-time link of the first admin."""
+        return (self.folder / "data" / "web" / "login-link").read_text().strip()
+
+    def call(self, method: str, path: str, body: object = None, token: str = TOKEN) -> tuple[int, Any]:
+        """A REST call -> (status, body); the body is None when it is empty."""
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, json.loads(refused.read())
+
+    @property
+    def cluster_path(self) -> str:
+        """/v3/clusters/ID."""
+        _, clusters = self.call("GET", "/v3/clusters")
+        return f"/v3/clusters/{clusters['data'][0]['cluster_id']}"
+
+
+@contextmanager
+def running_product(folder: Path, command: tuple[str, ...] = (sys.executable, "-m", "app.cli")) -> Iterator[Product]:
+    """Start the product and wait until it says ready; stop it with SIGTERM, which must work."""
+    http, kafka, controller = free_ports(3)
+    arguments = ["up", "--data", str(folder / "data"), "--http-port", str(http), "--kafka-port", str(kafka)]
+    with (folder / "up.log").open("wb") as output:
+        process = subprocess.Popen(
+            [*command, *arguments, "--controller-port", str(controller)],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={
+                **os.environ,
+                "CONCLAVE_ADMIN_TOKEN": TOKEN,
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            },
+        )
+    product = Product(folder, f"http://127.0.0.1:{http}", kafka, controller)
+    try:
+        _wait_until_ready(product, process)
+        yield product
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+    assert code == 0, (folder / "up.log").read_text()
+
+
+def _wait_until_ready(product: Product, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        assert process.poll() is None, (product.folder / "up.log").read_text()
+        try:
+            with urllib.request.urlopen(f"{product.url}/readyz", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, ConnectionError):
+            pass
+        assert time.monotonic() < deadline, (product.folder / "up.log").read_text()
+        time.sleep(0.1)
