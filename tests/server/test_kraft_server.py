@@ -1,0 +1,158 @@
+"""A node as a process: what it refuses at its start, how it ends, and what it does when the disk fails."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from tests.interop import kafka
+from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, quorum, running_quorum
+
+FAILURES = (ConnectionError, KafkaError, OSError)
+
+
+def refusal(found: Quorum, node_id: int = 1) -> str:
+    """Start a node that must not start; the one line that says why, without a traceback."""
+    process = found.start(node_id)
+    assert process.popen.wait(15) == 1
+    assert "Traceback" not in process.output
+    lines = [line for line in process.output.splitlines() if "node_not_started" in line]
+    assert len(lines) == 1, process.output
+    return lines[0]
+
+
+def test_a_folder_that_is_not_formatted_is_refused(tmp_path: Path) -> None:
+    with quorum(tmp_path, 1) as found:
+        line = refusal(found)
+        assert "No readable meta.properties files found." in line
+        assert "conclave format" in line
+        assert not (found.folder_of(1) / "data").exists()
+
+
+def test_a_second_process_on_one_folder_is_refused(tmp_path: Path) -> None:
+    with running_quorum(tmp_path, 1) as found:
+        first = found.processes[1]
+        assert "Failed to acquire lock on file .lock" in refusal(found)
+        assert first.alive
+        found.processes[1] = first
+        assert found.wait_for_leader() == 1
+
+
+def test_a_busy_port_is_refused_and_the_folder_let_go(tmp_path: Path) -> None:
+    with quorum(tmp_path, 1) as found:
+        found.format(1)
+        busy = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                f"import socket, time; s = socket.create_server(('127.0.0.1', {found.ports[0]})); print(flush=True); time.sleep(60)",
+            ],
+            stdout=subprocess.PIPE,
+        )
+        assert busy.stdout is not None
+        try:
+            busy.stdout.readline()
+            line = refusal(found)
+            assert "Cannot listen" in line
+            assert str(found.ports[0]) in line
+        finally:
+            busy.kill()
+            busy.wait()
+            busy.stdout.close()
+        found.start(1)
+        assert found.wait_for_leader() == 1
+
+
+def test_a_folder_of_another_node_is_refused(tmp_path: Path) -> None:
+    with quorum(tmp_path, 1) as found:
+        found.format(1)
+        config = found.config_of(1)
+        config.write_text(config.read_text().replace("node.id=1", "node.id=7"))
+        assert "Stored node id 1 doesn't match previous node id 7" in refusal(found)
+
+
+def test_a_forgotten_vote_is_refused(tmp_path: Path) -> None:
+    with running_quorum(tmp_path, 1) as found:
+        assert found.processes[1].stop() == 0
+        (found.folder_of(1) / "data" / "__cluster_metadata-0" / "quorum-state").unlink()
+        assert "quorum-state is missing" in refusal(found)
+
+
+def test_a_wrong_setting_is_one_line_and_touches_nothing(tmp_path: Path) -> None:
+    with quorum(tmp_path, 1) as found:
+        config = found.config_of(1)
+        config.write_text(config.read_text() + "controller.quorum.fetch.timeout.ms=soon\n")
+        process = found.start(1)
+        assert process.popen.wait(15) == 1
+        assert "controller.quorum.fetch.timeout.ms" in process.output
+        assert "soon" in process.output
+        assert len(process.output.splitlines()) == 1
+        assert not (found.folder_of(1) / "data").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_node_in_good_order_and_it_starts_again_with_its_data(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    async def use(names: list[str]) -> list[int]:
+        client = controller_client(found.bootstrap)
+        if names == ["kept"]:
+            await RawBroker(101, found.cluster_id, client).register()
+        answer = await client.request(create_topics(names))
+        client.close()
+        return [topic.error_code for topic in answer.topics]
+
+    with running_quorum(tmp_path, 1) as found:
+        assert asyncio.run(use(["kept"])) == [0]
+        started = time.monotonic()
+        found.processes[1].send(number)
+        assert found.processes[1].popen.wait(10) == 0
+        assert time.monotonic() - started < 3
+        found.start(1)
+        found.wait_for_leader()
+        assert asyncio.run(use(["kept", "new"])) == [ErrorCode.TOPIC_ALREADY_EXISTS, 0]
+
+
+def test_a_disk_that_takes_no_more_stops_the_node_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """The file-size limit stands for a full disk: a write of the log fails in the middle of service."""
+
+    async def fill() -> list[str]:
+        client = controller_client(found.bootstrap)
+        acknowledged: list[str] = []
+        try:
+            await RawBroker(101, found.cluster_id, client).register()
+            for number in range(2000):
+                name = f"topic-{number}"
+                answer = await client.request(create_topics([name], partitions=5), timeout_ms=2000)
+                if answer.topics[0].error_code == ErrorCode.NONE:
+                    acknowledged.append(name)
+        except FAILURES:
+            pass
+        finally:
+            client.close()
+        return acknowledged
+
+    async def present(names: list[str]) -> bool:
+        client = controller_client(found.bootstrap)
+        answer = await client.request(create_topics(names))
+        client.close()
+        return all(topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS for topic in answer.topics)
+
+    with quorum(tmp_path, 1) as found:
+        found.format(1)
+        command = f"ulimit -f 96; exec {sys.executable} -m kraft_core {found.config_of(1)}"
+        process = kafka.Process("limited", ["bash", "-c", command], found.folder_of(1))
+        found.processes[1] = process
+        found.wait_for_leader()
+        names = asyncio.run(fill())
+        assert 10 < len(names) < 2000
+        assert process.popen.wait(15) == 1
+        assert "The metadata log cannot be flushed" in process.output
+        found.start(1)
+        found.wait_for_leader()
+        assert asyncio.run(present(names))
