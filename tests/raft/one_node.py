@@ -101,6 +101,7 @@ class OneNode:
         self.client = KafkaRaftClient(self.config, self.log, election, Random(7), self.now)
         self.holds_flushes = False
         self.is_flushing = False
+        self._flush_to = 0
         self.effects: list[Effect] = []
         self.unanswered: dict[int, SendRequest] = {}
         self.answers: dict[int, Message] = {}
@@ -117,6 +118,7 @@ class OneNode:
                 self.answers[effect.request_id] = effect.message
             elif isinstance(effect, Flush):
                 self.is_flushing = True
+                self._flush_to = self.log.end_offset
                 if not self.holds_flushes:
                     self.finish_flush()
         return effects
@@ -127,7 +129,8 @@ class OneNode:
     def finish_flush(self) -> None:
         assert self.is_flushing
         self.is_flushing = False
-        self.step(Flushed(self.log.flush()))
+        self.log.flushed_offset = max(self.log.flushed_offset, self._flush_to)
+        self.step(Flushed(self._flush_to))
 
     def pass_time(self, ms: int) -> None:
         """Let time go by, with a Timer whenever the node asked for one."""
@@ -195,7 +198,7 @@ class OneNode:
 
     def commit_epoch(self, by: int = 1) -> None:
         """As leader: let one voter fetch everything."""
-        self.request(fetch_request(by, self.client.epoch, self.log.end_offset, self.log.last_epoch))
+        self.request(fetch_request(by, self.client.epoch, self.log.end_offset, self.log.last_epoch, max_wait_ms=0))
 
 
 def _pre_vote(request: SendRequest) -> bool:
