@@ -2,12 +2,10 @@
 
 import asyncio
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any, TypeVar
-
-from rich.console import Console
-from rich.table import Table
 
 from app.config import parse_host_port
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -30,7 +28,7 @@ from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.meta_properties import read_meta_properties
 
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 5_000
 WATCH_SECONDS = 1.0
 
 Response = TypeVar("Response", bound=Message)
@@ -63,15 +61,15 @@ def _raise_for(error_code: int, message: str | None) -> None:
 
 def describe(bootstrap: str, *, watch: bool, as_json: bool) -> None:
     """Print the state of the quorum, again and again with `watch`."""
-    console = Console()
+    is_screen = sys.stdout.isatty()
     while True:
         state = quorum_state(bootstrap)
         if as_json:
-            console.print_json(json.dumps(state)) if console.is_terminal else print(json.dumps(state))
+            print(json.dumps(state), flush=True)
         else:
-            if watch and console.is_terminal:
-                console.clear()
-            _print_state(console, state)
+            if watch and is_screen:
+                print("\x1b[2J\x1b[H", end="")  # clear the screen, go to its top
+            _print_state(state)
         if not watch:
             return
         time.sleep(WATCH_SECONDS)
@@ -116,17 +114,17 @@ def quorum_state(bootstrap: str) -> dict[str, Any]:
     }
 
 
-def _print_state(console: Console, state: dict[str, Any]) -> None:
-    console.print(
-        f"Leader {state['leaderId']}, epoch {state['leaderEpoch']}, high watermark {state['highWatermark']}",
-        highlight=False,
-    )
-    table = Table("Node", "Directory", "Status", "Log end offset", "Lag", "Endpoints", box=None)
+def _print_state(state: dict[str, Any]) -> None:
+    """Print the state in columns; nothing is ever shortened, so that ids can be copied."""
+    print(f"Leader {state['leaderId']}, epoch {state['leaderEpoch']}, high watermark {state['highWatermark']}")
+    rows: list[tuple[str, ...]] = [("NODE", "DIRECTORY", "STATUS", "LOG END OFFSET", "LAG", "ENDPOINTS")]
     for each in [*state["voters"], *state["observers"]]:
-        lag = "unknown" if each["lag"] is None else str(each["lag"])
+        lag = "unknown" if each["lag"] is None else each["lag"]
         cells = (each["nodeId"], each["directoryId"], each["status"], each["logEndOffset"], lag)
-        table.add_row(*map(str, cells), ", ".join(each["endpoints"]))
-    console.print(table)
+        rows.append((*map(str, cells), ",".join(each["endpoints"])))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def add_voter(bootstrap: str, config_path: Path) -> None:

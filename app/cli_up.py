@@ -183,9 +183,9 @@ def prepare_data(options: UpOptions, data: Path) -> Path:
             voters=standalone_voters(config.node_id, listener.host, listener.port, name),
         )
         format_storage(request, _say)
-    for folder in ("logs", "web"):
+    for folder in ("logs", "web"):  # both see the one-time link
         create_directory(data / folder)
-    (data / "web").chmod(0o700)
+        (data / folder).chmod(0o700)
     return path
 
 

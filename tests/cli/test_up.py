@@ -59,7 +59,7 @@ def test_the_first_use_formats_the_folder_and_later_ones_keep_it(tmp_path: Path)
     prepare_data(chosen, tmp_path)
     assert read_meta_properties(config.metadata_log_dir) == first
     assert KafkaConfig.load(path).num_partitions == 7
-    assert (tmp_path / "web").stat().st_mode & 0o777 == 0o700
+    assert {(tmp_path / name).stat().st_mode & 0o777 for name in ("web", "logs")} == {0o700}
 
 
 def test_other_ports_are_taken_over_and_nothing_else_is_changed(tmp_path: Path):

@@ -409,6 +409,7 @@ def test_a_snapshot_beyond_the_log_empties_it(tmp_path: Path, *, reopen: bool):
     log.append(batch(40, 4))
     assert log.flush() == 41
     assert log.end_offset_for_epoch(3) == newest
+    assert log.end_offset_for_epoch(2) == newest
     log.close()
     log = KafkaRaftLog.open(tmp_path, SMALL)
     assert contents(log) == batch(40, 4)
@@ -555,4 +556,64 @@ def test_every_written_file_is_synced_before_the_offset_is_published(tmp_path: P
             log.flush()
             assert unsynced == set()
             assert log.flushed_offset == offset + 1
+    log.close()
+
+
+def test_damage_at_the_end_of_a_segment_with_another_after_it_is_no_unfinished_write(tmp_path: Path):
+    filled(tmp_path, 12, SMALL)
+    first = min(directory_of(tmp_path).glob("*.log"))
+    damage(first, first.stat().st_size - 3, b"?")
+    before = first.read_bytes()
+    with pytest.raises(CorruptFile, match=first.name):
+        KafkaRaftLog.open(tmp_path, SMALL)
+    assert first.read_bytes() == before
+
+
+@pytest.mark.parametrize("shift", [-100, -61, -60, -20, -1, 0, 1, 40])
+def test_a_good_batch_is_found_wherever_it_lies_behind_the_damage(tmp_path: Path, shift: int):
+    """Also across the border of two of the pieces that the search reads."""
+    path = directory_of(tmp_path) / f"{0:020d}.log"
+    KafkaRaftLog.open(tmp_path).close()
+    first = batch(0, values=(b"x" * 1000,))
+    position = 4 * 1024 * 1024 + 1 + shift
+    path.write_bytes(first[:-1] + b"?" + bytes(position - len(first)) + batch(7))
+    with pytest.raises(CorruptFile, match=f"follow from byte {position},"):
+        KafkaRaftLog.open(tmp_path)
+
+
+def test_after_cleaning_epochs_begin_where_the_log_does(tmp_path: Path):
+    log = KafkaRaftLog.open(tmp_path)
+    for offset in range(9):
+        log.append(batch(offset, epoch=1 + offset // 3))
+    log.flush()
+    with_snapshot(log, 2)
+    with_snapshot(log, 5, 2)
+    assert log.clean(0, -1, 0)
+    assert log.start_offset == 5
+    assert log.end_offset_for_epoch(1) == OffsetAndEpoch(5, 2)
+    assert log.end_offset_for_epoch(2) == OffsetAndEpoch(6, 2)
+    assert log.epoch_of(5) == 2
+    log.close()
+    assert (directory_of(tmp_path) / "leader-epoch-checkpoint").read_text() == "0\n2\n2 5\n3 6\n"
+
+
+def test_a_snapshot_is_synced_before_it_has_its_name_and_its_directory_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    log = KafkaRaftLog.open(tmp_path)
+    calls: list[str] = []
+    real_sync, real_rename = os.fsync, Path.rename
+
+    def sync(descriptor: int) -> None:
+        calls.append("directory" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
+        real_sync(descriptor)
+
+    def rename(path: Path, target: Path) -> Path:
+        calls.append("rename")
+        return real_rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "rename", rename)
+    with_snapshot(log, 0)
+    assert calls == ["file", "rename", "directory"]
     log.close()
