@@ -89,7 +89,7 @@ class Quorum:
         """server.properties of a controller."""
         return self.folder_of(node_id) / "server.properties"
 
-    def format(self, node_id: int) -> None:
+    def format(self, node_id: int, initial_controllers: str | None = None) -> None:
         """Format as `conclave format --initial-controllers` does."""
         folder = self.folder_of(node_id) / "data"
         request = FormatRequest(
@@ -98,7 +98,7 @@ class Quorum:
             log_dirs=[folder],
             metadata_log_dir=folder,
             is_dynamic=True,
-            voters=parse_initial_controllers(self.initial_controllers, "CONTROLLER"),
+            voters=parse_initial_controllers(initial_controllers or self.initial_controllers, "CONTROLLER"),
         )
         format_storage(request, print)
 
