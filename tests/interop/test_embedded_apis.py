@@ -247,7 +247,7 @@ def raw(node: EmbeddedNode, frame: bytes) -> bytes:
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0(node: EmbeddedNode) -> None:
-    answer = raw(node, struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 99, 7, -1))
+    answer = raw(node, struct.pack(">ihhihb", 11, ApiKey.API_VERSIONS, 99, 7, -1, 0))
 
     correlation_id, response = decode_response(ApiKey.API_VERSIONS, 0, answer)
     assert correlation_id == 7

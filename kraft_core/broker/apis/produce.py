@@ -6,7 +6,7 @@ Source: KafkaApis.handleProduceRequest, Kafka 4.3.1; KIP-951 (the new leader in 
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
-from kraft_core.broker.log.batch_header import HEADER_BYTES, read_header
+from kraft_core.broker.log.batch_header import HEADER_BYTES, MAGIC, read_header
 from kraft_core.broker.log.log_validator import ZSTD
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -126,6 +126,8 @@ class ProduceHandler:
         if len(records) < HEADER_BYTES:
             return
         header = read_header(records)
+        if header.magic != MAGIC:
+            return  # the log refuses it
         if header.is_transactional or body.transactional_id is not None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "This broker does not serve transactions.")
         if header.codec == ZSTD and version < _ZSTD_SINCE:

@@ -18,6 +18,7 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 producer id, producer epoch, base sequence, record count."""
 
 HEADER_BYTES: Final = HEADER.size
+MAGIC: Final = 2
 LOG_OVERHEAD: Final = 12
 """Bytes of base offset and length, which `batch_length` does not count."""
 CRC_POSITION: Final = 17
