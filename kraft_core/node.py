@@ -113,7 +113,7 @@ class Node:
     ) -> None:
         self.config = config
         self.raft = KafkaRaftClient(config.raft, log, election, random, now_ms)
-        self.controller = QuorumController(config.controller, random, self)
+        self.controller = QuorumController(config.controller, random, self, config.bootstrap_records)
         self.image = MetadataImage.EMPTY
         self.applied_offset = 0
         self._log = log
