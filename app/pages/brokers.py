@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from app.cluster.topic_table import TopicTable
 from app.errors import ApiError
 from app.pages.frame import page_of, render
-from app.reports.export import broker_state
+from app.reports.broker_state import broker_state
 from app.services import Reader, services_of
 from kraft_core.image.changes import is_secret_config
 from kraft_core.image.metadata_image import BROKER, BrokerRegistration, MetadataImage

@@ -27,16 +27,12 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.reports.broker_state import ACTIVE, broker_state
 from kraft_core.image.metadata_image import BROKER, TOPIC, BrokerRegistration, MetadataImage, TopicImage
 
 SCHEMA_VERSION = 1
 FILE_ROWS = 250_000
 """A new partitions file begins at the first topic after this many rows."""
-
-ACTIVE = "ACTIVE"
-SHUTTING_DOWN = "SHUTTING_DOWN"
-FENCED = "FENCED"
-UNREGISTERED = "UNREGISTERED"
 
 IDS = pa.list_(pa.int32())
 PARTITIONS = pa.schema(
@@ -86,15 +82,6 @@ class Snapshot:
     topics: int
     partitions: int
     brokers: int
-
-
-def broker_state(broker: BrokerRegistration | None) -> str:
-    """The state a report shows: fenced wins over shutting down; no registration is UNREGISTERED."""
-    if broker is None:
-        return UNREGISTERED
-    if broker.fenced:
-        return FENCED
-    return SHUTTING_DOWN if broker.in_controlled_shutdown else ACTIVE
 
 
 def export_image(

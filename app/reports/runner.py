@@ -23,7 +23,6 @@ import structlog
 from app.db.base import utc_now
 from app.db.database import Database
 from app.reports import store
-from app.reports.export import export_image
 from app.reports.java import JavaMissingError, find_java
 from kraft_core.image.metadata_image import MetadataImage
 
@@ -165,6 +164,8 @@ class ReportRunner:
         java = await asyncio.to_thread(self._java)
         where = {"cluster_id": cluster_id, "image_offset": image.offset, "image_epoch": image.epoch}
         await self._database.write(store.update_run, run_id, state="snapshotting", **where)
+        from app.reports.export import export_image  # brings pyarrow, which only a run needs
+
         await asyncio.to_thread(export_image, image, cluster_id, folder / "snapshot")
         async with asyncio.timeout(self._settings.timeout_seconds):
             await self._spark(run_id, folder, java)

@@ -4,11 +4,12 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# pyarrow is imported late: the web process needs its 60 MB only when somebody reads such a list.
 
 COLUMNS = (
     "topic",
@@ -38,16 +39,26 @@ def violations_page(
     path = out / "violations.parquet"
     if not path.exists():
         raise FileNotFoundError(f"the list of violations of this run is gone: {path.name}")
-    dataset = ds.dataset(path)
-    condition = None
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = []
+    total = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=10_000):
+            chosen = _matching(batch, reason, search)
+            start = max(0, offset - total)
+            if start < chosen.num_rows and len(rows) < limit:
+                rows += chosen.slice(start, limit - len(rows)).to_pylist()
+            total += chosen.num_rows
+    return rows, total
+
+
+def _matching(batch: "pa.RecordBatch", reason: str | None, search: str) -> "pa.RecordBatch":
+    import pyarrow.compute as pc
+
     if reason:
-        condition = ds.field("reason") == reason
-    if search:
-        named = pc.match_substring(ds.field("topic"), search)
-        condition = named if condition is None else condition & named
-    total = dataset.count_rows(filter=condition)
-    found = dataset.scanner(filter=condition).head(offset + limit).slice(offset)
-    return found.to_pylist(), total
+        batch = batch.filter(pc.equal(batch["reason"], reason))
+    return batch.filter(pc.match_substring(batch["topic"], search)) if search else batch
 
 
 def violations_csv(out: Path) -> Iterator[str]:
@@ -58,6 +69,8 @@ def violations_csv(out: Path) -> Iterator[str]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
+    import pyarrow.parquet as pq
+
     with pq.ParquetFile(out / "violations.parquet") as file:
         for batch in file.iter_batches(batch_size=5000):
             for row in batch.to_pylist():
