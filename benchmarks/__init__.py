@@ -1,1 +1,1 @@
-"""Side-by-side measurements against Apache Kafka's controller."""
+"""Ours and Apache Kafka's controllers side by side, in one run, under one load program: `python -m benchmarks`."""

@@ -1,0 +1,67 @@
+"""`python -m benchmarks [NAME …] [--quick] [--ours] [--json FILE]`: measure, print a table with ratios and budgets.
+
+Exit codes: 0 measured (budgets missed or not), 1 a benchmark failed, 2 wrong use. See docs/benchmarks.md.
+"""
+
+import argparse
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.failover import failover
+from benchmarks.figures import Figure, table, write_json
+from benchmarks.other_requests import config_changes, heartbeats, log_read
+from benchmarks.pages import pages
+from benchmarks.plan import FULL, QUICK, Plan
+from benchmarks.report import report
+from benchmarks.sides import apache_is_here
+from benchmarks.start_up import memory, start_up
+from benchmarks.topic_creation import latency, throughput
+
+BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
+    "latency": latency,
+    "throughput": throughput,
+    "configs": config_changes,
+    "heartbeats": heartbeats,
+    "failover": failover,
+    "startup": start_up,
+    "memory": memory,
+    "log": log_read,
+    "report": report,
+    "pages": pages,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ours and Apache Kafka's side by side.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all when none is given")
+    parser.add_argument("--quick", action="store_true", help="one round and a quarter of the requests")
+    parser.add_argument("--ours", action="store_true", help="measure ours alone")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every single result there")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"unknown benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    missing = None if options.ours else apache_is_here()
+    if missing is not None:
+        print(f"Apache Kafka is left out: {missing}", file=sys.stderr)
+    plan = dataclasses.replace(QUICK if options.quick else FULL, has_apache=not options.ours and missing is None)
+    load_before = os.getloadavg()
+    print(f"{os.cpu_count()} CPUs, load average {load_before[0]:.1f}", file=sys.stderr)
+    figures: list[Figure] = []
+    for name in options.names or BENCHMARKS:
+        began = time.monotonic()
+        figures += BENCHMARKS[name](plan)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(table(figures))
+    if options.json is not None:
+        write_json(options.json, figures, load_before)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""The leader of three nodes dies or freezes: how long until a topic can be created again."""
+
+import itertools
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from benchmarks.figures import Figure
+from benchmarks.frames import CREATE_TOPICS_VERSION, create_topics_frame
+from benchmarks.load import connected, read_answer
+from benchmarks.plan import Plan
+from benchmarks.sides import PLAIN, Cluster, running
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.framing import decode_response
+
+TIMES = 5
+PAUSE_S = 0.002
+WAIT_S = 30.0
+_names = itertools.count()
+
+
+class _Attempts:
+    """One thread for each survivor, on a connection that was open before: create topics until one is created."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._created = threading.Event()
+        self._moment = 0.0
+        self._ready = threading.Barrier(len(ports) + 1)
+        self._threads = [threading.Thread(target=self._try, args=(port,), daemon=True) for port in ports]
+        for thread in self._threads:
+            thread.start()
+        self._go = threading.Event()
+        self._ready.wait()
+
+    def begin(self) -> None:
+        """Let the attempts begin."""
+        self._go.set()
+
+    def wait(self) -> float:
+        """Moment (perf_counter) of the first success. Raises TimeoutError when there is none for WAIT_S."""
+        try:
+            if not self._created.wait(WAIT_S):
+                raise TimeoutError(f"no topic could be created for {WAIT_S} s")
+        finally:
+            self._created.set()
+            for thread in self._threads:
+                thread.join()
+        return self._moment
+
+    def _try(self, port: int) -> None:
+        with connected(port, 5) as connection:
+            self._ready.wait()
+            self._go.wait()
+            while not self._created.is_set():
+                if self._created_one(connection):
+                    self._moment = self._moment or time.perf_counter()
+                    self._created.set()
+                else:
+                    time.sleep(PAUSE_S)
+
+    def _created_one(self, connection: socket.socket) -> bool:
+        connection.sendall(create_topics_frame([f"again-{next(_names)}"], 3))
+        try:
+            answer = decode_response(19, CREATE_TOPICS_VERSION, read_answer(connection))[1]
+        except TimeoutError:
+            return False
+        return answer.topics[0].error_code == ErrorCode.NONE  # type: ignore[attr-defined,no-any-return]  # a CreateTopicsResponse
+
+
+def _one(cluster: Cluster, strike: Callable[[], None]) -> float:
+    """Milliseconds from the strike at the leader to the first topic created on another node."""
+    survivors = [cluster.quorum.port_of(each) for each in cluster.quorum.node_ids if each != cluster.leader_id]
+    attempts = _Attempts(survivors)
+    struck = time.perf_counter()
+    strike()
+    attempts.begin()
+    return (attempts.wait() - struck) * 1000
+
+
+def _killed(cluster: Cluster) -> float:
+    process = cluster.leader_process
+    took = _one(cluster, process.popen.kill)
+    process.popen.wait(20)
+    cluster.start_node(cluster.leader_id)
+    return took
+
+
+def _frozen(cluster: Cluster) -> float:
+    frozen_id, process = cluster.leader_id, cluster.leader_process
+    try:
+        took = _one(cluster, lambda: process.send(signal.SIGSTOP))
+    finally:
+        process.send(signal.SIGCONT)
+    deadline = time.monotonic() + WAIT_S
+    while cluster.wait_for_leader() == frozen_id and time.monotonic() < deadline:
+        time.sleep(PAUSE_S)  # it still answers as the leader of its old epoch
+    return took
+
+
+def failover(plan: Plan) -> list[Figure]:
+    """SIGKILL and SIGSTOP of the leader, five times each."""
+    figures = []
+    for what, strike, p50_ms, max_ms in (("SIGKILL", _killed, 250, 600), ("SIGSTOP", _frozen, 1_000, 1_500)):
+        p50 = Figure(f"failover after {what}, p50", "ms", p50_ms)
+        worst = Figure(f"failover after {what}, worst", "ms", max_ms)
+        for _, side in Plan(1, plan.scale, plan.has_apache).turns(PLAIN):
+            with running(side, 3) as cluster:
+                for _ in range(plan.count(TIMES, 2)):
+                    cluster.wait_until_caught_up()
+                    p50.add(side, strike(cluster))
+            worst.add(side, max(p50.values[side.name]))
+        figures += [p50, worst]
+    return figures

@@ -1,0 +1,109 @@
+"""Figures: what was measured, for each side, with its budget; as a table and as JSON."""
+
+import datetime as dt
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.load import percentile
+from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, Side
+
+
+@dataclass(slots=True)
+class Figure:
+    """One quantity. `values` has every round's result for each side; `budget` is what ours aims at."""
+
+    name: str
+    unit: str
+    budget: float | None = None
+    more_is_better: bool = False
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, side: Side, *values: float) -> None:
+        """Note results of one side."""
+        self.values.setdefault(side.name, []).extend(values)
+
+    def of(self, side: Side) -> float | None:
+        """The median over the rounds, None where the side was not measured."""
+        found = self.values.get(side.name)
+        return percentile(found, 0.5) if found else None
+
+    def ratio(self, side: Side) -> float | None:
+        """How many times better ours is than `side`; below 1 it is worse."""
+        ours, theirs = self.of(OURS), self.of(side)
+        if not ours or not theirs:
+            return None
+        return ours / theirs if self.more_is_better else theirs / ours
+
+    @property
+    def meets_budget(self) -> bool | None:
+        """Whether ours is within its budget; None without one."""
+        ours = self.of(OURS)
+        if ours is None or self.budget is None:
+            return None
+        return ours >= self.budget if self.more_is_better else ours <= self.budget
+
+
+Figures = dict[str, Figure]
+
+
+def shown(value: float | None) -> str:
+    """Three significant figures, a dash for what is not there."""
+    if value is None:
+        return "-"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{shown(value)}x"
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """The figures as a Markdown table: medians over the rounds, and how many times better ours is."""
+    rows: list[tuple[str, ...]] = [
+        ("what", "unit", "ours", "apache", "apache, linger 0", "ours is better by", "budget", "met")
+    ]
+    for figure in figures:
+        ratios = [_ratio(figure.ratio(side)) for side in (APACHE, APACHE_NO_LINGER) if figure.of(side) is not None]
+        sign = ">=" if figure.more_is_better else "<="
+        budget = "-" if figure.budget is None else f"{sign} {shown(figure.budget)}"
+        met = {None: "-", True: "yes", False: "no"}[figure.meets_budget]
+        medians = [shown(figure.of(side)) for side in (OURS, APACHE, APACHE_NO_LINGER)]
+        rows.append((figure.name, figure.unit, *medians, " / ".join(ratios) or "-", budget, met))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def write_json(path: Path, figures: Sequence[Figure], load_before: tuple[float, float, float]) -> None:
+    """Every single result, and the machine it was measured on."""
+    machine: Mapping[str, object] = {
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "load_average_before": load_before,
+        "load_average_after": os.getloadavg(),
+    }
+    body = {
+        "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "machine": machine,
+        "figures": [
+            {
+                "name": figure.name,
+                "unit": figure.unit,
+                "budget": figure.budget,
+                "more_is_better": figure.more_is_better,
+                "values": figure.values,
+                "meets_budget": figure.meets_budget,
+            }
+            for figure in figures
+        ],
+    }
+    path.write_text(json.dumps(body, indent=1) + "\n")

@@ -1,0 +1,135 @@
+"""The placement report of 1,000,000 partitions, stage by stage, and of a tiny cluster. Ours only: Apache has none.
+
+The image is made by replaying seeded records: 10,000 topics, 300 brokers in 6 racks, three replicas in three racks,
+one partition in a hundred with a replica out of sync, one in a thousand with two replicas in one rack.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+from app.reports.export import export_image
+from app.reports.java import find_java
+from benchmarks.figures import Figure
+from benchmarks.plan import Plan
+from benchmarks.sides import OURS
+from kraft_core.image.metadata_delta import replay_all
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.metadata_records import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from kraft_core.protocol.uuids import random_uuid
+
+BROKERS = 300
+RACKS = 6
+TOPICS = 10_000
+SEED = 1
+WAIT_S = 300
+MEMORY = "2g"
+
+
+def _brokers(random: Random, count: int) -> Iterator[MetadataRecord]:
+    yield FeatureLevelRecord(name="metadata.version", feature_level=30)
+    for broker_id in range(count):
+        yield RegisterBrokerRecord(
+            broker_id=broker_id,
+            incarnation_id=random_uuid(random),
+            broker_epoch=broker_id + 1,
+            rack=f"rack-{broker_id % RACKS}",
+            fenced=False,
+            log_dirs=(random_uuid(random),),
+        )
+
+
+def _topic(random: Random, name: str, partitions: int, directories: list[UUID]) -> Iterator[MetadataRecord]:
+    """A topic striped over the brokers, so that neighbours are in different racks."""
+    topic_id, brokers = random_uuid(random), len(directories)
+    yield TopicRecord(name=name, topic_id=topic_id)
+    start = random.randrange(brokers)
+    for number in range(partitions):
+        first = (start + number) % brokers
+        step = RACKS if random.random() < 0.001 else 1
+        replicas = (first, (first + step) % brokers, (first + 2 * step) % brokers)
+        yield PartitionRecord(
+            partition_id=number,
+            topic_id=topic_id,
+            replicas=replicas,
+            isr=replicas[:2] if random.random() < 0.01 else replicas,
+            leader=first,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=tuple(directories[replica] for replica in replicas),
+        )
+
+
+def synthetic_image(topics: int, partitions: int, brokers: int = BROKERS) -> MetadataImage:
+    """An image of `topics` topics with `partitions` partitions each, the same for every run."""
+    random = Random(SEED)
+    image = replay_all(MetadataImage.EMPTY, _brokers(random, brokers), brokers, 1)
+    directories = [image.cluster.brokers[broker_id].directories[0] for broker_id in range(brokers)]
+    records = itertools.chain.from_iterable(
+        _topic(random, f"topic-{number:05d}", partitions, directories) for number in range(topics)
+    )
+    return replay_all(image, records, topics * (partitions + 1), 1)
+
+
+def _run_job(folder: Path) -> list[tuple[str, float]]:
+    """Run the report job on `folder`/snapshot -> (stage, seconds); its progress file tells the stages."""
+    command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot")]
+    command += ["--out", str(folder / "out"), "--memory", MEMORY]
+    java = find_java(folder, "")
+    environment = {**os.environ, "JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}
+    stages: list[tuple[str, float]] = []
+    with (folder / "run.log").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        began, name = time.perf_counter(), "starting Python"
+        while process.poll() is None:
+            if time.perf_counter() - began > WAIT_S:
+                process.kill()
+                raise TimeoutError(f"the report took more than {WAIT_S} s")
+            progress = folder / "out" / "progress.json"
+            now = json.loads(progress.read_text())["name"] if progress.exists() else name
+            if now != name:
+                stages.append((name, time.perf_counter()))
+                name = now
+            time.sleep(0.05)
+        stages.append((name, time.perf_counter()))
+    assert process.returncode == 0, (folder / "run.log").read_text()[-3000:]
+    starts = [began, *(end for _, end in stages)]
+    return [(stage, end - start) for (stage, end), start in zip(stages, starts, strict=False)]
+
+
+def _report(image: MetadataImage, name: str, budget_s: float) -> list[Figure]:
+    total = Figure(f"{name}: export and job", "s", budget_s)
+    figures = [total]
+    with tempfile.TemporaryDirectory(prefix="conclave-bench-") as temporary:
+        folder = Path(temporary)
+        began = time.perf_counter()
+        snapshot = export_image(image, "benchmark-cluster", folder / "snapshot")
+        stages = [("export", time.perf_counter() - began), *_run_job(folder)]
+        total.add(OURS, time.perf_counter() - began)
+        assert json.loads((folder / "out" / "result.json").read_text())["header"]["partitions"] == snapshot.partitions
+    for stage, seconds in stages:
+        figure = Figure(f"{name}: {stage}", "s")
+        figure.add(OURS, seconds)
+        figures.append(figure)
+    return figures
+
+
+def report(plan: Plan) -> list[Figure]:
+    """Reports of 1,000,000 partitions (fewer with --quick) and of three brokers with 30 partitions."""
+    partitions = plan.count(100)
+    large = _report(synthetic_image(TOPICS, partitions), f"report, {TOPICS * partitions:,} partitions", 30)
+    return [*large, *_report(synthetic_image(10, 3, 3), "report, 30 partitions", 20)[:1]]

@@ -1,0 +1,176 @@
+"""The sides of a comparison, and a cluster of one side: fresh folders, real processes, brokers registered over the wire.
+
+Both sides get the same server.properties, the same formatted folders and the same requests. Apache's runs with the
+options of its own start script (G1, the full JIT) and a heap of 512 MB to 1 GB.
+"""
+
+import asyncio
+import io
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraft_core.protocol.framing import decode_response, encode_request
+from kraft_core.protocol.messages import BrokerHeartbeatRequest
+from kraft_core.protocol.wire import Message
+from tests.interop import conclave, kafka
+
+BROKERS = (101, 102, 103)
+SETTINGS = {"broker.session.timeout.ms": 600_000}
+"""For both sides: the registered brokers are only names, and heartbeats would disturb what is measured."""
+JVM_OPTIONS = (
+    "-Xms512m",
+    "-Xmx1g",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of those that are compared; `linger_ms` is controller.quorum.append.linger.ms, None for the default."""
+
+    name: str
+    is_apache: bool
+    linger_ms: int | None = None
+
+
+OURS = Side("ours", is_apache=False)
+APACHE = Side("apache", is_apache=True)
+APACHE_NO_LINGER = Side("apache, linger 0", is_apache=True, linger_ms=0)
+WITH_LINGER = (OURS, APACHE, APACHE_NO_LINGER)
+PLAIN = (OURS, APACHE)
+
+
+def apache_is_here() -> str | None:
+    """None when Apache Kafka can be run, else what is missing."""
+    try:
+        kafka.fetch()
+    except kafka.KafkaUnavailableError as missing:
+        return str(missing)
+    return None
+
+
+class Cluster:
+    """Controllers of one side in fresh folders. Nodes are started one by one or by `start`."""
+
+    def __init__(self, side: Side, folder: Path, size: int) -> None:
+        self.side = side
+        linger = {} if side.linger_ms is None else {"controller.quorum.append.linger.ms": side.linger_ms}
+        self.quorum = conclave.Quorum(folder, size, {**SETTINGS, **linger})
+        self.leader_id = -1
+        self.broker_epochs: dict[int, int] = {}
+        with redirect_stdout(io.StringIO()):
+            for node_id in self.quorum.node_ids:
+                self.quorum.format(node_id)
+
+    def start_node(self, node_id: int) -> kafka.Process:
+        """Start one node of this side."""
+        if not self.side.is_apache:
+            return self.quorum.start(node_id)
+        home = kafka.fetch()
+        command = [
+            "java",
+            *JVM_OPTIONS,
+            f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}",
+            "-cp",
+            f"{home / 'libs'}/*",
+        ]
+        config = self.quorum.config_of(node_id)
+        process = kafka.Process(f"apache-{node_id}", [*command, "kafka.Kafka", str(config)], config.parent)
+        self.quorum.processes[node_id] = process
+        return process
+
+    def start(self) -> None:
+        """Start all nodes and wait for a leader."""
+        for node_id in self.quorum.node_ids:
+            self.start_node(node_id)
+        self.wait_for_leader()
+
+    def wait_for_leader(self, timeout_s: float = 60) -> int:
+        """Wait for a leader, note it and return its id."""
+        self.leader_id = self.quorum.wait_for_leader(timeout_s)
+        return self.leader_id
+
+    @property
+    def leader_port(self) -> int:
+        """Port of the leader found last."""
+        return self.quorum.port_of(self.leader_id)
+
+    @property
+    def leader_process(self) -> kafka.Process:
+        """Process of the leader found last."""
+        return self.quorum.processes[self.leader_id]
+
+    def register_brokers(self) -> None:
+        """Register three brokers and have them unfenced."""
+
+        async def register() -> None:
+            client = conclave.controller_client(self.quorum.bootstrap)
+            for broker_id in BROKERS:
+                broker = conclave.RawBroker(broker_id, self.quorum.cluster_id, client)
+                await conclave.retry(broker.register, 30, (ConnectionError, AssertionError))
+                self.broker_epochs[broker_id] = broker.epoch
+            client.close()
+
+        asyncio.run(register())
+
+    def heartbeat_of(self, broker_id: int) -> BrokerHeartbeatRequest:
+        """A heartbeat of a registered broker."""
+        return BrokerHeartbeatRequest(
+            broker_id=broker_id,
+            broker_epoch=self.broker_epochs[broker_id],
+            current_metadata_offset=2**62,
+            want_fence=False,
+            want_shut_down=False,
+        )
+
+    def wait_until_caught_up(self, timeout_s: float = 60) -> None:
+        """Wait until every voter has the leader's log, so that the next kill leaves a majority."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            self.wait_for_leader()
+            found = asyncio.run(conclave.describe_quorum(self.leader_port))
+            if found is not None and found.high_watermark > 0:
+                ends = [voter.log_end_offset for voter in found.current_voters]
+                if len(ends) == self.quorum.size and min(ends) >= max(ends) - 5:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"a follower never caught up\n{self.quorum.outputs()}")
+
+
+@contextmanager
+def cluster(side: Side, size: int) -> Iterator[Cluster]:
+    """A formatted cluster that is not started yet; its processes are killed and its folders removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="conclave-bench-", ignore_cleanup_errors=True) as folder:
+        found = Cluster(side, Path(folder) / "quorum", size)
+        try:
+            yield found
+        finally:
+            found.quorum.stop_all()
+
+
+@contextmanager
+def running(side: Side, size: int) -> Iterator[Cluster]:
+    """A cluster with a leader and three registered brokers."""
+    with cluster(side, size) as found:
+        found.start()
+        found.register_brokers()
+        yield found
+
+
+def ask(port: int, message: Message, version: int, timeout_s: float = 10) -> Message:
+    """One request on a blocking connection of its own."""
+    with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
+        connection.sendall(encode_request(message, version, 1, "bench"))
+        with connection.makefile("rb") as stream:
+            size = int.from_bytes(stream.read(4))
+            return decode_response(message.API_KEY, version, stream.read(size))[1]
