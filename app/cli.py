@@ -176,6 +176,24 @@ def quorum_remove(
     remove_voter(bootstrap_controller, controller_id, controller_directory_id)
 
 
+@reports.command("run")
+def reports_run(
+    url: Annotated[str, typer.Option(help="Address of the web process.")] = "http://127.0.0.1:8080",
+    token: Annotated[
+        str | None, typer.Option(help="API token; default: CONCLAVE_ADMIN_TOKEN in the environment.")
+    ] = None,
+) -> None:
+    """Start a placement report now and print the run as JSON."""
+    from app.cli_reports import run_report
+
+    run_report(url, token)
+
+
+@reports.callback()
+def reports_group() -> None:
+    """Placement reports."""
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and end the process with its exit code; what is foreseen to fail is one line."""
     try:

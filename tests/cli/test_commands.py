@@ -145,6 +145,18 @@ def test_a_quorum_that_does_not_answer_is_one_line():
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--token", "t", "--url", "http://127.0.0.1:1"], "http://127.0.0.1:1/v3/clusters: "),
+        (["--token", "t", "--url", "file:///etc/passwd"], "must begin with http"),
+        ([], "an API token is needed"),
+    ],
+)
+def test_a_report_that_cannot_be_asked_for_is_one_line(arguments: list[str], words: str):
+    assert words in refused("reports", "run", *arguments)
+
+
+@pytest.mark.parametrize(
     "arguments",
     [["bogus"], ["format"], ["node"], ["up", "--kafka-port", "70000"], ["dump-log"], ["quorum", "describe"]],
 )

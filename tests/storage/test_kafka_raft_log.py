@@ -406,6 +406,8 @@ def test_a_snapshot_beyond_the_log_empties_it(tmp_path: Path, *, reopen: bool):
     assert log.snapshot_ids() == (newest,)
     assert log.epoch_of(39) == 3
     assert log.end_offset_for_epoch(3) == OffsetAndEpoch(40, 3)
+    with pytest.raises(AssertionError):
+        log.append(batch(40, 2))
     log.append(batch(40, 4))
     assert log.flush() == 41
     assert log.end_offset_for_epoch(3) == newest
