@@ -12,6 +12,7 @@ from typing import Final
 from kraft_core.image.image_writer import image_records
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import (
+    ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
@@ -20,7 +21,6 @@ from kraft_core.protocol.control_records import (
 from kraft_core.protocol.metadata_records import encode_record
 from kraft_core.protocol.metadata_version import record_version
 from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches
-from kraft_core.protocol.wire import Message
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.voter_set import VoterSet
 
@@ -34,7 +34,7 @@ def snapshot_batches(
 ) -> Iterator[bytes]:
     """Yield the raw batches of a snapshot; `timestamp_ms` is that of the last record it contains."""
     epoch = snapshot_id.epoch
-    header: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=timestamp_ms)]
+    header: list[ControlRecord] = [SnapshotHeaderRecord(last_contained_log_timestamp=timestamp_ms)]
     if kraft_version > 0:
         header += [KRaftVersionRecord(kraft_version=kraft_version), voters.to_record()]
     yield _control_batch(0, epoch, timestamp_ms, header)
@@ -50,7 +50,7 @@ def snapshot_batches(
     yield _control_batch(offset, epoch, timestamp_ms, [SnapshotFooterRecord()])
 
 
-def _control_batch(base_offset: int, epoch: int, timestamp_ms: int, records: list[Message]) -> bytes:
+def _control_batch(base_offset: int, epoch: int, timestamp_ms: int, records: list[ControlRecord]) -> bytes:
     encoded = [encode_control(record) for record in records]
     keys, values = [key for key, _ in encoded], [value for _, value in encoded]
     return encode_batch(base_offset, epoch, timestamp_ms, values, control_keys=keys)

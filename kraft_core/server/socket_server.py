@@ -6,8 +6,8 @@ answers in Kafka's order, that of the requests.
 
 What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never
 with the size a frame announces. A connection with `max_in_flight` unanswered requests, or whose peer does
-not read its answers, is not read until that changes. When all connections together hold more than
-`max_buffered_bytes`, the one with the most unfinished input is closed, so that a few stalled giants
+not read its answers, is not read until that changes; nobody is read while `max_queued_bytes` of requests wait for their
+answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most unfinished input is closed, so that a few stalled giants
 cannot starve the rest. A frame that is no Kafka request closes the connection without an answer.
 
 Source: Kafka's SocketServer and Selector.
@@ -40,6 +40,7 @@ class SocketServerLimits:
     connections_max_idle_ms: int = 600_000  # connections.max.idle.ms
     max_in_flight: int = 256  # unanswered requests of one connection
     max_buffered_bytes: int = 268_435_456  # unfinished input of all connections together
+    max_queued_bytes: int = 268_435_456  # unanswered requests of all connections together: queued.max.request.bytes
     write_high_water_bytes: int = 4_194_304  # unsent answers that stop the reading of one connection
 
 
@@ -187,6 +188,7 @@ class _ClientConnection(asyncio.Protocol):
             self._write_paused
             or len(self._in_flight) >= limits.max_in_flight
             or self.in_flight_bytes > limits.max_frame_bytes
+            or self.server.is_full
         )
 
     def _take_frames(self) -> None:
@@ -220,6 +222,7 @@ class _ClientConnection(asyncio.Protocol):
         request = Request(self, header, frame, body_offset)
         self._in_flight.append(request)
         self.in_flight_bytes += len(frame)
+        self.server.queued_bytes += len(frame)
         try:
             self.server.handler(request)
         except KafkaError as error:
@@ -233,13 +236,16 @@ class _ClientConnection(asyncio.Protocol):
         if self._closed or self._transport is None:
             return
         in_flight = self._in_flight
+        done_bytes = 0
         while in_flight:
             answer = in_flight[0].answer
             if answer is None:
                 break
-            self.in_flight_bytes -= len(in_flight.popleft().frame)
+            done_bytes += len(in_flight.popleft().frame)
             if answer:
                 self._transport.write(answer)
+        self.in_flight_bytes -= done_bytes
+        self.server.dequeued(done_bytes)
         self.last_activity = self.server.loop.time()
         if self._read_paused or self.buffered_bytes:
             self._take_frames()
@@ -280,6 +286,13 @@ class _ClientConnection(asyncio.Protocol):
         self.buffered_bytes = 0
         self._in_flight.clear()
         self.server.forget(self)
+        self.server.dequeued(self.in_flight_bytes)
+        self.in_flight_bytes = 0
+
+    def read_on(self) -> None:
+        """Take what waited for room."""
+        if not self._closed and self._read_paused:
+            self._take_frames()
 
 
 class SocketServer:
@@ -301,6 +314,7 @@ class SocketServer:
         self.limits = limits or SocketServerLimits()
         self.listener_name = listener_name
         self.buffered_bytes = 0
+        self.queued_bytes = 0
         self.connection_ids = itertools.count(1)
         self._on_disconnect = on_disconnect
         self._connections: set[_ClientConnection] = set()
@@ -350,6 +364,19 @@ class SocketServer:
             self._connections.discard(connection)
             if self._on_disconnect is not None:
                 self._on_disconnect(connection.connection_id)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the requests that wait for answers take all the room there is for them."""
+        return self.queued_bytes > self.limits.max_queued_bytes
+
+    def dequeued(self, size: int) -> None:
+        """Count answered requests out; when that makes room, read the connections that waited for it."""
+        was_full = self.is_full
+        self.queued_bytes -= size
+        if was_full and not self.is_full:
+            for connection in tuple(self._connections):
+                connection.read_on()
 
     def shed(self) -> None:
         """Close the connection that holds the most unfinished input."""

@@ -231,6 +231,28 @@ def test_a_full_pipeline_is_not_read_until_answers_leave() -> None:
     run(scenario())
 
 
+def test_nobody_is_read_while_the_queue_of_all_is_full_and_everybody_when_it_is_not() -> None:
+    parked: list[Request] = []
+    size = len(question(1)) - 4
+
+    async def scenario() -> None:
+        async with listener(parked.append, max_queued_bytes=2 * size) as (server, connect):
+            first, second = await connect(), await connect()
+            first[1].write(question(1) + question(2) + question(3))
+            await until(lambda: len(parked) == 3)
+            second[1].write(question(4))
+            await asyncio.sleep(0.05)
+            assert len(parked) == 3
+            parked[0].respond(ApiVersionsResponse())
+            await until(lambda: len(parked) == 4)
+            parked[3].respond(ApiVersionsResponse())
+            assert (await answer_of(second[0]))[0] == 4
+            first[1].close()
+            await until(lambda: server.queued_bytes == 0)
+
+    run(scenario())
+
+
 def test_a_peer_that_reads_no_answers_is_not_served_for_ever() -> None:
     answer = struct.pack(">i", 65536) + bytes(65536)
     served = 0
