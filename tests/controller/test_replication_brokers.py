@@ -194,6 +194,28 @@ def test_a_replica_on_an_offline_directory_is_not_elected() -> None:
     assert context.partition("foo").leader == -1
 
 
+def test_an_unclean_election_passes_over_a_replica_on_an_offline_directory() -> None:
+    context = ReplicationContext(brokers=(1, 2))
+    context.register(0, directories=[directory_of(0, 1), directory_of(0, 2)])
+    context.unfence(0)
+    topic_id = context.create_assigned("foo", (1, 0, 2), configs={"unclean.leader.election.enable": "true"})
+    assign(context, 0, {directory_of(0, 1): [topic_id]})
+    context.lose_directories(0, directory_of(0, 1))
+    context.alter_partition("foo", (1,))
+    context.fence(1)
+    assert context.partition("foo").leader == 2
+
+
+def test_a_broker_shutting_down_gets_no_new_replicas_until_it_is_fenced() -> None:
+    context = ReplicationContext()
+    context.shut_down(2)
+    cluster = ClusterDescriber(context.image)
+    assert [broker.id for broker in cluster.usable_brokers] == [0, 1]
+    context.fence(2)
+    cluster = ClusterDescriber(context.image)
+    assert [(broker.id, broker.fenced) for broker in cluster.usable_brokers] == [(0, False), (1, False), (2, True)]
+
+
 def test_cordoned_directories_are_recorded_when_they_differ_and_null_says_nothing() -> None:
     context = ReplicationContext()
     directories = context.manager.brokers.directories_cordoned

@@ -92,6 +92,12 @@ def test_leaders_and_replicas_are_spread_evenly() -> None:
     assert max(replicas.values()) - min(replicas.values()) <= 30
 
 
+def test_the_same_brokers_do_not_meet_again_and_again() -> None:
+    usable = brokers(*[(number, None) for number in range(4)])
+    placed = StripedReplicaPlacer(Random(3)).place(400, 2, usable)
+    assert len(set(placed)) == 12  # every ordered pair
+
+
 def test_one_unfenced_broker_leads_everything_without_end() -> None:
     placed = place(50, 2, brokers((0, None), (1, None, True)))
     assert placed == [(0, 1)] * 50
