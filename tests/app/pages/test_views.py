@@ -1,0 +1,163 @@
+"""Pieces of pages that need no browser: charts, numbers, forms, the verdict strip, and what templates say they need."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from app.cluster.topic_table import TopicTable
+from app.pages import charts
+from app.pages.access import safe_next
+from app.pages.frame import age, doc, environment, number, whole_number
+from app.pages.reports import safe_cell, strip
+from app.pages.topics import TopicForm, create_curl, read_form, topics_view
+from app.reports.violations import violations_csv
+from app.templating import folder
+from tests.app.reports.clusters import broker, image, partition
+from tests.app.reports.test_report import three_racks
+
+ROWS = [{"broker_id": index, "rack": "<b>&", "replicas": 40 + index % 7, "leaders": 13} for index in range(70)]
+LOSSES = [{"domain": "a", "verdicts": {"lost": 1, "offline": 2, "unclean": 0, "under_min": 9, "at_min": 5, "ok": 3}}]
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        charts.brokers_chart(ROWS),
+        charts.racks_chart([{"rack": "a", "replicas": 5, "share_high": None}]),
+        charts.losses_chart(LOSSES),
+        charts.margins_chart([{"margin": -1, "partitions": 0}]),
+        charts.trend_chart([{"id": 1, "moves_from_balanced": 0, "under_replicated": 3}] * 2),
+    ],
+)
+def test_a_chart_is_svg_without_script_or_style_of_its_own(svg: str) -> None:
+    """The content policy forbids both; the page's stylesheet colours charts by class."""
+    root = ET.fromstring(str(svg))
+    names = {str(element.tag).rsplit("}", 1)[-1] for element in root.iter()}
+    assert not names & {"script", "style", "foreignObject", "image"}
+    assert not [element for element in root.iter() if "style" in element.attrib or "onclick" in element.attrib]
+    assert root.get("aria-label")
+
+
+def test_a_chart_shows_its_fullest_brokers_and_escapes_racks() -> None:
+    svg = str(charts.brokers_chart(ROWS))
+    assert svg.count('class="rect') == 2 * charts.BARS_MAX
+    assert "<b>" not in svg
+    assert "&lt;b&gt;&amp;" in svg
+
+
+def test_a_charts_marks_are_whole_numbers() -> None:
+    assert charts._ticks(0) == [0, 1]
+    assert charts._ticks(3) == [0, 1, 2, 3]
+    assert charts._ticks(7) == [0, 2, 4, 6, 8]
+    assert charts._ticks(1_000_000) == list(range(0, 1_000_001, 200_000))
+
+
+def test_numbers_and_ages_read_well() -> None:
+    assert [number(value) for value in (None, -1, 0, 1234567)] == [
+        "\N{EN DASH}",
+        "\N{EN DASH}",
+        "0",
+        "1\u202f234\u202f567",
+    ]
+    assert [age(value) for value in (0, 9_949, 30_000, 600_000, 9_000_000)] == [
+        "0.0 s ago",
+        "9.9 s ago",
+        "30 s ago",
+        "10 min ago",
+        "2 h ago",
+    ]
+
+
+def test_documentation_is_escaped_around_its_code() -> None:
+    assert doc("say `<b>` & go") == "say <code>&lt;b&gt;</code> &amp; go"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("7", 7), (" 7 ", 7), ("0", None), ("-1", None), ("1e3", None), ("٣", None), ("9" * 11, None), ("", None)],
+)
+def test_a_whole_number_is_only_that(text: str, value: int | None) -> None:
+    assert whole_number(text, 1, 10**9) == value
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://evil.test/", "//evil.test", "/\\evil.test", "javascript:alert(1)", "", "topics", "/a\r\nSet-Cookie: x"],
+)
+def test_a_login_never_leads_away(address: str) -> None:
+    assert safe_next(address) == "/"
+
+
+def test_a_login_leads_back_to_where_one_was() -> None:
+    assert safe_next("/topics?q=a&page=2") == "/topics?q=a&page=2"
+
+
+def test_a_form_names_each_line_it_cannot_read() -> None:
+    wish, errors = read_form(TopicForm(" t ", "0", "x", "a=1\n\nb\na=2"))
+    assert wish.name == "t"
+    assert errors == {
+        "partitions": "'0' is not a whole number from 1 to 2147483647.",
+        "replication_factor": "'x' is not a whole number from 1 to 32767.",
+        "configs": "'a' is there twice.",
+    }
+
+
+def test_the_curl_line_survives_a_quote_in_a_value() -> None:
+    wish, errors = read_form(TopicForm("t", "", "", "a=it's"))
+    assert not errors
+    assert "it'\\''s" in create_curl("http://h", None, wish)
+
+
+def test_the_lists_address_says_only_what_was_asked() -> None:
+    table = TopicTable()
+    shown = image([broker(1, None)], {f"t{number}": [partition("1")] for number in range(60)})
+    assert topics_view(shown, table, {}).query == "page=1"
+    view = topics_view(shown, table, {"q": "t", "sort": "trouble", "desc": "1", "page": "2", "problem": "nonsense"})
+    assert view.query == "q=t&sort=trouble&desc=1&page=2"
+    assert view.sort_query("trouble") == "q=t&sort=trouble"
+    assert view.sort_query("name") == "q=t&sort=name"
+
+
+def test_the_strip_says_how_numbers_moved() -> None:
+    verdict = {
+        "offline": 1,
+        "under_min": 2,
+        "cli_under_min": 3,
+        "under_replicated": 4,
+        "rack_rule": {"ok": 1, "violated": 0, "unknown": 0},
+        "moves_from_balanced": 1000,
+        "replicas": 4000,
+        "non_preferred": 0,
+        "fixable_by_election": 0,
+        "worst_rack": None,
+    }
+    items = {item.label: item for item in strip(verdict, {**verdict, "offline": 0, "moves_from_balanced": 3000})}
+    assert (items["Offline"].tone, items["Offline"].delta) == ("bad", "+1")
+    assert (items["Moves from balanced"].delta, items["Moves from balanced"].why) == (
+        "-2\u202f000",
+        "25.0 % of 4\u202f000 replicas",
+    )
+    assert items["Under-replicated"].delta == "unchanged"
+
+
+def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
+    assert [safe_cell(value) for value in ("=1+1", "@x", "rack-a", -5)] == ["'=1+1", "'@x", "rack-a", -5]
+
+
+@pytest.mark.parametrize("path", sorted(folder("templates").glob("*.html")), ids=lambda path: path.name)
+def test_a_template_parses_and_says_what_it_needs(path: Path) -> None:
+    environment().get_template(path.name)
+    first = path.read_text().splitlines()[0]
+    assert re.match(r"\{# (needs: |Small pieces)", first), first
+
+
+def test_offline_and_leaderless_topics_come_first_when_sorted_by_trouble() -> None:
+    view = topics_view(three_racks(), TopicTable(), {"sort": "trouble", "desc": "1"})
+    assert [row.name for row in view.rows] == ["logs", "orders"]
+
+
+def test_exports_name_their_columns(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        next(violations_csv(tmp_path))
