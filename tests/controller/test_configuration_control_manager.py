@@ -78,7 +78,8 @@ def test_append_and_subtract_edit_lists_beginning_with_the_default() -> None:
     context = topic_context()
     incremental(context, (TOPIC, "foo", [("cleanup.policy", APPEND, "compact")]))
     assert configs_of(context, TOPIC, "foo") == {"cleanup.policy": "delete,compact"}
-    incremental(context, (TOPIC, "foo", [("cleanup.policy", APPEND, "compact")]))
+    again = incremental(context, (TOPIC, "foo", [("cleanup.policy", APPEND, "compact")]))
+    assert again == [(ErrorCode.NONE, "")]
     incremental(context, (TOPIC, "foo", [("cleanup.policy", SUBTRACT, "delete,absent")]))
     assert configs_of(context, TOPIC, "foo") == {"cleanup.policy": "compact"}
 

@@ -64,6 +64,12 @@ def test_synonyms_name_every_place_strongest_first() -> None:
     ]
 
 
+def test_a_weaker_setting_is_no_synonym_while_the_named_one_is_not_set() -> None:
+    """Kafka begins the list at the setting's own name, and log.retention.ms has no default."""
+    entry = next(entry for entry in topic_entries({}, NodeConfigs()) if entry.name == "retention.ms")
+    assert (entry.value, entry.synonyms) == ("604800000", ())
+
+
 def test_internal_configs_are_listed_only_when_set() -> None:
     def names(own: dict[str, str]) -> set[str]:
         return {entry.name for entry in topic_entries(own, NodeConfigs())}

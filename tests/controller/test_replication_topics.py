@@ -317,6 +317,9 @@ def test_a_name_and_the_id_it_stands_for_are_a_repetition_and_delete_nothing() -
     context = ReplicationContext()
     foo = context.create_assigned("foo", (0,))
     assert delete(context, ("foo", ZERO_UUID), (None, foo)) == {("foo", foo): ErrorCode.INVALID_REQUEST}
+    states = (DeleteTopicsRequestDeleteTopicState(name="foo"), DeleteTopicsRequestDeleteTopicState(topic_id=foo))
+    answers = context.manager.delete_topics(context.image, DeleteTopicsRequest(topics=states), 6).response.responses
+    assert len(answers) == 1
     assert "foo" in context.image.topics.by_name
 
 
