@@ -101,30 +101,10 @@ def topic_id(node: EmbeddedNode) -> uuid.UUID:
     return next(topic.topic_id for topic in node.metadata().topics if topic.name == TOPIC)
 
 
-def meaningful(api: ApiKey, version: int, topic: uuid.UUID) -> Message:
-    """A request that makes the answer non-empty where that is possible."""
+def of_groups(version: int, topic: uuid.UUID) -> dict[ApiKey, Message]:
+    """Requests about a group that commits an offset of the topic."""
     offset = OffsetCommitRequestOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    by_api: dict[ApiKey, Message] = {
-        ApiKey.PRODUCE: produce_request(topic if version >= 13 else None),
-        ApiKey.FETCH: FetchRequest(
-            topics=(
-                FetchRequestFetchTopic(
-                    topic=TOPIC,
-                    topic_id=topic,
-                    partitions=(FetchRequestFetchPartition(partition=0, partition_max_bytes=1_000),),
-                ),
-            ),
-        ),
-        ApiKey.LIST_OFFSETS: ListOffsetsRequest(
-            replica_id=-1,
-            topics=(
-                ListOffsetsRequestListOffsetsTopic(
-                    name=TOPIC,
-                    partitions=(ListOffsetsRequestListOffsetsPartition(partition_index=0, timestamp=-1),),
-                ),
-            ),
-        ),
-        ApiKey.METADATA: MetadataRequest(topics=(MetadataRequestMetadataRequestTopic(name=TOPIC),)),
+    return {
         ApiKey.OFFSET_COMMIT: OffsetCommitRequest(
             group_id=GROUP,
             topics=(OffsetCommitRequestOffsetCommitRequestTopic(name=TOPIC, topic_id=topic, partitions=(offset,)),),
@@ -151,6 +131,33 @@ def meaningful(api: ApiKey, version: int, topic: uuid.UUID) -> Message:
         if version < 3
         else LeaveGroupRequest(group_id=GROUP, members=(LeaveGroupRequestMemberIdentity(member_id="m"),)),
         ApiKey.DESCRIBE_GROUPS: DescribeGroupsRequest(groups=(GROUP, "unknown")),
+    }
+
+
+def meaningful(api: ApiKey, version: int, topic: uuid.UUID) -> Message:
+    """A request that makes the answer non-empty where that is possible."""
+    by_api: dict[ApiKey, Message] = {
+        **of_groups(version, topic),
+        ApiKey.PRODUCE: produce_request(topic if version >= 13 else None),
+        ApiKey.FETCH: FetchRequest(
+            topics=(
+                FetchRequestFetchTopic(
+                    topic=TOPIC,
+                    topic_id=topic,
+                    partitions=(FetchRequestFetchPartition(partition=0, partition_max_bytes=1_000),),
+                ),
+            ),
+        ),
+        ApiKey.LIST_OFFSETS: ListOffsetsRequest(
+            replica_id=-1,
+            topics=(
+                ListOffsetsRequestListOffsetsTopic(
+                    name=TOPIC,
+                    partitions=(ListOffsetsRequestListOffsetsPartition(partition_index=0, timestamp=-1),),
+                ),
+            ),
+        ),
+        ApiKey.METADATA: MetadataRequest(topics=(MetadataRequestMetadataRequestTopic(name=TOPIC),)),
         ApiKey.DELETE_RECORDS: DeleteRecordsRequest(
             topics=(
                 DeleteRecordsRequestDeleteRecordsTopic(
