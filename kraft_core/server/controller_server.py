@@ -142,10 +142,15 @@ class ControllerServer:
         return [server.port for server in self._socket_servers]
 
     async def start(self) -> None:
-        """Bind the listeners and start the node. Raises OSError when an address cannot be bound."""
+        """Take the addresses, start the node, then listen: a node that loads a large snapshot keeps nobody waiting.
+
+        Raises OSError when an address cannot be bound.
+        """
+        for server in self._socket_servers:
+            await server.bind()
+        self._guarded(lambda: self.node.start(self.clock.now_ms()))
         for server in self._socket_servers:
             await server.start()
-        self._guarded(lambda: self.node.start(self.clock.now_ms()))
 
     async def stop(self, timeout_ms: int) -> None:
         """Hand leadership over, answer what can be answered, flush and close, within `timeout_ms` or a little more."""

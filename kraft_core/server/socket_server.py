@@ -29,6 +29,7 @@ from kraft_core.protocol.wire import Message
 log = logging.getLogger(__name__)
 
 ANONYMOUS: Final = "User:ANONYMOUS"
+LISTENER_STOPPED: Final = "listener stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +274,7 @@ class _ClientConnection(asyncio.Protocol):
         if self._closed:
             return
         extra = {"listener": self.server.listener_name, "client_host": self.client_host, "cause": cause}
-        log.info("connection_closed", extra=extra)
+        log.log(logging.DEBUG if cause == LISTENER_STOPPED else logging.INFO, "connection_closed", extra=extra)
         self._forget()
         if self._transport is not None:
             self._transport.abort() if self._write_paused else self._transport.close()
@@ -331,12 +332,20 @@ class SocketServer:
         """Connections open now."""
         return len(self._connections)
 
-    async def start(self) -> None:
-        """Bind and listen. Raises OSError when the address cannot be bound."""
+    async def bind(self) -> None:
+        """Take the address without serving it yet. Raises OSError when it cannot be had."""
         self._loop = asyncio.get_running_loop()
-        host = self.host or None
-        self._server = await self._loop.create_server(lambda: _ClientConnection(self), host, self.port, backlog=512)
+        self._server = await self._loop.create_server(
+            lambda: _ClientConnection(self), self.host or None, self.port, backlog=512, start_serving=False
+        )
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def start(self) -> None:
+        """Listen; bind first if that is still to do. Raises OSError when the address cannot be had."""
+        if self._server is None:
+            await self.bind()
+        assert self._server is not None, "bound above"
+        await self._server.start_serving()
         self._schedule_sweep()
 
     async def stop(self) -> None:
@@ -347,7 +356,7 @@ class SocketServer:
             return
         self._server.close()
         for connection in tuple(self._connections):
-            connection.close("listener stopped")
+            connection.close(LISTENER_STOPPED)
         await self._server.wait_closed()
         self._server = None
 

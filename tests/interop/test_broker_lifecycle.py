@@ -1,0 +1,78 @@
+"""Two Apache brokers live and die under one of our controllers; the state is read from the controller's own log."""
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.metadata_loader import MetadataLoader
+from kraft_core.protocol.record_batch import read_batches
+from tests.interop import conclave, kafka
+
+pytestmark = pytest.mark.interop
+
+PARTITIONS = 6
+
+
+def image_in(folder: Path) -> MetadataImage:
+    """Replay the log that the controller has written so far."""
+    loader = MetadataLoader()
+    (segment,) = sorted((folder / "data" / "__cluster_metadata-0").glob("*.log"))
+    for batch in read_batches(segment.read_bytes()):
+        loader.apply_batch(batch)
+    return loader.image
+
+
+def leaders(image: MetadataImage) -> set[int]:
+    topic = image.topics.topic("t")
+    return set() if topic is None else {partition.leader for partition in topic.partitions.values()}
+
+
+def isrs(image: MetadataImage) -> set[frozenset[int]]:
+    topic = image.topics.topic("t")
+    return set() if topic is None else {frozenset(partition.isr) for partition in topic.partitions.values()}
+
+
+async def create_topic(bootstrap: str) -> None:
+    client = conclave.controller_client(bootstrap)
+    try:
+        answer = await client.request(conclave.create_topics(["t"], PARTITIONS, 2))
+        assert [topic.error_code for topic in answer.topics] == [0]
+    finally:
+        client.close()
+
+
+def test_brokers_shut_down_return_and_are_fenced_when_they_die(tmp_path: Path) -> None:
+    """Controlled shutdown moves leaders and lets go; a return fills the ISRs; kill -9 is noticed by the session."""
+    kafka.require()
+    with ExitStack() as stack:
+        quorum = stack.enter_context(conclave.running_quorum(tmp_path, 1))
+        controller = quorum.folder_of(1)
+        processes = {}
+        for broker_id in (101, 102):
+            processes[broker_id], _ = stack.enter_context(
+                kafka.broker(tmp_path / f"broker-{broker_id}", broker_id, quorum.bootstrap, quorum.cluster_id)
+            )
+        for process in processes.values():
+            process.wait_for_output("Kafka Server started")
+        asyncio.run(create_topic(quorum.bootstrap))
+        assert leaders(image_in(controller)) == {101, 102}
+
+        assert processes[101].stop(timeout_s=30) in {0, 143}
+        image = image_in(controller)
+        assert image.cluster.brokers[101].fenced
+        assert image.cluster.brokers[101].in_controlled_shutdown
+        assert leaders(image) == {102}
+        assert isrs(image) == {frozenset({102})}
+
+        stack.enter_context(kafka.start("broker-101-again", tmp_path / "broker-101" / "server.properties"))
+        both = {frozenset({101, 102})}
+        kafka.wait_until(lambda: isrs(image_in(controller)) == both, 40, "the ISRs to grow again")
+        assert image_in(controller).cluster.brokers[101].epoch > image.cluster.brokers[101].epoch
+
+        processes[102].kill()
+        kafka.wait_until(lambda: image_in(controller).cluster.brokers[102].fenced, 20, "the dead broker to be fenced")
+        assert leaders(image_in(controller)) == {101}
+        assert isrs(image_in(controller)) == {frozenset({101})}
