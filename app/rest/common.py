@@ -159,6 +159,11 @@ def page_request(
     return PageRequest(page_size, after)
 
 
+def page_token(after: Any) -> str:
+    """Return the token that continues a list after the item with this key."""
+    return base64.urlsafe_b64encode(json.dumps({"after": after}).encode()).decode()
+
+
 PageDep = Annotated[PageRequest, Depends(page_request)]
 
 
@@ -185,7 +190,7 @@ def list_body(
     url = f"{view.base_url}{quote(request.url.path, safe='/:-')}"
     following = None
     if start + page.size < len(items):
-        token = base64.urlsafe_b64encode(json.dumps({"after": key(chosen[-1])}).encode()).decode()
+        token = page_token(key(chosen[-1]))
         others = [(name, value) for name, value in request.query_params.multi_items() if name != "page_token"]
         following = f"{url}?{urlencode([*others, ('page_token', token)])}"
     return {"kind": kind, "metadata": {"self": url, "next": following}, "data": [shape(item) for item in chosen]}

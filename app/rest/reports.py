@@ -1,0 +1,189 @@
+"""Placement reports: run, follow, cancel, read and schedule them. REST v3 has nothing like it."""
+
+import datetime as dt
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from app.answers import NATIVE
+from app.errors import ApiError, FieldError
+from app.report_actions import ReportActions
+from app.reports import store
+from app.reports.models import ReportRun, ReportSchedule
+from app.reports.runner import NoImageError
+from app.reports.scheduler import InvalidCronError, next_due
+from app.reports.violations import REASONS, violations_page
+from app.rest.bodies import Body
+from app.rest.common import PageDep, View, ViewDep, answer, list_body, page_token
+from app.rest.report_models import ReportData, ReportDataList, ScheduleData, ScheduleDataList, ViolationDataList
+from app.services import Reader, ReportEditor, Services, ServicesDep
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"])
+
+ReportId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+
+
+class PutScheduleBody(Body):
+    """A schedule, whole."""
+
+    cron: str = Field(max_length=128)
+    enabled: bool = True
+
+
+def _ms(moment: dt.datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def _report(view: View, services: Services, run: ReportRun, *, whole: bool) -> dict[str, Any]:
+    return view.resource(
+        "KafkaPlacementReport",
+        ("reports", run.id),
+        (("report", run.id),),
+        report_id=run.id,
+        state=run.state,
+        requested_by=run.requested_by,
+        created_at=_ms(run.created_at),
+        finished_at=_ms(run.finished_at),
+        metadata_offset=run.image_offset,
+        leader_epoch=run.image_epoch,
+        reason=run.reason,
+        error=run.error,
+        progress=services.reports.progress(run.id) if run.state == "running" else None,
+        result=run.result if whole else None,
+    )
+
+
+async def _known(services: Services, report_id: int) -> ReportRun:
+    run = await services.database.read(store.get_run, report_id)
+    if run is None:
+        raise ApiError(404, f"Report {report_id} cannot be found.")
+    return run
+
+
+@router.post("/reports:run", status_code=202, responses={202: {"model": ReportData}, 409: {"description": "one runs"}})
+async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor) -> Response:
+    """Begin a report on the metadata as it is now; its resource says how far it is."""
+    try:
+        report_id = await ReportActions(services).run(caller)
+    except store.ReportBusyError as busy:
+        raise ApiError(409, str(busy), code="report-busy") from busy
+    except NoImageError as early:
+        raise ApiError(503, str(early), headers={"Retry-After": "1"}) from early
+    run = await _known(services, report_id)
+    location = {"Location": view.url("reports", report_id)}
+    return answer(_report(view, services, run, whole=False), view.offset, 202, location)
+
+
+@router.post("/reports/{report_id}:cancel", status_code=204, responses={409: {"description": "it does not run"}})
+async def cancel_report(_view: ViewDep, services: ServicesDep, caller: ReportEditor, report_id: ReportId) -> Response:
+    """End a report that is under way, with all its processes."""
+    run = await _known(services, report_id)
+    if not await ReportActions(services).cancel(caller, report_id):
+        raise ApiError(
+            409, f"Report {report_id} does not run here; its state is {run.state}.", code="report-not-running"
+        )
+    return Response(status_code=204)
+
+
+@router.get("/reports", responses={200: {"model": ReportDataList}})
+async def list_reports(
+    request: Request, view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader
+) -> Response:
+    """List the runs, newest first, without their results."""
+    runs = await services.database.read(store.list_runs, 1_000)
+    body = list_body(
+        request,
+        view,
+        "KafkaPlacementReportList",
+        runs,
+        page,
+        lambda run: -run.id,
+        lambda run: _report(view, services, run, whole=False),
+    )
+    return answer(body, view.offset)
+
+
+@router.get("/reports/{report_id}", responses={200: {"model": ReportData}})
+async def get_report(view: ViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> Response:
+    """Return one run with its result: the blocks verdict, brokers, racks, what_if, violations, margins."""
+    return answer(_report(view, services, await _known(services, report_id), whole=True), view.offset)
+
+
+@router.get("/reports/{report_id}/violations", responses={200: {"model": ViolationDataList}})
+async def list_violations(
+    request: Request,
+    view: ViewDep,
+    services: ServicesDep,
+    page: PageDep,
+    _caller: Reader,
+    report_id: ReportId,
+    reason: Annotated[str | None, Query(description=f"one of {', '.join(REASONS)}")] = None,
+    topic: Annotated[str, Query(max_length=249, description="part of the topic's name")] = "",
+) -> Response:
+    """List the partitions that need a look."""
+    run = await _known(services, report_id)
+    if run.state != "succeeded":
+        raise ApiError(404, f"Report {report_id} has no result; its state is {run.state}.")
+    if reason is not None and reason not in REASONS:
+        raise ApiError(400, f"Bad Request: reason cannot be '{reason[:40]}'; allowed: {', '.join(REASONS)}.")
+    start = page.after if isinstance(page.after, int) and page.after >= 0 else 0
+    out = services.reports.folder_of(report_id) / "out"
+    try:
+        rows, total = violations_page(out, reason=reason, search=topic, offset=start, limit=page.size)
+    except FileNotFoundError as gone:
+        raise ApiError(410, str(gone)) from gone
+    url = view.url("reports", report_id, "violations")
+    following = None
+    if start + len(rows) < total:
+        others = [(name, value) for name, value in request.query_params.multi_items() if name != "page_token"]
+        following = f"{url}?{urlencode([*others, ('page_token', page_token(start + len(rows)))])}"
+    body = {
+        "kind": "KafkaPlacementViolationList",
+        "metadata": {"self": url, "next": following},
+        "data": rows,
+        "total": total,
+    }
+    return answer(body, run.image_offset)
+
+
+def _schedule(view: View, schedule: ReportSchedule) -> dict[str, Any]:
+    return view.resource(
+        "KafkaPlacementSchedule",
+        ("report-schedules", schedule.name),
+        (("report-schedule", schedule.name),),
+        name=schedule.name,
+        cron=schedule.cron,
+        enabled=schedule.enabled,
+        next_due=_ms(next_due(schedule.cron)) if schedule.enabled else None,
+        changed_by=schedule.changed_by,
+    )
+
+
+@router.get("/report-schedules", responses={200: {"model": ScheduleDataList}})
+async def list_schedules(
+    request: Request, view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader
+) -> Response:
+    """List when reports are made by themselves."""
+    schedules = await services.database.read(store.schedules)
+    kind = "KafkaPlacementScheduleList"
+    body = list_body(request, view, kind, schedules, page, lambda each: each.name, lambda each: _schedule(view, each))
+    return answer(body, view.offset)
+
+
+@router.put("/report-schedules/{name}", responses={200: {"model": ScheduleData}})
+async def put_schedule(
+    view: ViewDep,
+    services: ServicesDep,
+    caller: ReportEditor,
+    name: Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,64}$")],
+    body: PutScheduleBody,
+) -> Response:
+    """Make a schedule or change it; it counts at once."""
+    try:
+        schedule = await ReportActions(services).put_schedule(caller, name, body.cron, enabled=body.enabled)
+    except InvalidCronError as wrong:
+        raise ApiError(422, str(wrong), errors=(FieldError("/cron", str(wrong)),)) from wrong
+    return answer(_schedule(view, schedule), view.offset)
