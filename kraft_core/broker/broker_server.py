@@ -8,6 +8,7 @@ Source: BrokerServer, Kafka 4.3.1.
 
 import asyncio
 import logging
+import resource
 import socket
 import uuid
 from collections import deque
@@ -117,6 +118,7 @@ class BrokerServer:
 
     async def start(self) -> None:
         """Bind the listeners and begin the rest, which goes on in the background. Raises OSError when a listener cannot be bound."""
+        _allow_many_files()
         for listener in self.config.broker_listeners:
             server = SocketServer(
                 listener.host,
@@ -270,6 +272,13 @@ class BrokerServer:
         await self.logs.stop(epoch)
         for channel in self._channels:
             channel.close()
+
+
+def _allow_many_files() -> None:
+    """Each segment keeps a file open, so the soft limit of 1,024 that shells set is raised as far as the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _log_manager_config(config: KafkaConfig) -> LogManagerConfig:

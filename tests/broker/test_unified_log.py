@@ -66,6 +66,15 @@ def test_offsets_are_assigned_and_segments_roll(tmp_path: Path) -> None:
     assert {found.leader_epoch for found in log.batches(0)} == {7}
 
 
+def test_a_segment_rolls_by_the_time_between_its_records_not_by_their_age(tmp_path: Path) -> None:
+    """Records of long ago, as a replay brings them, must not get a segment each."""
+    log = opened(tmp_path, LogConfig(segment_ms=500))
+    for timestamp in (100, 300, 600, 601, 900):
+        log.append_produced(batch([b"v"], timestamp=timestamp), 0, 10**12)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 3]
+
+
 def test_a_batch_is_stored_byte_for_byte_but_for_offset_and_epoch(tmp_path: Path) -> None:
     log = opened(tmp_path)
     data = batch([b"x" * 100, b"y" * 100], compress=True)

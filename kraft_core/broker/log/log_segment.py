@@ -153,15 +153,19 @@ class LogSegment:
         self.size = position
         self.recover(lambda header: None)
 
-    def should_roll(
-        self, *, incoming_bytes: int, largest_offset: int, now_ms: int, max_bytes: int, max_ms: int
-    ) -> bool:
-        """Whether a batch of `incoming_bytes` belongs into a new segment: size, age, or offsets more than 2**31 - 1 apart."""
+    def should_roll(self, incoming: BatchHeader, now_ms: int, *, max_bytes: int, max_ms: int) -> bool:
+        """Whether a batch belongs into a new segment: size, age, or offsets more than 2**31 - 1 apart.
+
+        Age is the time between the records, by their timestamps; when none has one, the time since the segment was made.
+        """
         if self.size == 0:
             return False
-        reference = self.first_timestamp if self.first_timestamp is not None else self.created_ms
-        too_old = now_ms - reference > max_ms
-        return self.size + incoming_bytes > max_bytes or too_old or largest_offset - self.base_offset > 2**31 - 1
+        if self.first_timestamp is not None:
+            age_ms = incoming.max_timestamp - self.first_timestamp
+        else:
+            age_ms = now_ms - self.created_ms
+        too_far = incoming.last_offset - self.base_offset > 2**31 - 1
+        return self.size + incoming.size > max_bytes or age_ms > max_ms or too_far
 
     def on_become_inactive(self) -> None:
         """Write the final time index entry, so that the largest timestamp survives a restart."""

@@ -125,7 +125,7 @@ class UnifiedLog:
         stamped = stamp(data, header, first_offset, leader_epoch, append_time)
         written = read_header(stamped)
         try:
-            self._maybe_roll(len(stamped), written.last_offset, now_ms)
+            self._maybe_roll(written, now_ms)
             self.active.append(stamped, [written])
         except OSError as error:
             raise KafkaError(
@@ -136,18 +136,12 @@ class UnifiedLog:
         self.producers.update(written)
         return AppendInfo(first_offset, written.last_offset, append_time if append_time is not None else -1)
 
-    def _maybe_roll(self, incoming_bytes: int, largest_offset: int, now_ms: int) -> None:
+    def _maybe_roll(self, incoming: BatchHeader, now_ms: int) -> None:
         config = self.config
         max_ms = config.segment_ms
         if config.is_compacted:
             max_ms = min(max_ms, config.max_compaction_lag_ms)
-        if self.active.should_roll(
-            incoming_bytes=incoming_bytes,
-            largest_offset=largest_offset,
-            now_ms=now_ms,
-            max_bytes=config.segment_bytes,
-            max_ms=max_ms,
-        ):
+        if self.active.should_roll(incoming, now_ms, max_bytes=config.segment_bytes, max_ms=max_ms):
             self.roll(now_ms)
 
     def roll(self, now_ms: int) -> None:
