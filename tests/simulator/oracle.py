@@ -4,6 +4,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -43,10 +44,21 @@ class Oracle:
         self.committed_ends: list[int] = [0]
         self.committed_epochs: list[int] = [0]
         self.chains: list[int] = [0]
+        self.images: dict[int, MetadataImage] = {}
+        self.acknowledged_names: list[str] = []
 
     @property
     def committed_end(self) -> int:
         return self.committed_ends[-1]
+
+    def chain_at(self, offset: int) -> int:
+        """Checksum of all that is committed below `offset`."""
+        return self.chains[bisect_left(self.committed_ends, offset)]
+
+    def on_image(self, node: "SimNode", image: MetadataImage) -> None:
+        """State-machine safety: the same offset gives the same image everywhere, by replay, tip or snapshot."""
+        first = self.images.setdefault(image.offset, image)
+        check(first == image, "two images of one offset", node, image.offset)
 
     # --- the log ----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
-from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterRequestListener,
@@ -15,6 +14,7 @@ from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
+from tests.simulator.full_node import FullNode
 from tests.simulator.network import Network
 from tests.simulator.oracle import Oracle, check
 from tests.simulator.sim_log import snapshot_bytes
@@ -57,9 +57,10 @@ class Settings:
     fault_seconds: float
     appends_per_second: int
     encodes: bool
+    with_controller: bool = False  # the whole Node: raft, controller and image
 
     @classmethod
-    def draw(cls, random: Random) -> "Settings":
+    def draw(cls, random: Random, *, with_controller: bool = False) -> "Settings":
         """Swarm style: each run turns on a random subset of the faults."""
         share = random.choice([0.0, 0.2, 0.5, 0.8])
         return cls(
@@ -70,6 +71,7 @@ class Settings:
             fault_seconds=random.choice([6.0, 10.0, 16.0]),
             appends_per_second=random.choice([2, 10, 30]),
             encodes=random.random() < 0.06,
+            with_controller=with_controller,
         )
 
 
@@ -102,10 +104,12 @@ class Report:
 class Scenario:
     """A cluster and its faults. Raises InvariantBrokenError or AssertionError where a rule does not hold."""
 
-    def __init__(self, seed: int, settings: Settings | None = None, *, prints_trace: bool = False) -> None:
+    def __init__(
+        self, seed: int, settings: Settings | None = None, *, with_controller: bool = False, prints_trace: bool = False
+    ) -> None:
         self.world = World(seed, prints_trace=prints_trace)
         self.random = self.world.random
-        self.settings = settings or Settings.draw(self.random)
+        self.settings = settings or Settings.draw(self.random, with_controller=with_controller)
         self.report = Report(seed, self.settings)
         self.network = Network(self.world)
         self.network.encodes = self.settings.encodes
@@ -139,7 +143,8 @@ class Scenario:
                 fetch_snapshot_max_bytes=512,
                 fetch_max_bytes=4096,
             )
-            node = SimNode(self.world, self.network, self.oracle, config, self.random.uniform(0.99, 1.01))
+            make = FullNode if self.settings.with_controller else SimNode
+            node = make(self.world, self.network, self.oracle, config, self.random.uniform(0.99, 1.01))
             if settings.kraft_version == 1 and key.id < settings.voters:
                 node.log.snapshots[BOOTSTRAP_SNAPSHOT_ID] = snapshot_bytes(BOOTSTRAP_SNAPSHOT_ID, 1, dynamic, [])
             nodes.append(node)
@@ -178,14 +183,12 @@ class Scenario:
 
     def _append(self, node: SimNode) -> Write | None:
         self._counter += 1
-        values = [b"value %d of %d" % (number, self._counter) for number in range(self.random.choice([1, 1, 1, 3]))]
         assert node.client is not None
-        try:
-            epoch, incarnation = node.client.epoch, node.incarnation
-            write = Write(node, incarnation, epoch, node.call("append", values))
-        except KafkaError as error:
-            check(error.code == ErrorCode.NOT_CONTROLLER, "an append failed", node, error)
+        epoch, incarnation = node.client.epoch, node.incarnation
+        offset = node.write(self._counter, self.random.choice([1, 1, 1, 3]))
+        if offset is None:
             return None
+        write = Write(node, incarnation, epoch, offset)
         self.writes.append(write)
         return write
 
@@ -239,7 +242,7 @@ class Scenario:
     def _fault_resign(self) -> None:
         for node in self.nodes:
             if node.is_leader and not node.is_paused and node.client is not None:
-                node.call("resign", node.client.epoch)
+                node.resign()
 
     def _fault_pause(self) -> None:
         node = self.random.choice(self.nodes)
@@ -348,5 +351,7 @@ class Scenario:
         reached = world.run_until(lambda: all(each.applied >= target for each in self.nodes), limit_us)
         check(reached, "liveness: not every node catches up", target, *self.nodes)
         self._collect()
+        for node in self.nodes:
+            node.check_at_end()
         for offset, epoch in self.acknowledged:
             check(offset < self.oracle.committed_end, "an acknowledged write is lost", offset, epoch)

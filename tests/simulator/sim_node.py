@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -12,8 +13,8 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
-from kraft_core.raft.effects import Effect, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
-from kraft_core.raft.events import Event, Flushed, RequestReceived, Timer
+from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.events import Flushed, RequestReceived, Timer
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import NEVER_MS, ElectionState
@@ -47,7 +48,7 @@ class SimNode:
         self.crash_at_effect = 0.0
         self.crashes = 0
         self.is_paused = False
-        self._inbox: list[Event] = []
+        self._inbox: list[Any] = []
         self._timer_ms = NEVER_MS
         self._requests: dict[int, Origin] = {}
         self._next_request = 0
@@ -91,13 +92,24 @@ class SimNode:
         if newest is not None and newest.offset > self.log.end_offset:  # as KafkaRaftLog does when it is opened
             self.log.truncate_fully_to_snapshot(newest)
         random = Random(self.world.random.getrandbits(64))
-        client = KafkaRaftClient(self.config, self.log, self.election, random, self.now_ms)
-        self.client = client
         self.seen_epoch = self.election.leader_epoch
         self.is_paused = False
         self._timer_ms = NEVER_MS
-        client.start(self.now_ms)
-        self._carry_out(client.take_effects(self.now_ms))
+        self._carry_out(self._boot(random))
+
+    def _boot(self, random: Random) -> list[Any]:
+        """Make the process's objects; the first effects."""
+        self.client = KafkaRaftClient(self.config, self.log, self.election, random, self.now_ms)
+        self.client.start(self.now_ms)
+        return list(self.client.take_effects(self.now_ms))
+
+    def _handle(self, event: Any) -> list[Any]:
+        assert self.client is not None
+        return list(self.client.step(event, self.now_ms))
+
+    def _deadline_ms(self) -> int:
+        assert self.client is not None
+        return self.client.next_deadline_ms()
 
     def crash(self) -> None:
         """kill -9, or the power goes: unflushed batches are lost, but for the first ones of a flush under way, perhaps."""
@@ -149,7 +161,7 @@ class SimNode:
             self.vote_requests[self._next_request] = message.topics[0].partitions[0]
         self.deliver(self.incarnation, RequestReceived(self._next_request, message, version))
 
-    def deliver(self, incarnation: int, event: Event) -> None:
+    def deliver(self, incarnation: int, event: Any) -> None:
         """Hand an event to the process, if it is still the one that it was meant for."""
         if self.client is None or incarnation != self.incarnation:
             return
@@ -159,16 +171,27 @@ class SimNode:
         if isinstance(event, Flushed):
             self.log.flush_up_to(event.offset)
             self.log.flushing_to = -1
-        self._carry_out(self.client.step(event, self.now_ms), event)
+        self._carry_out(self._handle(event), event)
 
-    def call(self, act: str, *args: object) -> Any:
-        """Call a method of the client, as the node's controller would, and carry out what follows."""
+    def write(self, number: int, count: int) -> int | None:
+        """As leader, append a batch of `count` records; its last offset, or None when this node does not take any."""
         assert self.client is not None
-        result = getattr(self.client, act)(*args, self.now_ms)
-        self._carry_out(self.client.take_effects(self.now_ms))
-        return result
+        values = [b"value %d of %d" % (each, number) for each in range(count)]
+        try:
+            offset = self.client.append(values, self.now_ms)
+        except KafkaError as error:
+            check(error.code == ErrorCode.NOT_CONTROLLER, "an append failed", self, error)
+            return None
+        self._carry_out(list(self.client.take_effects(self.now_ms)))
+        return offset
 
-    def _carry_out(self, effects: list[Effect], event: Event | None = None) -> None:
+    def resign(self) -> None:
+        """Give leadership up."""
+        assert self.client is not None
+        self.client.resign(self.client.epoch, self.now_ms)
+        self._carry_out(self._handle(Timer()))
+
+    def _carry_out(self, effects: list[Any], event: Any = None) -> None:
         client, world = self.client, self.world
         assert client is not None
         world.steps += 1
@@ -185,7 +208,7 @@ class SimNode:
             if self.client is None:
                 return
         self._show_batches()
-        deadline_ms = client.next_deadline_ms()
+        deadline_ms = self._deadline_ms()
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)
 
@@ -195,7 +218,7 @@ class SimNode:
             self.oracle.on_append(self, batch, epoch)
         self.new_batches.clear()
 
-    def _carry_out_one(self, effect: Effect) -> None:
+    def _carry_out_one(self, effect: Any) -> None:
         match effect:
             case StoreElection(election=election):
                 self.election = election
@@ -225,8 +248,8 @@ class SimNode:
         if incarnation != self.incarnation or at_ms != self._timer_ms or self.client is None:
             return
         self._timer_ms = NEVER_MS
-        if self.client.next_deadline_ms() > self.now_ms:
-            self._set_timer(self.client.next_deadline_ms())
+        if self._deadline_ms() > self.now_ms:
+            self._set_timer(self._deadline_ms())
         else:
             self.deliver(incarnation, Timer())
 
@@ -246,6 +269,9 @@ class SimNode:
                 break
             self.chain = crc32(batch.raw, self.chain)
             self.applied = batch.last_offset + 1
+
+    def check_at_end(self) -> None:
+        """Check what only the end of a run can show."""
 
     def snapshot(self, *, drops_log: bool) -> None:
         """Write a snapshot of the applied state and perhaps clean the log up to it."""
