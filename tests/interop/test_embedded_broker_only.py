@@ -1,0 +1,122 @@
+"""Our broker role in a process of its own, under our controllers and under Apache's, beside an Apache broker."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft_core.storage.format import FormatRequest, format_storage
+from tests.interop import conclave, kafka
+from tests.interop.conclave import Quorum
+
+pytestmark = pytest.mark.interop
+
+
+@contextmanager
+def our_broker(folder: Path, node_id: int, quorum: Quorum, **extra: object) -> Iterator[tuple[kafka.Process, str]]:
+    """A broker of ours, formatted and started: (process, its bootstrap address)."""
+    folder.mkdir(parents=True)
+    (port,) = kafka.free_ports(1)
+    config = folder / "server.properties"
+    settings = kafka.broker_settings(node_id, port, folder, quorum.bootstrap)
+    settings.update({name.replace("_", "."): value for name, value in extra.items()})
+    kafka.write_properties(config, settings)
+    data = folder / "data"
+    format_storage(
+        FormatRequest(
+            node_id=node_id,
+            cluster_id=quorum.cluster_id,
+            log_dirs=[data],
+            metadata_log_dir=data,
+            is_dynamic=True,
+        ),
+        lambda line: None,
+    )
+    with conclave.start(f"broker-{node_id}", config) as process:
+        process.wait_for_output("broker_started")
+        yield process, f"127.0.0.1:{port}"
+
+
+@contextmanager
+def controllers(folder: Path, kind: str, size: int = 1) -> Iterator[Quorum]:
+    quorum = Quorum(folder, size)
+    try:
+        for node_id in quorum.node_ids:
+            if kind == "apache":
+                quorum.format_apache(node_id)
+                quorum.start_apache(node_id)
+            else:
+                quorum.format(node_id)
+                quorum.start(node_id)
+        quorum.wait_for_leader(40)
+        yield quorum
+    finally:
+        quorum.stop_all()
+
+
+def create(address: str, topic: str, replicas: int, partitions: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(30)
+
+
+def round_trip(address: str, topic: str, values: list[bytes]) -> None:
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(60) == 0
+    consumer = Consumer({"bootstrap.servers": address, "group.id": f"group-{topic}", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    read: list[bytes] = []
+    for _ in range(300):
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            read.append(message.value())
+        if len(read) == len(values):
+            break
+    consumer.close()
+    assert read == values
+
+
+@pytest.mark.parametrize("kind", ["ours", "apache"])
+def test_our_broker_serves_under_controllers_in_other_processes(tmp_path: Path, kind: str) -> None:
+    kafka.require()
+    with controllers(tmp_path / "quorum", kind) as quorum, our_broker(tmp_path / "b", 11, quorum) as (process, address):
+        create(address, "t", 1)
+        round_trip(address, "t", [b"%d" % number for number in range(100)])
+
+        assert process.stop() == 0
+        assert (tmp_path / "b" / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_our_broker_goes_on_when_the_leader_of_its_controllers_is_killed(tmp_path: Path) -> None:
+    with (
+        controllers(tmp_path / "quorum", "ours", 3) as quorum,
+        our_broker(tmp_path / "b", 11, quorum) as (_, address),
+    ):
+        create(address, "before", 1)
+        leader = quorum.wait_for_leader()
+        quorum.processes[leader].kill()
+
+        round_trip(address, "before", [b"x"] * 10)
+        create(address, "after", 1)
+        round_trip(address, "after", [b"y"] * 10)
+
+
+def test_a_partition_with_a_silent_follower_takes_acks_all_once_the_isr_has_shrunk(tmp_path: Path) -> None:
+    """Our brokers do not copy from each other yet: the leader takes the other one out of the ISR, as Kafka's does with one that lags."""
+    with ExitStack() as stack:
+        quorum = stack.enter_context(controllers(tmp_path / "quorum", "ours"))
+        settings = {"replica_lag_time_max_ms": 1_000}
+        _, address = stack.enter_context(our_broker(tmp_path / "b1", 11, quorum, **settings))
+        stack.enter_context(our_broker(tmp_path / "b2", 12, quorum, **settings))
+        create(address, "pair", 2)
+
+        round_trip(address, "pair", [b"%d" % number for number in range(20)])
+
+        metadata = AdminClient({"bootstrap.servers": address}).list_topics("pair", 10)
+        partition = metadata.topics["pair"].partitions[0]
+        assert sorted(partition.replicas) == [11, 12]
+        assert partition.isrs == [partition.leader]
