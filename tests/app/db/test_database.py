@@ -1,0 +1,222 @@
+"""The schema, by migration alone, on SQLite and on a real PostgreSQL; and the models fit it."""
+
+import asyncio
+import datetime as dt
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import StatementError
+
+import app.reports.models  # noqa: F401 - its tables belong to the schema
+from app.db.base import Base, utc_now
+from app.db.database import Database, make_engine
+from app.db.migrate import current_revision, newest_revision, upgrade
+from app.db.models import User
+from app.security import accounts, audit
+from tests.interop import kafka
+
+POSTGRESQL = Path("/usr/lib/postgresql")
+
+
+def programs() -> Path | None:
+    found = sorted(POSTGRESQL.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("initdb")
+    return Path(on_path).parent if on_path else None
+
+
+def as_somebody() -> dict[str, object]:
+    """PostgreSQL refuses to run as root: then it runs as the user nobody, or as postgres where that exists."""
+    if os.getuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    pytest.skip("no unprivileged user to run PostgreSQL as")
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    bin_dir = programs()
+    if bin_dir is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("PostgreSQL is missing (apt install postgresql)")
+        pytest.skip("PostgreSQL is missing (apt install postgresql)")
+    owner = as_somebody()
+    folder = Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True).stdout.strip())
+    if owner:
+        os.chown(folder, owner["user"], owner["group"])  # type: ignore[arg-type]  # both are numbers here
+    folder.chmod(0o755)
+    data = folder / "data"
+    initdb = [str(bin_dir / "initdb"), "-D", str(data), "-U", "conclave", "-A", "trust", "-E", "UTF8", "--no-sync"]
+    subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **owner)
+    (port,) = kafka.free_ports(1)
+    options = [str(bin_dir / "postgres"), "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([*options, "-F"], stdout=log, stderr=log, cwd=folder, **owner)
+    ready = [str(bin_dir / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
+    try:
+        kafka.wait_until(lambda: subprocess.run(ready, capture_output=True).returncode == 0, 30, "PostgreSQL answers")
+        yield f"postgresql://conclave@127.0.0.1:{port}/postgres"
+    finally:
+        server.terminate()
+        server.wait(20)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    if request.param == "sqlite":
+        made = Database(f"sqlite:///{tmp_path / 'deep' / 'test.db'}")
+    else:
+        url = request.getfixturevalue("postgresql")
+        engine = make_engine(url)
+        with engine.begin() as connection:
+            connection.execute(text("DROP SCHEMA public CASCADE"))
+            connection.execute(text("CREATE SCHEMA public"))
+        engine.dispose()
+        made = Database(url)
+    upgrade(made.engine)
+    yield made
+    made.close()
+
+
+def test_migrations_make_exactly_the_tables_of_the_models(database: Database) -> None:
+    assert current_revision(database.engine) == newest_revision()
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+        names = {table for table in inspect(connection).get_table_names() if table != "alembic_version"}
+    assert names == set(Base.metadata.tables)
+
+
+def test_every_constraint_has_a_name(database: Database) -> None:
+    inspector = inspect(database.engine)
+    for table in Base.metadata.tables:
+        for found in (*inspector.get_unique_constraints(table), *inspector.get_foreign_keys(table)):
+            assert found["name"], f"{table}: {found}"
+
+
+def test_upgrading_an_empty_database_from_three_processes_at_once_does_it_once(database: Database) -> None:
+    Base.metadata.drop_all(database.engine)
+    with database.engine.begin() as connection:
+        connection.execute(text("DROP TABLE alembic_version"))
+    url = database.engine.url.render_as_string(hide_password=False)
+    code = (
+        "import sys; from app.db.database import make_engine; from app.db.migrate import upgrade; "
+        "engine = make_engine(sys.argv[1]); upgrade(engine); engine.dispose()"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE) for _ in range(3)]
+    outputs = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
+    assert current_revision(database.engine) == newest_revision()
+
+
+def test_moments_come_back_with_their_zone(database: Database) -> None:
+    moment = dt.datetime(2026, 3, 29, 2, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    database.write_now(accounts.add_user, "tz", "viewer", None, moment)
+    user = database.write_now(accounts.user_by_name, "tz")
+    assert user is not None
+    assert user.created_at == moment
+    assert user.created_at.tzinfo is dt.UTC
+    with pytest.raises(StatementError, match="has no time zone"):
+        database.write_now(accounts.add_user, "naive", "viewer", None, moment.replace(tzinfo=None))
+
+
+def test_what_raises_is_rolled_back(database: Database) -> None:
+    def half(session: object) -> None:
+        accounts.add_user(session, "half", "viewer", None, utc_now())  # type: ignore[arg-type]  # a session
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        database.write_now(half)
+    assert database.write_now(accounts.user_by_name, "half") is None
+
+
+def test_many_writers_at_once_all_get_through(database: Database) -> None:
+    async def write_all() -> None:
+        now = utc_now()
+        await asyncio.gather(
+            *(database.write(accounts.add_user, f"writer-{number}", "viewer", None, now) for number in range(60))
+        )
+
+    asyncio.run(write_all())
+    names = [user.name for user in database.write_now(accounts.users)]
+    assert sum(name.startswith("writer-") for name in names) == 60
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["'; DROP TABLE users; --", '" OR 1=1 --', "a\x00b", "%", "_", "\ud800", "x" * 5000, "{{7*7}}", "=1+1", "\r\nX: y"],
+)
+def test_hostile_text_is_stored_as_text(database: Database, hostile: str) -> None:
+    event = audit.Event(
+        actor=hostile,
+        actor_kind="user",
+        source="here",
+        action="test",
+        resource=hostile,
+        result="ok",
+        request_id="r",
+        detail={"value": hostile},
+    )
+    database.write_now(audit.store_event, event)
+    database.write_now(audit.store_event, audit.Event(**{**_fields(event), "resource": "other", "actor": "other"}))
+    stored = database.write_now(audit.events, audit.AuditFilter(), 10)
+    assert len(stored) == 2
+    found = database.write_now(audit.events, audit.AuditFilter(resource=stored[1].resource), 10)
+    assert [each.id for each in found] == [stored[1].id], "a filter matches text, not a pattern"
+
+
+def _fields(event: audit.Event) -> dict[str, object]:
+    return {name: getattr(event, name) for name in event.__slots__}
+
+
+def test_a_role_outside_the_list_is_refused_by_the_database(database: Database) -> None:
+    def sneak(session: object) -> None:
+        session.add(User(name="x", role="root", created_at=utc_now()))  # type: ignore[attr-defined]  # a session
+
+    with pytest.raises(Exception, match="ck_users_role"):
+        database.write_now(sneak)
+
+
+def test_the_audit_names_who_committed_an_offset(database: Database) -> None:
+    for offset, result in ((10, "ok"), (11, "failed")):
+        event = audit.Event(
+            actor=f"user-{offset}",
+            actor_kind="user",
+            source="s",
+            action="a",
+            resource="r",
+            result=result,  # type: ignore[arg-type]  # one of its literals
+            request_id="r",
+            metadata_offset=offset,
+        )
+        database.write_now(audit.store_event, event)
+    assert database.write_now(audit.who_committed, 0, 100) == {10: "user-10"}
+
+
+def test_another_kind_of_database_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="mysql"):
+        make_engine("mysql://localhost/x")
+
+
+def test_sqlite_keeps_a_write_ahead_log_and_foreign_keys(tmp_path: Path) -> None:
+    made = Database(f"sqlite:///{tmp_path / 'test.db'}")
+    with made.engine.connect() as connection:
+        pragmas = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "foreign_keys")]
+    made.close()
+    assert pragmas == ["wal", 1]

@@ -1,0 +1,206 @@
+"""RELIABILITY 4B: what a stranger or a mistake may send, and the one right answer to each. Nothing changes."""
+
+import http.client
+import json
+import socket
+import time
+
+import httpx
+import pytest
+
+from tests.app.live import ADMIN_TOKEN, LiveWeb
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_changed(web: LiveWeb):
+    before = set(web.services.cluster.image.topics.by_name)
+    yield
+    assert set(web.services.cluster.image.topics.by_name) == before
+    assert web.client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("", 400),
+        (".", 400),
+        ("..", 400),
+        ("a/b", 400),
+        ("../../etc/passwd", 400),
+        ("a b", 400),
+        ("a\x00b", 400),
+        ("a\r\nSet-Cookie: x=1", 400),
+        ("tést", 400),
+        ("<img src=x onerror=alert(1)>", 400),
+        ("{{7*7}}", 400),
+        ("'; drop table users; --", 400),
+        ("x" * 250, 400),
+        ("__cluster_metadata", 400),
+    ],
+)
+def test_a_hostile_topic_name_in_a_body_is_refused_by_kafkas_name(web: LiveWeb, name: str, status: int) -> None:
+    body = json.dumps({"topic_name": name}).encode()
+    answer = web.client.post(f"{web.cluster}/topics", content=body, headers=JSON)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["kafka_error"] in {"INVALID_TOPIC", "INVALID_REQUEST"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "%2e%2e%2f",
+        "..%2f..%2fetc%2fpasswd",
+        "a%00b",
+        "a%0d%0ab",
+        "%3Cscript%3E",
+        "x" * 250,
+        "__cluster_metadata",
+        "a%20b",
+        "%5c..",
+    ],
+)
+def test_a_hostile_topic_name_in_a_path_is_refused_by_kafkas_name(web: LiveWeb, name: str) -> None:
+    for path in (name, f"{name}/configs", f"{name}/partitions"):
+        connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
+        connection.request("GET", f"{web.cluster}/topics/{path}", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        answer = connection.getresponse()
+        body = json.loads(answer.read())
+        connection.close()
+        assert answer.status == 400, body
+        assert body["kafka_error"] in {"INVALID_TOPIC", "INVALID_REQUEST"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b'{"topic_name": "a", "topic_name": "b"}', 400),
+        (b'{"topic_name": "a", "partitions_count": NaN}', 400),
+        (b'{"topic_name": "a", "partitions_count": Infinity}', 400),
+        (b'{"topic_name": "a", "partitions_count": 9223372036854775808}', 400),
+        (b'{"topic_name": "a", "partitions_count": 1e999}', 400),
+        (b'{"topic_name": "a", "partitions_count": 2147483648}', 400),
+        (b'{"topic_name": "a", "partitions_count": 0}', 400),
+        (b'{"topic_name": "a", "replication_factor": 40000}', 400),
+        (b'{"topic_name": "a", "replication_factor": 2}', 400),
+        (b'{"topic_name": "\xff"}', 400),
+        (b"[" * 100_000 + b"]" * 100_000, 400),
+        (b'{"topic_name": "a", "partitions_count": "3"}', 422),
+        (b'{"topic_name": "a", "partitions_count": 1.5}', 422),
+        (b'{"topic_name": "a", "partitions_count": true}', 422),
+        (b'{"topic_name": 1}', 422),
+        (b'{"topic_name": "\\ud800"}', 422),
+        (b'{"topic_name": "a", "role": "admin"}', 422),
+        (b'{"topic_name": "a", "configs": [{"name": "x", "value": 1}]}', 422),
+        (b'{"topic_name": "a", "replicas_assignments": {"zero": [1]}}', 422),
+        (b'{"topic_name": "a", "replicas_assignments": {"0": ["1"]}}', 422),
+        (b"[]", 422),
+        (b'"a"', 422),
+        (b"{}", 422),
+        (b"", 422),
+    ],
+    ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
+)
+def test_a_body_that_does_not_fit_is_refused(web: LiveWeb, body: bytes, status: int) -> None:
+    answer = web.client.post(f"{web.cluster}/topics", content=body, headers=JSON)
+    assert answer.status_code == status, answer.text
+    problem = answer.json()
+    assert problem["status"] == status
+    assert problem["message"] == problem["detail"]
+    assert "Traceback" not in answer.text
+
+
+def test_a_body_above_a_mebibyte_is_refused_before_it_is_read(web: LiveWeb) -> None:
+    large = web.client.post(f"{web.cluster}/topics", content=b" " * 1_048_577, headers=JSON)
+    assert (large.status_code, large.json()["status"]) == (413, 413)
+
+    def pieces():
+        for _ in range(40):
+            yield b" " * 65_536
+
+    try:
+        chunked = web.client.post(f"{web.cluster}/topics", content=pieces(), headers=JSON)
+    except httpx.WriteError:
+        return  # the server closed while the client still wrote
+    assert chunked.status_code == 413
+
+
+def test_the_media_type_must_be_json_both_ways(web: LiveWeb) -> None:
+    path = f"{web.cluster}/topics"
+    for media_type in ("text/plain", "application/x-www-form-urlencoded", "application/xml", "multipart/form-data"):
+        answer = web.client.post(path, content=b'{"topic_name":"a"}', headers={"Content-Type": media_type})
+        assert answer.status_code == 415
+    assert web.client.get(path, headers={"Accept": "text/csv"}).status_code == 406
+    problem = web.client.get(f"{path}/absent", headers={"Accept": "application/problem+json"})
+    assert problem.headers["Content-Type"] == "application/problem+json"
+
+
+def test_unknown_paths_and_methods_say_so(web: LiveWeb) -> None:
+    assert web.client.get("/v3/teapots").json()["error_code"] == 404
+    wrong = web.client.put(f"{web.cluster}/topics", json={})
+    assert wrong.status_code == 405
+    assert {method.strip() for method in wrong.headers["Allow"].split(",")} >= {"GET"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["page_size=0", "page_size=-1", "page_size=1001", "page_size=1000000000", "page_size=x", "page_token=x", "min_offset=x",
+     "page_token=eyJhZnRlciI6IHt9fQ==", "page_token=eyJhZnRlciI6IDF9"],
+)  # fmt: skip
+def test_a_page_nobody_can_have_is_a_bad_request(web: LiveWeb, query: str) -> None:
+    assert web.client.get(f"{web.cluster}/topics?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/brokers/x",
+        "/brokers/99",
+        "/brokers/-1",
+        "/brokers/99999999999999999999",
+        "/topics/absent",
+        "/broker-configs/absent",
+    ],
+)
+def test_what_is_not_there_is_not_found(web: LiveWeb, path: str) -> None:
+    assert web.client.get(web.cluster + path).status_code == 404
+    assert web.client.get("/v3/clusters/other/topics").json()["message"] == "Cluster other cannot be found."
+
+
+def test_a_host_header_of_another_site_is_refused(web: LiveWeb) -> None:
+    answer = web.client.get("/v3/clusters", headers={"Host": "evil.example"})
+    assert answer.status_code == 421
+    assert "evil" not in answer.text
+
+
+def test_errors_carry_an_id_and_no_internals(web: LiveWeb) -> None:
+    answer = web.client.get("/v3/clusters/x")
+    assert answer.json()["instance"] == f"/requests/{answer.headers['X-Request-Id']}"
+    assert "/work" not in answer.text
+    assert ".py" not in answer.text
+
+
+def test_pipelined_and_smuggled_requests_end_the_connection(web: LiveWeb) -> None:
+    """Transfer-Encoding beside Content-Length is an attack on proxies: 400, and nothing behind it is read."""
+    smuggled = (
+        b"POST /v3/clusters HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", web.port), timeout=10) as connection:
+        connection.sendall(smuggled)
+        answer = connection.recv(65_536)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b'"ok"' not in answer
+
+
+def test_hundreds_of_idle_connections_do_not_stop_others(web: LiveWeb) -> None:
+    idle = [socket.create_connection(("127.0.0.1", web.port), timeout=10) for _ in range(300)]
+    try:
+        started = time.monotonic()
+        assert web.client.get("/healthz").status_code == 200
+        assert time.monotonic() - started < 1
+    finally:
+        for connection in idle:
+            connection.close()

@@ -1,0 +1,99 @@
+"""Placement reports over REST: run one on a real Spark, follow it, read it, cancel one, schedule them."""
+
+import time
+
+import pytest
+
+from app.rest.report_models import ReportData, ReportDataList, ScheduleData, ScheduleDataList, ViolationDataList
+from tests.app.live import LiveWeb
+
+RUN_SECONDS = 180
+
+
+def follow(web: LiveWeb, report_id: int, *, until: set[str]) -> ReportData:
+    """Ask until the run is in one of these states."""
+    deadline = time.monotonic() + RUN_SECONDS
+    while True:
+        answer = web.client.get(f"{web.cluster}/reports/{report_id}")
+        assert answer.status_code == 200, answer.text
+        report = ReportData.model_validate_json(answer.content)
+        if report.state in until:
+            return report
+        assert time.monotonic() < deadline, report
+        time.sleep(0.1)
+
+
+FINAL = {"succeeded", "failed", "cancelled", "timed_out", "lost"}
+
+
+@pytest.mark.spark
+def test_a_report_is_run_followed_and_read(web: LiveWeb) -> None:
+    body = {
+        "topic_name": "reports.topic",
+        "partitions_count": 3,
+        "configs": [{"name": "min.insync.replicas", "value": "1"}],
+    }
+    created = web.client.post(f"{web.cluster}/topics", json=body)
+    begun = web.client.post(f"{web.cluster}/reports:run", json={})
+    assert begun.status_code == 202, begun.text
+    report_id = begun.json()["report_id"]
+    assert begun.headers["Location"] == f"{web.url}{web.cluster}/reports/{report_id}"
+    again = web.client.post(f"{web.cluster}/reports:run", json={})
+    assert (again.status_code, again.json()["type"]) == (409, "urn:conclave:error:report-busy")
+    report = follow(web, report_id, until=FINAL)
+    assert report.state == "succeeded", web.services.reports.log_tail(report_id)
+    assert report.result is not None
+    assert report.metadata_offset is not None
+    assert report.metadata_offset >= int(created.headers["X-Metadata-Offset"])
+    assert report.result["body"]["verdict"]["partitions"] >= 3
+    listed = ReportDataList.model_validate_json(web.client.get(f"{web.cluster}/reports").content)
+    assert listed.data[0].report_id == report_id
+    assert listed.data[0].result is None
+    rows = web.client.get(f"{web.cluster}/reports/{report_id}/violations?reason=offline")
+    assert ViolationDataList.model_validate_json(rows.content).total == 0
+    wrong = web.client.get(f"{web.cluster}/reports/{report_id}/violations?reason=ugly")
+    assert (wrong.status_code, "reason cannot be 'ugly'" in wrong.json()["message"]) == (400, True)
+
+
+@pytest.mark.spark
+def test_a_report_is_cancelled(web: LiveWeb) -> None:
+    report_id = web.client.post(f"{web.cluster}/reports:run", json={}).json()["report_id"]
+    follow(web, report_id, until={"running"})
+    assert web.client.post(f"{web.cluster}/reports/{report_id}:cancel").status_code == 204
+    assert follow(web, report_id, until=FINAL).state == "cancelled"
+    late = web.client.post(f"{web.cluster}/reports/{report_id}:cancel")
+    assert (late.status_code, "its state is cancelled" in late.json()["message"]) == (409, True)
+    assert web.client.get(f"{web.cluster}/reports/{report_id}/violations").status_code == 404
+
+
+def test_a_schedule_is_made_changed_and_listed(web: LiveWeb) -> None:
+    path = f"{web.cluster}/report-schedules/weekly"
+    made = web.client.put(path, json={"cron": "0 3 * * 1", "enabled": True})
+    assert made.status_code == 200, made.text
+    schedule = ScheduleData.model_validate_json(made.content)
+    assert schedule.next_due is not None
+    off = ScheduleData.model_validate_json(web.client.put(path, json={"cron": "0 3 * * 1", "enabled": False}).content)
+    assert off.next_due is None
+    listed = ScheduleDataList.model_validate_json(web.client.get(f"{web.cluster}/report-schedules").content)
+    assert [each.name for each in listed.data] == ["nightly", "weekly"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"cron": "soon"}, 422), ({"cron": "0 3 * * 1", "extra": 1}, 422), ({}, 422), ({"cron": 5}, 422)],
+)
+def test_a_wrong_schedule_is_refused(web: LiveWeb, body: dict[str, object], status: int) -> None:
+    answer = web.client.put(f"{web.cluster}/report-schedules/weekly2", json=body)
+    assert answer.status_code == status, answer.text
+    assert "weekly2" not in web.client.get(f"{web.cluster}/report-schedules").text
+
+
+def test_a_report_that_never_was_is_not_found(web: LiveWeb) -> None:
+    for path in ("/reports/999999", "/reports/999999/violations", "/reports/x"):
+        assert web.client.get(web.cluster + path).status_code == 404
+    assert web.client.post(f"{web.cluster}/reports/999999:cancel").status_code == 404
+
+
+def test_before_the_first_image_no_report_is_begun(alone: LiveWeb) -> None:
+    answer = alone.client.post("/v3/clusters/none/reports:run", json={})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")

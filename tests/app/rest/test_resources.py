@@ -1,0 +1,125 @@
+"""Every read answers with REST v3's members and our additions, and no other."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.rest import models
+from tests.app.live import LiveWeb
+
+TOPIC = "resources.topic"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topic(web: LiveWeb) -> None:
+    body = {"topic_name": TOPIC, "partitions_count": 2, "configs": [{"name": "cleanup.policy", "value": "compact"}]}
+    answer = web.client.post(f"{web.cluster}/topics", json=body)
+    assert answer.status_code in {201, 400}, answer.text
+
+
+READS = [
+    ("", models.ClusterData),
+    ("/brokers", models.BrokerDataList),
+    ("/brokers/1", models.BrokerData),
+    ("/brokers/-/configs?page_size=20", models.BrokerConfigDataList),
+    ("/brokers/1/configs", models.BrokerConfigDataList),
+    ("/brokers/1/configs/log.retention.hours", models.BrokerConfigData),
+    ("/brokers/1/partition-replicas", models.ReplicaDataList),
+    ("/broker-configs", models.ClusterConfigDataList),
+    ("/topics", models.TopicDataList),
+    ("/topics/-/configs?page_size=40", models.TopicConfigDataList),
+    ("/topics/-/partitions/-/reassignment", models.ReassignmentDataList),
+    (f"/topics/{TOPIC}", models.TopicData),
+    (f"/topics/{TOPIC}/configs", models.TopicConfigDataList),
+    (f"/topics/{TOPIC}/configs/cleanup.policy", models.TopicConfigData),
+    (f"/topics/{TOPIC}/partitions", models.PartitionDataList),
+    (f"/topics/{TOPIC}/partitions/0", models.PartitionData),
+    (f"/topics/{TOPIC}/partitions/-/reassignment", models.ReassignmentDataList),
+    (f"/topics/{TOPIC}/partitions/0/replicas", models.ReplicaDataList),
+    (f"/topics/{TOPIC}/partitions/0/replicas/1", models.ReplicaData),
+    ("/quorum", models.QuorumData),
+    ("/quorum/epochs", models.QuorumEpochDataList),
+    ("/metadata/records", models.ChangeDataList),
+]
+
+
+@pytest.mark.parametrize(("path", "model"), READS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_read_has_exactly_the_members_of_its_model(web: LiveWeb, path: str, model: type) -> None:
+    answer = web.client.get(web.cluster + path)
+    assert answer.status_code == 200, answer.text
+    TypeAdapter(model).validate_json(answer.content)
+    assert int(answer.headers["X-Metadata-Offset"]) > 0
+    assert answer.json()["metadata"]["self"].startswith(web.url)
+
+
+def test_the_list_of_clusters_holds_the_one_that_is_followed(web: LiveWeb) -> None:
+    answer = web.client.get("/v3/clusters")
+    listed = models.ClusterDataList.model_validate_json(answer.content)
+    assert [cluster.metadata.self for cluster in listed.data] == [web.url + web.cluster]
+    assert listed.data[0].metadata.resource_name == f"crn:///kafka={listed.data[0].cluster_id}"
+
+
+def test_related_links_of_a_topic_can_be_followed(web: LiveWeb) -> None:
+    topic = web.client.get(f"{web.cluster}/topics/{TOPIC}").json()
+    for member in ("partitions", "configs", "partition_reassignments"):
+        assert web.client.get(topic[member]["related"]).status_code == 200
+
+
+def test_the_quorum_names_the_true_leader_and_its_epoch(web: LiveWeb) -> None:
+    quorum = web.client.get(f"{web.cluster}/quorum").json()
+    assert quorum["is_live"]
+    assert quorum["leader_id"] == 1
+    assert [voter["replica_id"] for voter in quorum["voters"]] == [1]
+    epochs = web.client.get(f"{web.cluster}/quorum/epochs").json()["data"]
+    assert epochs[0]["leader_epoch"] == quorum["leader_epoch"]
+
+
+def test_what_stands_in_server_properties_shows_as_static(web: LiveWeb) -> None:
+    """The log does not say it; the broker is asked in the background."""
+    config = web.client.get(f"{web.cluster}/brokers/1/configs/log.retention.hours").json()
+    assert (config["value"], config["source"]) == ("167", "STATIC_BROKER_CONFIG")
+    topic = web.client.get(f"{web.cluster}/topics/{TOPIC}/configs/retention.ms").json()
+    assert (topic["value"], topic["source"]) == (str(167 * 3_600_000), "STATIC_BROKER_CONFIG")
+
+
+def test_a_config_says_type_documentation_and_where_its_value_comes_from(web: LiveWeb) -> None:
+    config = web.client.get(f"{web.cluster}/topics/{TOPIC}/configs/cleanup.policy").json()
+    assert (config["value"], config["source"], config["type"]) == ("compact", "DYNAMIC_TOPIC_CONFIG", "LIST")
+    assert config["documentation"]
+    assert config["synonyms"][0] == {"name": "cleanup.policy", "value": "compact", "source": "DYNAMIC_TOPIC_CONFIG"}
+
+
+def test_pages_together_hold_every_item_once(web: LiveWeb) -> None:
+    whole = web.client.get(f"{web.cluster}/topics/{TOPIC}/configs").json()
+    names: list[str] = []
+    url = f"{web.cluster}/topics/{TOPIC}/configs?page_size=7"
+    while url:
+        page = web.client.get(url).json()
+        assert len(page["data"]) <= 7
+        names += [config["name"] for config in page["data"]]
+        url = page["metadata"]["next"]
+    assert names == [config["name"] for config in whole["data"]]
+
+
+def test_pages_over_the_configs_of_all_topics_hold_every_item_once(web: LiveWeb) -> None:
+    for number in range(3):
+        web.client.post(f"{web.cluster}/topics", json={"topic_name": f"resources.many.{number}"})
+    found: list[tuple[str, str]] = []
+    url = f"{web.cluster}/topics/-/configs?page_size=45"
+    while url:
+        page = web.client.get(url).json()
+        found += [(config["topic_name"], config["name"]) for config in page["data"]]
+        url = page["metadata"]["next"]
+    topics = [topic["topic_name"] for topic in web.client.get(f"{web.cluster}/topics").json()["data"]]
+    expected = [
+        (topic, config["name"])
+        for topic in topics
+        for config in web.client.get(f"{web.cluster}/topics/{topic}/configs").json()["data"]
+    ]
+    assert found == expected
+
+
+def test_openapi_describes_every_endpoint(web: LiveWeb) -> None:
+    described = web.http().get("/openapi.json").json()["paths"]
+    assert "/v3/clusters/{cluster_id}/topics/{topic_name}/configs:alter" in described
+    assert "/v3/clusters/{cluster_id}/metadata/watch" in described
+    assert described["/v3/clusters/{cluster_id}/topics"]["get"]["responses"]["200"]["content"]["application/json"]
