@@ -64,12 +64,13 @@ def read_log(cluster: Cluster) -> tuple[int, float]:
     """Fetch the whole log from offset 0 -> (bytes of records, seconds). Batch headers lead to the next fetch."""
     identity = ObserverIdentity(cluster_id=cluster.quorum.cluster_id)
     total, offset, epoch = 0, 0, 0
+    leader_epoch = cluster.leader_epoch()
     with connected(cluster.leader_port) as connection:
         began = time.perf_counter()
         while True:
             request = fetch_request(
                 identity,
-                leader_epoch=-1,
+                leader_epoch=leader_epoch,
                 fetch_offset=offset,
                 last_fetched_epoch=epoch,
                 high_watermark=-1,

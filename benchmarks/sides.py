@@ -110,6 +110,12 @@ class Cluster:
         """Process of the leader found last."""
         return self.quorum.processes[self.leader_id]
 
+    def leader_epoch(self) -> int:
+        """Epoch of the leader found last, by its own word."""
+        found = asyncio.run(conclave.describe_quorum(self.leader_port))
+        assert found is not None, "the leader is gone"
+        return int(found.leader_epoch)
+
     def register_brokers(self) -> None:
         """Register three brokers and have them unfenced."""
 

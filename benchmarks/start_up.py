@@ -10,7 +10,7 @@ from kraft_core.protocol.messages import ApiVersionsRequest
 from tests.interop.conclave import resident_mb
 
 IDLE_S = 10.0
-POLL_S = 0.002
+POLL_S = 0.01
 WAIT_S = 60.0
 
 
