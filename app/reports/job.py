@@ -64,13 +64,14 @@ class BadSnapshotError(Exception):
 
 
 class Progress:
-    """Where the run is, written for the web process to read; also the sign that it still lives."""
+    """Where the run is, written for the web process to read. One thread of its own writes, twice a second."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "progress.json"
         self._stage = 0
         self._spark: SparkSession | None = None
-        self._stop = threading.Event()
+        self._news = threading.Event()
+        self._done = False
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def watch(self, spark: "SparkSession") -> None:
@@ -80,7 +81,7 @@ class Progress:
     def stage(self, name: str) -> None:
         """Say that a stage of STAGES begins."""
         self._stage = STAGES.index(name)
-        self._write()
+        self._news.set()
 
     def _tasks(self) -> tuple[int, int]:
         context = getattr(self._spark, "sparkContext", None)
@@ -105,16 +106,18 @@ class Progress:
         unfinished.replace(self._path)
 
     def _run(self) -> None:
-        while not self._stop.wait(0.5):
+        while not self._done:
             self._write()
+            self._news.wait(0.5)
+            self._news.clear()
 
     def __enter__(self) -> Self:
-        self._write()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
+        self._done = True
+        self._news.set()
         self._thread.join()
 
 

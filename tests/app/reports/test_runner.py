@@ -1,6 +1,7 @@
 """Runs as a user sees them: they succeed, are cancelled, fail with a reason, and never overlap."""
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from app.db.database import Database
 from app.db.migrate import upgrade
 from app.reports import store
+from app.reports.job import STAGES, Progress
 from app.reports.models import ReportRun
 from app.reports.runner import NoImageError, ReportRunner, ReportSettings
 from app.reports.scheduler import InvalidCronError, ReportScheduler, cron_trigger, next_due
@@ -175,3 +177,11 @@ def test_a_wrong_cron_is_refused_by_name(cron: str) -> None:
     with pytest.raises(InvalidCronError, match="five fields are needed") as refused:
         cron_trigger(cron)
     assert f"'{cron}'" in str(refused.value)
+
+
+def test_progress_is_written_by_one_thread_however_often_the_stage_changes(tmp_path: Path) -> None:
+    with Progress(tmp_path) as progress:
+        for _ in range(200):
+            for name in STAGES:
+                progress.stage(name)
+    assert json.loads((tmp_path / "progress.json").read_text())["stages"] == len(STAGES)
