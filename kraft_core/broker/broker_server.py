@@ -23,6 +23,7 @@ from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorCon
 from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
 from kraft_core.broker.isr_shrinker import IsrShrinker
 from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
+from kraft_core.broker.log.checkpoints import CorruptCheckpointError
 from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
 from kraft_core.broker.producer_ids import ProducerIdManager
 from kraft_core.broker.replica_manager import ReplicaManager
@@ -134,8 +135,11 @@ class BrokerServer:
     async def _guarded_start(self) -> None:
         try:
             await self._start()
-        except OSError as error:
+        except (OSError, CorruptCheckpointError) as error:
             self._fail(f"A log directory cannot be used: {error}")
+        except Exception as error:  # a bug here must end the node, not leave it half started
+            log.exception("broker_start_failed")
+            self._fail(f"The broker could not start: {error}")
 
     async def _start(self) -> None:
         await self._wait_for_metadata()

@@ -1,7 +1,10 @@
 import asyncio
+import errno
+import os
 import uuid
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -160,6 +163,29 @@ def test_an_unfinished_copy_is_thrown_away(tmp_path: Path) -> None:
     assert not half.exists()
 
 
+def test_a_manager_stopped_before_it_has_loaded_leaves_no_mark_of_a_clean_shutdown(tmp_path: Path) -> None:
+    async def run() -> None:
+        directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
+        await LogManager(directories, LogManagerConfig(), lambda topic: COMPACT, lambda: 2_000).stop(7)
+
+    asyncio.run(run())
+
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_topic_with_the_longest_name_is_deleted(tmp_path: Path) -> None:
+    async def run() -> None:
+        directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
+        logs = LogManager(directories, LogManagerConfig(), lambda topic: COMPACT, lambda: 2_000)
+        await logs.load(lambda *partition: True)
+        logs.get_or_create("t" * 249, 0, TOPIC_ID, uuid.UUID(int=8))
+        logs.delete("t" * 249, 0)
+        assert [len(name) for name in names(tmp_path) if name.endswith("-delete")] == [255]
+        await logs.stop(7)
+
+    asyncio.run(run())
+
+
 def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> None:
     async def run() -> None:
         def manager() -> LogManager:
@@ -192,3 +218,21 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
         await logs.stop(43)
 
     asyncio.run(run())
+
+
+def test_a_log_that_cannot_be_flushed_at_the_end_leaves_no_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def run() -> None:
+        directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
+        logs = LogManager(directories, LogManagerConfig(), lambda topic: COMPACT, lambda: 2_000)
+        await logs.load(lambda *partition: True)
+        monkeypatch.setattr(logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8)), "close", full)
+        await logs.stop(7)
+
+    asyncio.run(run())
+
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()

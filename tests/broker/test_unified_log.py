@@ -1,3 +1,5 @@
+import errno
+import os
 import struct
 import uuid
 from pathlib import Path
@@ -142,6 +144,25 @@ def test_a_compacted_topic_takes_no_record_without_a_key(tmp_path: Path) -> None
     keyless[65] = 1  # the key's length: -1 as a varint
 
     assert refused(log, resealed(keyless)) is ErrorCode.INVALID_RECORD
+
+
+def test_a_full_disk_is_a_storage_error_and_leaves_the_log_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened(tmp_path)
+    append(log, b"first")
+
+    def full(descriptor: int, data: bytes, position: int) -> int:
+        os.ftruncate(descriptor, position + 10)  # part of it still fitted
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kraft_core.broker.log.log_segment.os.pwrite", full)
+        assert refused(log, batch([b"second"])) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert append(log, b"second") == 1
+    log.close_files()
+    assert contents(opened(tmp_path)) == [(0, b"first"), (1, b"second")]
 
 
 def test_reading_outside_the_log_is_out_of_range(tmp_path: Path) -> None:

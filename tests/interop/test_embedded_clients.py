@@ -199,7 +199,7 @@ def test_a_transactional_producer_is_told_that_there_are_no_transactions(node: E
     producer = Producer({"bootstrap.servers": node.address, "transactional.id": "tx"})
 
     with pytest.raises(KafkaException):
-        producer.init_transactions(15)
+        producer.init_transactions(2)
 
 
 def test_groups_are_listed_described_and_deleted(node: EmbeddedNode) -> None:

@@ -1,6 +1,7 @@
 """What the request handlers share, and the ways they answer."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
     from kraft_core.broker.producer_ids import ProducerIdManager
     from kraft_core.broker.topic_creation import TopicCreation
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +44,12 @@ class BrokerContext:
         """Run a handler that has to wait; it ends with the broker."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("background_work_failed", exc_info=task.exception())
 
     async def stop(self) -> None:
         """End the handlers that still wait."""

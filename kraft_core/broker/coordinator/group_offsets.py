@@ -10,6 +10,7 @@ from kraft_core.broker.coordinator.membership import Membership
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     OffsetCommitRequest,
+    OffsetCommitRequestOffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponseOffsetCommitResponsePartition,
     OffsetCommitResponseOffsetCommitResponseTopic,
@@ -67,25 +68,20 @@ class GroupOffsets:
 
         Per partition: OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or what the log answers.
         """
-        results: list[tuple[str, tuple[int, ErrorCode], int]] = []
+        codes: list[list[ErrorCode]] = []
         accepted: list[tuple[str, int, CommittedOffset]] = []
-        for index, topic in enumerate(request.topics):
+        for topic in request.topics:
             name = topic.name or self._topics.topic_name(topic.topic_id) or ""
+            own: list[ErrorCode] = []
             for partition in topic.partitions:
                 metadata = partition.committed_metadata or ""
-                error = ErrorCode.NONE
-                if topic.topic_id != ZERO_UUID and not name:
-                    error = ErrorCode.UNKNOWN_TOPIC_ID
-                elif not self._topics.has_partition(name, partition.partition_index):
-                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif len(metadata) > self._config.offset_metadata_max_bytes:
-                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
+                own.append(self._refusal(topic, name, partition.partition_index, metadata))
+                if own[-1] is ErrorCode.NONE:
                     value = CommittedOffset(
                         partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms
                     )
                     accepted.append((name, partition.partition_index, value))
-                results.append((name, (partition.partition_index, error), index))
+            codes.append(own)
         error = ErrorCode.NONE
         if accepted:
             records = [offset_record(request.group_id, *entry) for entry in accepted]
@@ -93,19 +89,32 @@ class GroupOffsets:
         if error is ErrorCode.NONE:
             for name, partition_index, value in accepted:
                 self.replay(request.group_id, name, partition_index, value)
-        topics = []
-        for index, topic in enumerate(request.topics):
-            partitions = tuple(
-                OffsetCommitResponseOffsetCommitResponsePartition(partition_index=number, error_code=own or error)
-                for _, (number, own), at in results
-                if at == index
-            )
-            topics.append(
+        return OffsetCommitResponse(
+            topics=tuple(
                 OffsetCommitResponseOffsetCommitResponseTopic(
-                    name=topic.name, topic_id=topic.topic_id, partitions=partitions
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=tuple(
+                        OffsetCommitResponseOffsetCommitResponsePartition(
+                            partition_index=partition.partition_index, error_code=code or error
+                        )
+                        for partition, code in zip(topic.partitions, own, strict=True)
+                    ),
                 )
+                for topic, own in zip(request.topics, codes, strict=True)
             )
-        return OffsetCommitResponse(topics=tuple(topics))
+        )
+
+    def _refusal(
+        self, topic: OffsetCommitRequestOffsetCommitRequestTopic, name: str, index: int, metadata: str
+    ) -> ErrorCode:
+        if topic.topic_id != ZERO_UUID and not name:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if not self._topics.has_partition(name, index):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if len(metadata) > self._config.offset_metadata_max_bytes:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        return ErrorCode.NONE
 
     def delete(
         self, group: ClassicGroup, request: OffsetDeleteRequest, subscribed: frozenset[str]

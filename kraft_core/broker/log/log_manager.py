@@ -76,6 +76,7 @@ class LogManager:
         self._tasks: list[asyncio.Task[None]] = []
         self._cleaning = asyncio.Lock()
         self._deletions: set[asyncio.Task[None]] = set()
+        self._loaded = False
 
     # -- start and stop
 
@@ -89,6 +90,7 @@ class LogManager:
             epoch = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
             epochs.append(epoch)
             await self._load_directory(directory, is_current, clean=epoch is not None)
+        self._loaded = True
         return None if None in epochs else max(epoch for epoch in epochs if epoch is not None)
 
     async def _load_directory(
@@ -106,7 +108,7 @@ class LogManager:
             key = match["topic"], int(match["partition"])
             topic_id = checkpoints.read_topic_id(folder)
             if topic_id is None or key in self.logs or not is_current(*key, topic_id):
-                stray = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}-stray")
+                stray = folder.with_name(_doomed_name(folder.name, uuid.uuid4().hex, "-stray"))
                 log.warning("stray_log_set_aside", extra={"folder": folder.name, "renamed": stray.name})
                 folder.rename(stray)
                 continue
@@ -136,21 +138,35 @@ class LogManager:
                 await work()
             except OSError as error:
                 log.error("log_upkeep_failed", extra={"work": work.__name__, "cause": str(error)})  # noqa: TRY400  # the cause says it; a full disk is no bug
+            except Exception:  # one log that cannot be worked on must not end the upkeep of all
+                log.exception("log_upkeep_failed", extra={"work": work.__name__})
 
     async def stop(self, broker_epoch: int) -> None:
-        """Stop the background work, flush and close every log and leave the marks of a clean shutdown."""
+        """Stop the background work, flush and close every log and leave the marks of a clean shutdown.
+
+        A manager that was stopped while it loaded leaves no mark: what it did not look at may be torn.
+        """
         for task in (*self._tasks, *self._deletions):
             task.cancel()
         await asyncio.gather(*self._tasks, *self._deletions, return_exceptions=True)
         async with self._cleaning:
             for partition_log in self.logs.values():
-                await self.run_io(partition_log.close)
+                try:
+                    await self.run_io(partition_log.close)
+                except OSError as error:
+                    self._loaded = False
+                    extra = {"partition": partition_log.directory.name, "cause": str(error)}
+                    log.error("log_not_closed", extra=extra)  # noqa: TRY400  # the cause says it; a full disk is no bug
+        if self._loaded:
+            await self._leave_marks(broker_epoch)
+        self.logs.clear()
+        self._io.shutdown()
+
+    async def _leave_marks(self, broker_epoch: int) -> None:
         await self.write_checkpoints()
         for directory in self.directories:
             path = directory.path
             await self.run_io(lambda path=path: checkpoints.write_clean_shutdown(path, broker_epoch))  # type: ignore[misc]  # binds the loop variable
-        self.logs.clear()
-        self._io.shutdown()
 
     async def run_io(self, work: Callable[[], T]) -> T:
         """Run blocking work on the I/O thread."""
@@ -175,7 +191,7 @@ class LogManager:
         try:
             created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
         except TopicIdMismatchError:
-            folder.rename(folder.with_name(f"{folder.name}.{uuid.uuid4().hex}-stray"))
+            folder.rename(folder.with_name(_doomed_name(folder.name, uuid.uuid4().hex, "-stray")))
             created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
         self.logs[key] = created
         return created
@@ -205,7 +221,7 @@ class LogManager:
 
     def _rename_doomed(self, partition_log: UnifiedLog) -> None:
         folder = partition_log.directory
-        doomed = folder.with_name(f"{folder.name}.{partition_log.topic_id.hex}-delete")
+        doomed = folder.with_name(_doomed_name(folder.name, partition_log.topic_id.hex, "-delete"))
         with contextlib.suppress(FileNotFoundError):
             folder.rename(doomed)
         partition_log.directory = doomed
@@ -309,6 +325,12 @@ class LogManager:
         extra = {"partition": partition_log.directory.name, "bytes_before": before, "bytes_after": new.size}
         log.info("log_compacted", extra=extra)
         return True
+
+
+def _doomed_name(folder: str, unique: str, suffix: str) -> str:
+    """A name for a folder on its way out, cut at the front part to the 255 characters that file systems allow."""
+    ending = f".{unique}{suffix}"
+    return folder[: 255 - len(ending)] + ending
 
 
 def _read_offsets(path: Path) -> dict[PartitionKey, int]:
