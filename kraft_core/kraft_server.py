@@ -142,7 +142,7 @@ class KafkaRaftServer:
         return ControllerRegistrationManager(identity, controller, send)
 
     async def _start_broker(self, folders: dict[Path, MetaProperties]) -> None:
-        from kraft_core.broker.broker_role import BrokerRole  # noqa: PLC0415  # a controller does without its memory
+        from kraft_core.broker.broker_role import BrokerRole  # a controller does without its memory
 
         broker = BrokerRole(self.config, folders, self.controller)
         broker.failed.add_done_callback(self._role_failed)

@@ -105,6 +105,7 @@ class ControllerServer:
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = False
         self._clean_wanted = False
+        self._started = False
         self._ended = False
         self._metadata_listeners: list[MetadataListener] = []
 
@@ -148,13 +149,14 @@ class ControllerServer:
         """
         for server in self._socket_servers:
             await server.bind()
+        self._started = True
         self._guarded(lambda: self.node.start(self.clock.now_ms()))
         for server in self._socket_servers:
             await server.start()
 
     async def stop(self, timeout_ms: int) -> None:
         """Hand leadership over, answer what can be answered, flush and close, within `timeout_ms` or a little more."""
-        if not self._ended:
+        if self._started and not self._ended:
             self.post(Shutdown(timeout_ms))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), timeout_ms / 1000 + 1)
@@ -163,9 +165,8 @@ class ControllerServer:
             await server.stop()
         self._flusher.close()
         self._snapshotter.close()
-        if not self.failed.done():
-            self._log.flush()
-        self._log.close()
+        if not self.failed.done():  # after a fault nothing more is written
+            self._log.close()
 
     def _end(self) -> None:
         self._ended = True
