@@ -21,6 +21,7 @@ from kraft_core.broker.broker_metadata import BrokerMetadata
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
+from kraft_core.broker.directory_assignments import DirectoryAssignments
 from kraft_core.broker.isr_shrinker import IsrShrinker
 from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError
@@ -77,6 +78,7 @@ class BrokerServer:
         self._isr_shrinker = IsrShrinker(
             self.replicas, forwarding, self._broker_epoch, config.replica_lag_time_max_ms, self._clock.now_ms
         )
+        self._assignments = DirectoryAssignments(self.replicas, forwarding, self._broker_epoch)
         self._waiting: deque[Request] | None = deque()
         self._servers: list[SocketServer] = []
         self._unsubscribe: Callable[[], None] | None = None
@@ -170,6 +172,7 @@ class BrokerServer:
         self.logs.start()
         self._context.coordinator.start()
         self._isr_shrinker.start()
+        self._assignments.start()
         self._serve()
         self._lifecycle.set_ready_to_unfence()
         await self._lifecycle.unfenced.wait()
@@ -269,6 +272,7 @@ class BrokerServer:
         if self._unsubscribe is not None:
             self._unsubscribe()
         self._isr_shrinker.stop()
+        self._assignments.stop()
         self._context.coordinator.stop()
         self._context.producer_ids.close()
         await self._context.stop()
