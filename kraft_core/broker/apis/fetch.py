@@ -75,16 +75,17 @@ class FetchHandler:
 
     def _finish(self, request: Request, body: FetchRequest, parts: list[_Part]) -> None:
         if any(part.is_cold for part in parts):
-            self._context.spawn(self._finish_cold(request, body, parts))
+            # Duplicated before anything else runs: a segment may be closed at the next turn of the loop.
+            duplicates = [
+                LogSlice(os.dup(part.part.file_descriptor), part.part.position, part.part.size) if part.part else None
+                for part in parts
+            ]
+            self._context.spawn(self._finish_cold(request, parts, duplicates))
             return
         blobs = [part.part.read() if part.part is not None else b"" for part in parts]
         self._respond(request, parts, blobs)
 
-    async def _finish_cold(self, request: Request, body: FetchRequest, parts: list[_Part]) -> None:
-        duplicates = [
-            LogSlice(os.dup(part.part.file_descriptor), part.part.position, part.part.size) if part.part else None
-            for part in parts
-        ]
+    async def _finish_cold(self, request: Request, parts: list[_Part], duplicates: list[LogSlice | None]) -> None:
         loop = asyncio.get_running_loop()
         blobs = await loop.run_in_executor(self._readers, lambda: _read_and_close(duplicates))
         self._respond(request, parts, blobs)
