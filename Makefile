@@ -1,4 +1,5 @@
-# make run: set up and start the product.  make test: set up and run every test.
+# make run: set up and start the product (ARGS: options of `conclave up`).
+# make test: set up, check and run every test (TESTS: some of them).
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
@@ -11,7 +12,7 @@ help:
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is missing ($(PYTHON) is older)"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (apt install python3-venv)"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,dev]'
 	@touch $@
 
@@ -19,7 +20,7 @@ setup: $(STAMP)
 
 run: setup
 	@$(BIN)/python -m app.reports.java --check || true
-	$(BIN)/conclave up
+	$(BIN)/conclave up $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -33,7 +34,8 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 test: setup check
-	$(BIN)/pytest
+	$(BIN)/python -m tests.needs
+	$(BIN)/pytest $(TESTS)
 
 simulate: setup
 	$(BIN)/python -m tests.simulator --seeds 10000

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +51,11 @@ class Product:
             with refused:
                 return refused.code, json.loads(refused.read())
 
+    def read(self, path: str) -> str:
+        """A page as a visitor gets it."""
+        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+            return str(answer.read().decode())
+
     @property
     def cluster_path(self) -> str:
         """/v3/clusters/ID."""
@@ -59,40 +64,48 @@ class Product:
 
 
 @contextmanager
-def running_product(folder: Path, command: tuple[str, ...] = (sys.executable, "-m", "app.cli")) -> Iterator[Product]:
-    """Start the product and wait until it says ready; stop it with SIGTERM, which must work."""
+def running_product(
+    folder: Path,
+    command: tuple[str, ...] = (sys.executable, "-m", "app.cli", "up"),
+    environment: Mapping[str, str] | None = None,
+    start_seconds: float = START_SECONDS,
+) -> Iterator[Product]:
+    """Start the product and wait until it says ready; stop it with SIGTERM to its group, which must work.
+
+    `command` is what a user types; `make run` takes the options in ARGS.
+    """
     http, kafka, controller = free_ports(3)
-    arguments = ["up", "--data", str(folder / "data"), "--http-port", str(http), "--kafka-port", str(kafka)]
+    options = ["--data", str(folder / "data"), "--http-port", str(http), "--kafka-port", str(kafka)]
+    options += ["--controller-port", str(controller)]
+    by_make = command[0] == "make"
+    inherited = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with (folder / "up.log").open("wb") as output:
         process = subprocess.Popen(
-            [*command, *arguments, "--controller-port", str(controller)],
+            [*command, f"ARGS={' '.join(options)}"] if by_make else [*command, *options],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={
-                **os.environ,
-                "CONCLAVE_ADMIN_TOKEN": TOKEN,
-                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            },
+            env={**(inherited if environment is None else environment), "CONCLAVE_ADMIN_TOKEN": TOKEN},
+            start_new_session=True,
         )
     product = Product(folder, f"http://127.0.0.1:{http}", kafka, controller)
     try:
-        _wait_until_ready(product, process)
+        _wait_until_ready(product, process, start_seconds)
         yield product
     finally:
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)
         try:
             code = process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
-    assert code == 0, (folder / "up.log").read_text()
+    assert by_make or code == 0, (folder / "up.log").read_text()
 
 
-def _wait_until_ready(product: Product, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + START_SECONDS
+def _wait_until_ready(product: Product, process: "subprocess.Popen[bytes]", start_seconds: float) -> None:
+    deadline = time.monotonic() + start_seconds
     while True:
         assert process.poll() is None, (product.folder / "up.log").read_text()
         try:

@@ -1,0 +1,79 @@
+"""What a newcomer does: a fresh clone and its two commands, and a wheel that is installed somewhere else."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.product import running_product
+
+ROOT = Path(__file__).resolve().parents[2]
+CLEAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """As on a machine where nothing was ever done: an empty home, no caches, only the way out to the package index."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("PIP_", "SSL_")) or name.endswith("_proxy")
+    }
+    python = Path(sys.base_prefix) / "bin"
+    return {
+        **kept,
+        "HOME": str(home),
+        "PATH": f"{python}:{CLEAN_PATH}",
+        "LANG": "C.UTF-8",
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+
+@pytest.mark.timeout(900)
+def test_a_fresh_clone_runs_both_commands_of_the_readme(tmp_path: Path) -> None:
+    home, clone = tmp_path / "home", tmp_path / "conclave"
+    home.mkdir()
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    environment = clean_environment(home)
+    with running_product(clone, ("make", "--silent", "run"), environment, start_seconds=600) as product:
+        status, made = product.call("POST", f"{product.cluster_path}/topics", {"topic_name": "first"})
+        assert status == 201, made
+    quick = subprocess.run(
+        ["make", "test", "TESTS=tests/protocol/test_uuids.py"],
+        cwd=clone,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert quick.returncode == 0, quick.stdout[-3000:] + quick.stderr[-3000:]
+    assert " passed" in quick.stdout.splitlines()[-1]
+
+
+def test_an_installed_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
+    wheels, installed, elsewhere = tmp_path / "wheels", tmp_path / "installed", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)], check=True)
+    (wheel,) = wheels.glob("conclave-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in ("app/_templates/base.html", "app/_static/app.css", "app/_migrations/env.py", "kraft_core/node.py"):
+        assert needed in names
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(installed), str(wheel)], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    where = subprocess.run(
+        [sys.executable, "-c", "import app, kraft_core; print(app.__file__, kraft_core.__file__)"],
+        cwd=elsewhere,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert all(path.startswith(str(installed)) for path in where.stdout.split()), where.stdout
+    with running_product(elsewhere, (sys.executable, "-m", "app.cli", "up"), environment) as product:
+        assert product.call("POST", f"{product.cluster_path}/topics", {"topic_name": "from-a-wheel"})[0] == 201
+        with_style = product.read("/login")
+        assert "/static/app.css?v=" in with_style
