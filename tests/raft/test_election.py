@@ -11,6 +11,7 @@ from kraft_core.protocol.messages import (
     EndQuorumEpochRequestTopicData,
     FetchRequest,
     VoteRequest,
+    VoteRequestPartitionData,
 )
 from kraft_core.raft.effects import Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import FailureReason, PeerDisconnected, Shutdown
@@ -39,6 +40,11 @@ def log_with(*batches: bytes) -> MemoryRaftLog:
     return log
 
 
+def asked_in(request: SendRequest) -> VoteRequestPartitionData:
+    assert isinstance(request.message, VoteRequest)
+    return request.message.topics[0].partitions[0]
+
+
 # --- standing -----------------------------------------------------------------------------------------------------------
 
 
@@ -56,7 +62,7 @@ def test_pre_vote_does_not_raise_the_epoch() -> None:
     node.become_prospective()
     asked = node.sent(VoteRequest)
     assert [each.destination.node_id for each in asked] == [1, 2]
-    assert all(each.message.topics[0].partitions[0].pre_vote for each in asked)
+    assert all(asked_in(each).pre_vote for each in asked)
     assert node.client.epoch == 0
     assert not any(isinstance(each, StoreElection) and each.election.leader_epoch for each in node.effects)
 
@@ -262,7 +268,7 @@ def test_a_candidate_takes_its_candidacy_up_again() -> None:
     """testInitializeAsCandidateFromStateStore."""
     node = OneNode(election=ElectionState(4, -1, 0, key(0).directory_id))
     assert node.client.state_name == "candidate"
-    assert all(each.message.topics[0].partitions[0].replica_epoch == 4 for each in node.sent(VoteRequest))
+    assert all(asked_in(each).replica_epoch == 4 for each in node.sent(VoteRequest))
 
 
 def test_a_candidacy_whose_winner_is_known_is_not_taken_up_again() -> None:
@@ -328,6 +334,7 @@ def test_shutdown_hands_over_to_those_with_the_longest_log_first() -> None:
     node.step(Shutdown(5000))
     ends = node.sent(EndQuorumEpochRequest)
     assert [each.destination.node_id for each in ends] == [1, 2]
+    assert isinstance(ends[0].message, EndQuorumEpochRequest)
     said = ends[0].message.topics[0].partitions[0]
     assert [each.candidate_id for each in said.preferred_candidates] == [2, 1]
     assert not any(isinstance(each, Stopped) for each in node.effects)

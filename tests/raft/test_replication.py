@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
     FetchRequest,
 )
 from kraft_core.protocol.record_batch import encode_batch
@@ -18,9 +15,6 @@ from kraft_core.raft.effects import Flush, Respond
 from kraft_core.raft.events import Shutdown
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
-from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.rpc import METADATA_TOPIC
-from kraft_core.raft.voter_set import VoterSet
 from tests.raft.one_node import (
     OneNode,
     batch,
@@ -31,7 +25,6 @@ from tests.raft.one_node import (
     only,
     vote_request,
 )
-from tests.simulator.sim_log import snapshot_bytes
 
 
 def leading(**settings: object) -> OneNode:
@@ -397,110 +390,3 @@ def test_failed_fetches_back_off_more_and_more() -> None:
             node.fail(request)
         node.pass_time(10)
     assert node.client._core.next_correlation < 40
-
-
-# --- snapshots ----------------------------------------------------------------------------------------------------------
-
-SNAPSHOT_ID = OffsetAndEpoch(50, 2)
-
-
-def test_a_snapshot_replaces_the_log() -> None:
-    """testFetchSnapshotResponsePartialData, and what it holds of the voters takes effect."""
-    voters = dynamic_voters(0, 1, 2, 3)
-    data = snapshot_bytes(SNAPSHOT_ID, 1, voters, [b"state" * 50])
-    node = following(fetch_snapshot_max_bytes=100, log=_log(batch(0, 1)))
-    node.answer(node.fetch_out(), fetch_response(1, 3, snapshot_id=(50, 2)))
-    pieces = 0
-    while node.log.start_offset != 50:
-        (request,) = [each for each in node.unanswered.values() if "Snapshot" in type(each.message).__name__]
-        asked = request.message.topics[0].partitions[0]
-        node.answer(request, snapshot_answer(asked.position, data[asked.position :][:100], len(data)))
-        pieces += 1
-    assert pieces == -(-len(data) // 100)
-    assert node.log.end_offset == node.client.high_watermark == 50
-    assert node.log.last_epoch == 2
-    assert node.client.voters == voters
-    assert node.fetch_out()
-
-
-def snapshot_answer(position: int, piece: bytes, size: int, *, epoch: int = 3, error: int = 0) -> object:
-    from kraft_core.protocol.messages import (
-        FetchSnapshotResponse,
-        FetchSnapshotResponseLeaderIdAndEpoch,
-        FetchSnapshotResponsePartitionSnapshot,
-        FetchSnapshotResponseSnapshotId,
-        FetchSnapshotResponseTopicSnapshot,
-    )
-
-    partition = FetchSnapshotResponsePartitionSnapshot(
-        error_code=error,
-        snapshot_id=FetchSnapshotResponseSnapshotId(end_offset=SNAPSHOT_ID.offset, epoch=SNAPSHOT_ID.epoch),
-        current_leader=FetchSnapshotResponseLeaderIdAndEpoch(leader_id=1, leader_epoch=epoch),
-        size=size,
-        position=position,
-        unaligned_records=piece,
-    )
-    return FetchSnapshotResponse(
-        topics=(FetchSnapshotResponseTopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),)
-    )
-
-
-@pytest.mark.parametrize("spoil", ["cut", "bit", "no footer", "wrong position", "not found"])
-def test_a_bad_snapshot_is_dropped_and_never_loaded(spoil: str) -> None:
-    """testFetchSnapshotResponseWithInvalidId and the file that lacks its footer (issue 4)."""
-    data = snapshot_bytes(SNAPSHOT_ID, 1, dynamic_voters(0, 1, 2), [b"state" * 50])
-    node = following(log=_log(batch(0, 1)))
-    node.answer(node.fetch_out(), fetch_response(1, 3, snapshot_id=(50, 2)))
-    (request,) = [each for each in node.unanswered.values() if "Snapshot" in type(each.message).__name__]
-    footer = len(snapshot_bytes(SNAPSHOT_ID, 0, VoterSet(), [])) // 2
-    sent = {
-        "cut": (0, data[:-10], len(data) - 10),
-        "bit": (0, data[:300] + bytes([data[300] ^ 1]) + data[301:], len(data)),
-        "no footer": (0, data[:-footer], len(data) - footer),
-        "wrong position": (7, data, len(data)),
-        "not found": (0, data, len(data)),
-    }[spoil]
-    error = ErrorCode.SNAPSHOT_NOT_FOUND if spoil == "not found" else ErrorCode.NONE
-    node.answer(request, snapshot_answer(*sent, error=error))  # type: ignore[arg-type]  # a message
-    assert SNAPSHOT_ID not in node.log.snapshots
-    assert node.log.end_offset == 1
-    node.pass_time(600)
-    assert node.client.leader_and_epoch[1] == 3
-    assert node.sent(FetchRequest)
-
-
-# --- DescribeQuorum -----------------------------------------------------------------------------------------------------
-
-
-def describe(topic: str = METADATA_TOPIC) -> DescribeQuorumRequest:
-    partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    return DescribeQuorumRequest(topics=(DescribeQuorumRequestTopicData(topic_name=topic, partitions=(partition,)),))
-
-
-def test_describe_quorum_tells_voters_observers_and_lag() -> None:
-    node = leading()
-    node.pass_time(100)
-    node.commit_epoch()
-    node.request(fetch_request(9, 1, 0, 0))
-    answer = node.request(describe(), 2)
-    told = only(answer)
-    assert (told.leader_id, told.leader_epoch, told.high_watermark) == (0, 1, node.log.end_offset)
-    assert [each.replica_id for each in told.current_voters] == [0, 1, 2]
-    assert [each.log_end_offset for each in told.current_voters] == [3, 3, -1]
-    assert [each.last_caught_up_timestamp for each in told.current_voters] == [node.now, node.now, -1]
-    assert [(each.replica_id, each.log_end_offset) for each in told.observers] == [(9, 0)]
-    assert [each.node_id for each in answer.nodes] == [0, 1, 2]
-
-
-def test_observers_are_forgotten_after_five_minutes() -> None:
-    node = leading()
-    node.request(fetch_request(9, 1, 0, 0))
-    for _ in range(310):
-        node.pass_time(1000)
-        node.request(fetch_request(1, 1, node.log.end_offset, 1, max_wait_ms=0))
-    assert only(node.request(describe(), 2)).observers == ()
-
-
-def test_describe_quorum_elsewhere_gets_kafkas_error() -> None:
-    assert only(OneNode().request(describe(), 2)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert only(leading().request(describe("other"), 2)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -120,8 +120,8 @@ class FullNode(SimNode):
     def check_at_end(self) -> None:
         """Every acknowledged name is in the image."""
         assert self.node is not None
-        configs = self.node.image.configs.by_resource.get((BROKER_RESOURCE, ""), {})
-        lost = [name for name in self.oracle.acknowledged_names if name not in configs]
+        configs = self.node.image.configs.by_resource.get((BROKER_RESOURCE, ""))
+        lost = [name for name in self.oracle.acknowledged_names if configs is None or name not in configs]
         check(
             not lost or self.node.applied_offset < self.oracle.committed_end,
             "acknowledged changes are lost",

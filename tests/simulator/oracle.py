@@ -95,8 +95,9 @@ class Oracle:
                 check(answer.leader_epoch <= node.election.leader_epoch, "answered in an epoch not on disk", node)
                 asked = node.vote_requests.get(request_id)
                 if answer.vote_granted and asked is not None and not asked.pre_vote:
-                    key = ReplicaKey(asked.replica_id, asked.replica_directory_id)
-                    check(node.election.voted == key, "a vote was granted before it was on disk", node, key)
+                    candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
+                    is_stored = node.election.voted == candidate
+                    check(is_stored, "a vote was granted before it was on disk", node, candidate)
                     check(node.election.leader_epoch == asked.replica_epoch, "a vote of another epoch", node, asked)
             case _:
                 pass

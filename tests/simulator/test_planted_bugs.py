@@ -18,6 +18,7 @@ from kraft_core.raft.quorum_state import (
     Follower,
     Resigned,
     State,
+    Unattached,
     election_state,
 )
 from kraft_core.raft.raft_core import RaftCore
@@ -78,7 +79,7 @@ def test_a_vote_that_is_forgotten_is_caught_by_its_consequence(monkeypatch: pyte
 
     def grant_again(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, *, pre_vote: bool) -> bool:
         state = core.state
-        if not pre_vote and isinstance(state, election.Unattached) and state.voted is not None:
+        if not pre_vote and isinstance(state, Unattached) and state.voted is not None:
             state.voted = None
         return original(core, candidate, end, pre_vote=pre_vote)
 

@@ -7,7 +7,7 @@ from tests.simulator.scenario import Scenario
 
 CHUNK = 50
 WITH_CONTROLLER = range(0, 400, CHUNK)
-RAFT_ONLY = range(1_000, 1_400, CHUNK)
+RAFT_ONLY = range(1_000, 1_200, CHUNK)
 
 
 @pytest.fixture(autouse=True)
