@@ -6,8 +6,10 @@ it in this version (see `Partition.can_replicate`). A deleted partition's log go
 Source: ReplicaManager and Partition, Kafka 4.3.1.
 """
 
+import asyncio
 import logging
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,13 +23,14 @@ from kraft_core.protocol.wire import Message
 log = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
+_OPENED_A_TURN: Final = 32
 PartitionKey = tuple[str, int]
 Waker = Callable[[PartitionKey], None]
 
 
 @dataclass(slots=True)
 class Partition:
-    """One replica of ours. `log` is None when we do not lead, or when the disk refused to open it."""
+    """One replica of ours. `log` is None when we do not lead, while it waits to be opened, or when the disk refused."""
 
     topic: str
     index: int
@@ -59,6 +62,7 @@ class ReplicaManager:
         self._clock_ms = clock_ms
         self._wakers: dict[PartitionKey, set[Waker]] = {}
         self._leader_listeners: list[Callable[[PartitionKey, bool], None]] = []
+        self._unopened: deque[PartitionKey] = deque()
 
     # -- metadata
 
@@ -70,6 +74,7 @@ class ReplicaManager:
         """Follow the image: the topics that the records name, or all of ours after a snapshot."""
         for topic_id in self._changed_topics(old, new, records):
             self._update_topic(old.topics.by_id.get(topic_id), new.topics.by_id.get(topic_id))
+        self._open_some()
 
     def _changed_topics(
         self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]
@@ -96,7 +101,6 @@ class ReplicaManager:
         if partition is not None and partition.topic_id != topic.id:
             self._drop_key(key)
             partition = None
-        led = partition is not None and partition.log is not None
         if partition is None:
             partition = Partition(topic.name, index, topic.id, registration, None)
             self.partitions[key] = partition
@@ -104,22 +108,41 @@ class ReplicaManager:
             partition.leader_since_ms = self._clock_ms()
         partition.registration = registration
         if registration.leader != self.broker_id:
-            partition.log = None
+            self._resign(partition)
         elif partition.log is None:
-            partition.log = self._open(topic, index, registration)
-        leads = partition.log is not None
-        if leads != led:
-            for listener in self._leader_listeners:
-                listener(key, leads)
+            self._unopened.append(key)
         self.wake(key)
 
-    def _open(self, topic: TopicImage, index: int, registration: PartitionRegistration) -> UnifiedLog | None:
-        directory_id = registration.directory(self.broker_id) or uuid.UUID(int=0)
-        try:
-            return self.logs.get_or_create(topic.name, index, topic.id, directory_id)
-        except OSError as error:
-            log.error("log_not_opened", extra={"topic": topic.name, "partition": index, "cause": str(error)})  # noqa: TRY400  # the cause says it all
-            return None
+    def _resign(self, partition: Partition) -> None:
+        """Stop leading: the log is no longer used."""
+        if partition.log is not None:
+            partition.log = None
+            self._tell(partition, leads=False)
+
+    def _tell(self, partition: Partition, *, leads: bool) -> None:
+        for listener in self._leader_listeners:
+            listener((partition.topic, partition.index), leads)
+
+    def _open_some(self) -> None:
+        """Open the logs of partitions we lead, a few at a turn of the loop: a topic may have thousands, and others want answers too."""
+        for _ in range(min(_OPENED_A_TURN, len(self._unopened))):
+            key = self._unopened.popleft()
+            partition = self.partitions.get(key)
+            if partition is None or partition.log is not None or partition.registration.leader != self.broker_id:
+                continue
+            directory_id = partition.registration.directory(self.broker_id) or uuid.UUID(int=0)
+            try:
+                partition.log = self.logs.get_or_create(
+                    partition.topic, partition.index, partition.topic_id, directory_id
+                )
+            except OSError as error:
+                extra = {"topic": partition.topic, "partition": partition.index, "cause": str(error)}
+                log.error("log_not_opened", extra=extra)  # noqa: TRY400  # the cause says it all
+                continue
+            self._tell(partition, leads=True)
+            self.wake(key)
+        if self._unopened:
+            asyncio.get_running_loop().call_soon(self._open_some)
 
     def _drop(self, topic: TopicImage, index: int) -> None:
         partition = self.partitions.get((topic.name, index))
@@ -128,11 +151,8 @@ class ReplicaManager:
 
     def _drop_key(self, key: PartitionKey) -> None:
         partition = self.partitions.pop(key)
-        led = partition.log is not None
         self.logs.delete(*key)
-        if led:
-            for listener in self._leader_listeners:
-                listener(key, False)
+        self._resign(partition)
         self.wake(key)
 
     # -- lookups
@@ -157,7 +177,7 @@ class ReplicaManager:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Broker {self.broker_id} does not lead {topic}-{index}."
             )
         if partition.log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{index} could not be opened.")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{index} is not open.")
         return partition, partition.log
 
     def hosts(self, topic: str, index: int, topic_exists: bool) -> KafkaError:
