@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -230,7 +229,7 @@ class _Supervisor:
     def __init__(self, options: UpOptions, data: Path, config_path: Path) -> None:
         self._options = options
         self._data = data
-        self._told = threading.Event()
+        self._told = False  # a plain flag: a lock taken in a signal handler may be held by the code it interrupts
         program = [sys.executable, "-P", "-m", "app.cli"]
         controller = f"{options.reachable_host}:{options.controller_port}"
         if ":" in options.reachable_host:
@@ -259,9 +258,9 @@ class _Supervisor:
             if failure is not None:
                 print(f"conclave: {failure}", file=sys.stderr, flush=True)
                 return 1
-            if not self._told.is_set():
+            if not self._told:
                 self._announce()
-            while not self._told.wait(POLL_SECONDS):
+            while not self._told_within(POLL_SECONDS):
                 self._watch()
             _say("Stopping …")
         finally:
@@ -271,7 +270,12 @@ class _Supervisor:
         return 0
 
     def _stop_told(self, number: int, frame: FrameType | None) -> None:
-        self._told.set()
+        self._told = True
+
+    def _told_within(self, seconds: float) -> bool:
+        if not self._told:
+            time.sleep(seconds)
+        return self._told
 
     @property
     def _base_url(self) -> str:
@@ -281,7 +285,7 @@ class _Supervisor:
     def _wait_until_ready(self) -> str | None:
         """Wait for the web process to be ready, which needs the node -> what went wrong, None: nothing."""
         deadline = time.monotonic() + READY_SECONDS
-        while not self._told.wait(POLL_SECONDS):
+        while not self._told_within(POLL_SECONDS):
             for child in self._children:
                 if child.exit_code is not None:
                     return f"{child.name} ended with exit code {child.exit_code}; {child.log_file} says:\n{child.last_words()}"

@@ -24,6 +24,7 @@ router = APIRouter(include_in_schema=False)
 
 CHANGES_ON_DASHBOARD: Final = 12
 CHANGES_ON_PAGE: Final = 100
+LINES_OF_ONE_CHANGE: Final = 4  # on the dashboard: a broker's failure alone could fill it
 TICK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.2  # however fast the log grows, a browser hears of it five times a second at most
 
@@ -44,13 +45,13 @@ def feed_lines(changes: Iterable[Change], limit: int, wanted: Callable[[str], bo
     lines: list[FeedLine] = []
     for change in changes:
         at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
-        for text in reversed(change.lines):
-            if not wanted(text):
-                continue
-            lines.append(FeedLine(change.offset, change.epoch, at, text))
-            if len(lines) == limit:
-                return lines
-    return lines
+        texts = [text for text in reversed(change.lines) if wanted(text)]
+        if len(texts) > each_max:
+            texts = [*texts[:each_max], f"… and {len(texts) - each_max} more at this offset"]
+        lines += [FeedLine(change.offset, change.epoch, at, text) for text in texts]
+        if len(lines) >= limit:
+            break
+    return lines[:limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,9 @@ async def dashboard_view(found: Services) -> DashboardView:
         offline=totals.offline,
         under_min=totals.under_min,
         under_replicated=totals.under_replicated,
-        changes=feed_lines(cluster.history.newest(CHANGES_ON_DASHBOARD), CHANGES_ON_DASHBOARD),
+        changes=feed_lines(
+            cluster.history.newest(CHANGES_ON_DASHBOARD), CHANGES_ON_DASHBOARD, each_max=LINES_OF_ONE_CHANGE
+        ),
         report=None if run is None else ReportSummary.of(run),
     )
 
