@@ -40,8 +40,13 @@ class FeedLine:
     actor: str = ""
 
 
-def feed_lines(changes: Iterable[Change], limit: int, wanted: Callable[[str], bool] = lambda _: True) -> list[FeedLine]:
-    """The first `limit` lines in words that are wanted, newest first."""
+def feed_lines(
+    changes: Iterable[Change], limit: int, wanted: Callable[[str], bool] = lambda _: True, each_max: int = 10**9
+) -> list[FeedLine]:
+    """The first `limit` lines in words that are wanted, newest first.
+
+    A change with more than `each_max` of them shows that many and says how many it leaves out.
+    """
     lines: list[FeedLine] = []
     for change in changes:
         at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
