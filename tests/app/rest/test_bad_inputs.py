@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import time
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -116,7 +117,7 @@ def test_a_body_above_a_mebibyte_is_refused_before_it_is_read(web: LiveWeb) -> N
     large = web.client.post(f"{web.cluster}/topics", content=b" " * 1_048_577, headers=JSON)
     assert (large.status_code, large.json()["status"]) == (413, 413)
 
-    def pieces():
+    def pieces() -> Iterator[bytes]:
         for _ in range(40):
             yield b" " * 65_536
 
