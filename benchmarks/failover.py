@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from benchmarks.figures import Figure
 from benchmarks.frames import CREATE_TOPICS_VERSION, create_topics_frame
@@ -27,12 +28,12 @@ class _Attempts:
     def __init__(self, ports: list[int]) -> None:
         self._created = threading.Event()
         self._moment = 0.0
-        self._ready = threading.Barrier(len(ports) + 1)
-        self._threads = [threading.Thread(target=self._try, args=(port,), daemon=True) for port in ports]
+        self._go = threading.Event()
+        self._stack = ExitStack()
+        connections = [self._stack.enter_context(connected(port, 5)) for port in ports]
+        self._threads = [threading.Thread(target=self._try, args=(each,), daemon=True) for each in connections]
         for thread in self._threads:
             thread.start()
-        self._go = threading.Event()
-        self._ready.wait()
 
     def begin(self) -> None:
         """Let the attempts begin."""
@@ -40,29 +41,28 @@ class _Attempts:
 
     def wait(self) -> float:
         """Moment (perf_counter) of the first success. Raises TimeoutError when there is none for WAIT_S."""
-        try:
-            if not self._created.wait(WAIT_S):
-                raise TimeoutError(f"no topic could be created for {WAIT_S} s")
-        finally:
-            self._created.set()
-            for thread in self._threads:
-                thread.join()
+        with self._stack:
+            try:
+                if not self._created.wait(WAIT_S):
+                    raise TimeoutError(f"no topic could be created for {WAIT_S} s")
+            finally:
+                self._created.set()
+                for thread in self._threads:
+                    thread.join()
         return self._moment
 
-    def _try(self, port: int) -> None:
-        with connected(port, 5) as connection:
-            self._ready.wait()
-            self._go.wait()
-            while not self._created.is_set():
-                if self._created_one(connection):
-                    self._moment = self._moment or time.perf_counter()
-                    self._created.set()
-                else:
-                    time.sleep(PAUSE_S)
+    def _try(self, connection: socket.socket) -> None:
+        self._go.wait()
+        while not self._created.is_set():
+            if self._created_one(connection):
+                self._moment = self._moment or time.perf_counter()
+                self._created.set()
+            else:
+                time.sleep(PAUSE_S)
 
     def _created_one(self, connection: socket.socket) -> bool:
-        connection.sendall(create_topics_frame([f"again-{next(_names)}"], 3))
         try:
+            connection.sendall(create_topics_frame([f"again-{next(_names)}"], 3))
             answer = decode_response(19, CREATE_TOPICS_VERSION, read_answer(connection))[1]
         except TimeoutError:
             return False

@@ -22,6 +22,8 @@ from tests.interop import conclave, kafka
 BROKERS = (101, 102, 103)
 SETTINGS = {"broker.session.timeout.ms": 600_000}
 """For both sides: the registered brokers are only names, and heartbeats would disturb what is measured."""
+FETCH_AGE_MS = 2_000
+"""A follower that is there has fetched since: it does so every 500 ms."""
 JVM_OPTIONS = (
     "-Xms512m",
     "-Xmx1g",
@@ -140,17 +142,28 @@ class Cluster:
         )
 
     def wait_until_caught_up(self, timeout_s: float = 60) -> None:
-        """Wait until every voter has the leader's log, so that the next kill leaves a majority."""
+        """Wait until every voter is there and has the leader's log, so that the next kill leaves a majority."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             self.wait_for_leader()
             found = asyncio.run(conclave.describe_quorum(self.leader_port))
             if found is not None and found.high_watermark > 0:
-                ends = [voter.log_end_offset for voter in found.current_voters]
-                if len(ends) == self.quorum.size and min(ends) >= max(ends) - 5:
+                others = [voter for voter in found.current_voters if voter.replica_id != self.leader_id]
+                now_ms = time.time() * 1000
+                fresh = [now_ms - voter.last_fetch_timestamp < FETCH_AGE_MS for voter in others]
+                near = [voter.log_end_offset >= found.high_watermark for voter in others]
+                if len(others) == self.quorum.size - 1 and all((*fresh, *near, *map(_listens, self.quorum.ports))):
                     return
             time.sleep(0.05)
         raise AssertionError(f"a follower never caught up\n{self.quorum.outputs()}")
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
