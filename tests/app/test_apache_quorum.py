@@ -1,0 +1,50 @@
+"""The web process on Apache Kafka's own controller: nothing of ours is in the quorum, and everything works."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.app.live import LiveWeb, running_web
+from tests.interop import kafka
+from tests.interop.conclave import new_cluster_id
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
+    kafka.require()
+    folder = tmp_path_factory.mktemp("apache")
+    (port,) = kafka.free_ports(1)
+    bootstrap, cluster_id = f"127.0.0.1:{port}", new_cluster_id()
+    (folder / "controller").mkdir()
+    settings = kafka.controller_settings(100, port, folder / "controller", bootstrap)
+    config = kafka.write_properties(folder / "controller" / "server.properties", settings)
+    kafka.format_storage(config, cluster_id, "--standalone")
+    with kafka.start("controller", config):
+        (folder / "broker").mkdir()
+        with (
+            kafka.broker(folder / "broker", 1, bootstrap, cluster_id),
+            running_web(folder, bootstrap, cluster_id=cluster_id) as web,
+        ):
+            yield web.wait_ready()
+
+
+def test_the_web_attaches_to_apaches_controller_and_changes_its_cluster(apache: LiveWeb) -> None:
+    quorum = apache.client.get(f"{apache.cluster}/quorum").json()
+    assert (quorum["leader_id"], quorum["is_live"], quorum["kraft_version"]) == (100, True, 1)
+    kafka.wait_until(
+        lambda: not apache.client.get(f"{apache.cluster}/brokers/1").json().get("is_fenced", True), 40, "broker runs"
+    )
+    body = {"topic_name": "apache", "partitions_count": 3, "configs": [{"name": "retention.ms", "value": "5000"}]}
+    created = apache.client.post(f"{apache.cluster}/topics", json=body)
+    assert created.status_code == 201, created.text
+    offset = int(created.headers["X-Metadata-Offset"])
+    read = apache.client.get(f"{apache.cluster}/topics/apache?min_offset={offset}").json()
+    assert (read["partitions_count"], read["replication_factor"]) == (3, 1)
+    config = apache.client.get(f"{apache.cluster}/topics/apache/configs/retention.ms").json()
+    assert (config["value"], config["source"]) == ("5000", "DYNAMIC_TOPIC_CONFIG")
+    change = apache.client.get(f"{apache.cluster}/metadata/records?from_offset={offset}&limit=1").json()["data"][0]
+    assert change["lines"][0] == "topic apache: created"
+    assert apache.client.delete(f"{apache.cluster}/topics/apache").status_code == 204
+    assert apache.client.get(f"{apache.cluster}/topics/apache").status_code == 404
