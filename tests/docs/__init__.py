@@ -1,0 +1,1 @@
+"""The documentation is compared with the code it describes."""
