@@ -222,7 +222,7 @@ def add_token(
     made = ApiToken(
         name=name,
         token_digest=digest(text),
-        hint=text[:8],
+        hint=text[:8] if token is None else "",  # a token somebody chose may be short: show none of it
         role=_role(role),
         scopes=sorted(set(scopes)),
         created_by=created_by,
