@@ -20,6 +20,7 @@ from kraft_core.protocol.errors import CorruptBatch
 from kraft_core.protocol.messages import ControllerRegistrationRequest
 from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
+from kraft_core.raft.voter_set import ReplicaKey
 from kraft_core.server.channel_manager import Result
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
@@ -125,6 +126,7 @@ class KafkaRaftServer:
             "ports": ",".join(map(str, self.controller.ports)),
         }
         log.info("controller_started", extra=extra)
+        _warn_of_another_directory(self.controller)
 
     def _register(self, controller: ControllerServer, incarnation_id: UUID) -> ControllerRegistrationManager:
         raft = controller.config.raft
@@ -163,6 +165,27 @@ class KafkaRaftServer:
         for lock in self._locks:
             lock.release()
         self._locks = []
+
+
+def _warn_of_another_directory(controller: ControllerServer) -> None:
+    """Say so when the voter set knows this node by another directory: it will neither vote nor lead (KIP-853)."""
+    mine = controller.config.raft
+    voters = controller.node.raft.voters
+    known = voters.by_id.get(mine.node_id)
+    if known is not None and not known.is_voter(ReplicaKey(mine.node_id, mine.directory_id)):
+        extra = {
+            "node_id": mine.node_id,
+            "directory_id": uuid_to_text(mine.directory_id),
+            "voter_directory_id": uuid_to_text(known.key.directory_id),
+            "remedy": "restore the directory of that id, or remove the old voter and add this one",
+        }
+        log.error("not_a_voter_with_this_directory", extra=extra)
+    elif not voters.by_id:
+        extra = {
+            "node_id": mine.node_id,
+            "meaning": "the metadata log is empty: this node follows until it is added as a voter",
+        }
+        log.warning("no_voter_set", extra=extra)
 
 
 def run_node(config: KafkaConfig) -> int:

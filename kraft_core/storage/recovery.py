@@ -23,7 +23,7 @@ from kraft_core.storage.files import (
     sync_directory,
     write_file,
 )
-from kraft_core.storage.leader_epochs import LeaderEpochs
+from kraft_core.storage.leader_epochs import CHECKPOINT_NAME, LeaderEpochs
 from kraft_core.storage.log_segment import LogSegment
 from kraft_core.storage.properties import parse_properties
 
@@ -80,6 +80,8 @@ def recover_segments(directory: Path) -> RecoveredLog:
                 _drop_or_refuse(recovered, index)
                 break
             _scan(recovered, segment, [LogSegment(directory, later).path for later in bases[index + 1 :]])
+        if not any(segment.size for segment in recovered.segments):
+            _refuse_lost_log(directory)
         if not recovered.segments:
             first = LogSegment(directory, 0)
             first.open(create=True)
@@ -90,6 +92,25 @@ def recover_segments(directory: Path) -> RecoveredLog:
             segment.close()
         raise
     return recovered
+
+
+def _refuse_lost_log(directory: Path) -> None:
+    """Raise StorageError when an empty log was not always empty: a second epoch had begun behind its first records.
+
+    A crash cannot do this, since an epoch begins with a leader that has flushed what came before. Somebody has removed
+    or emptied the segments, and a node that starts over from nothing would do it in silence.
+    """
+    if any(int(path.name[:20]) > 0 for path in directory.glob("[0-9]*.checkpoint") if path.name[:20].isdigit()):
+        return  # the log was emptied to begin at this snapshot, or is about to be
+    path = directory / CHECKPOINT_NAME
+    with storage_errors("read", path):
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    entries = [line.split() for line in text.splitlines()[2:]]
+    if any(len(entry) == 2 and entry[1].isdigit() and int(entry[1]) > 0 for entry in entries):
+        raise StorageError(
+            f"{directory} has no records although {CHECKPOINT_NAME} knows epochs behind the first: "
+            f"the segment files (*.log) were removed or emptied. {REPAIR}"
+        )
 
 
 def _scan(recovered: RecoveredLog, segment: LogSegment, later: list[Path]) -> None:
@@ -145,7 +166,9 @@ def _drop_or_refuse(recovered: RecoveredLog, index: int) -> None:
     """Deal with segments that do not continue the one before: empty leftovers go, records do not."""
     previous, segment = recovered.segments[index - 1], recovered.segments[index]
     directory = segment.directory
-    later = sorted(path for path in directory.glob("*.log") if path.name >= segment.path.name)
+    later = sorted(
+        path for path in directory.iterdir() if _SEGMENT.fullmatch(path.name) and path.name >= segment.path.name
+    )
     for path in later:
         if path.stat().st_size:
             raise CorruptFile(

@@ -1,6 +1,7 @@
 """A node as a process: what it refuses at its start, how it ends, and what it does when the disk fails."""
 
 import asyncio
+import shutil
 import signal
 import subprocess
 import sys
@@ -156,3 +157,24 @@ def test_a_disk_that_takes_no_more_stops_the_node_and_loses_nothing_acknowledged
         found.start(1)
         found.wait_for_leader()
         assert asyncio.run(present(names))
+
+
+def test_a_node_whose_directory_id_changed_says_that_it_is_no_voter(tmp_path: Path) -> None:
+    with quorum(tmp_path, 1) as found:
+        found.format(1)
+        properties = found.folder_of(1) / "data" / "meta.properties"
+        properties.write_text(properties.read_text().replace(found.directory_ids[0], "AbCdEfGhIjKlMnOpQrStUw"))
+        process = found.start(1)
+        process.wait_for_output("not_a_voter_with_this_directory", 15)
+        assert f"voter_directory_id={found.directory_ids[0]}" in process.output
+        assert "ERROR" in process.output
+        assert process.alive
+
+
+def test_a_node_whose_metadata_directory_is_gone_says_that_it_knows_no_voters(tmp_path: Path) -> None:
+    with quorum(tmp_path, 1) as found:
+        found.format(1)
+        shutil.rmtree(found.folder_of(1) / "data" / "__cluster_metadata-0")
+        process = found.start(1)
+        process.wait_for_output("no_voter_set", 15)
+        assert process.alive

@@ -143,3 +143,29 @@ def test_a_good_batch_is_found_wherever_it_lies_behind_the_damage(tmp_path: Path
     path.write_bytes(first[:-1] + b"?" + bytes(position - len(first)) + batch(7))
     with pytest.raises(CorruptFile, match=f"follow from byte {position},"):
         KafkaRaftLog.open(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied"])
+def test_a_log_whose_segments_were_removed_or_emptied_is_no_new_log(tmp_path: Path, how: str):
+    log = KafkaRaftLog.open(tmp_path)
+    log.append(batch(0) + batch(1, epoch=2))
+    log.flush()
+    log.close()
+    path = directory_of(tmp_path) / f"{0:020d}.log"
+    if how == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(b"")
+    with pytest.raises(StorageError, match="has no records although leader-epoch-checkpoint knows"):
+        KafkaRaftLog.open(tmp_path)
+
+
+def test_files_that_are_not_ours_are_passed_over_also_behind_an_empty_segment(tmp_path: Path):
+    batches = filled(tmp_path)
+    stray = directory_of(tmp_path) / "notes.log"
+    stray.write_bytes(b"not a segment")
+    (directory_of(tmp_path) / f"{99_999:020d}.log").touch()
+    log = KafkaRaftLog.open(tmp_path)
+    assert contents(log) == b"".join(batches)
+    assert stray.exists()
+    log.close()
