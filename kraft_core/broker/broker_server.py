@@ -149,7 +149,7 @@ class BrokerServer:
         self._lifecycle = LifecycleManager(
             LifecycleConfig(
                 heartbeat_interval_ms=self.config.broker_heartbeat_interval_ms,
-                registration_timeout_ms=int(str(self.config.values["initial.broker.registration.timeout.ms"])),
+                registration_timeout_ms=self.config.initial_broker_registration_timeout_ms,
             ),
             BrokerIdentity(
                 broker_id=self.config.node_id,

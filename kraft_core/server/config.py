@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
+from kraft_core.controller.config_def import Value
 from kraft_core.server.config_listeners import (
     NON_ROUTABLE_HOST,
     Listener,
@@ -23,7 +24,7 @@ from kraft_core.server.config_listeners import (
     parse_voters,
 )
 from kraft_core.server.config_settings import Settings
-from kraft_core.server.config_types import HIDDEN, ConfigError, ConfigValue, default_value, definitions, parse_value
+from kraft_core.server.config_types import HIDDEN, ConfigError, definitions, parse_value
 from kraft_core.server.config_validation import validate
 from kraft_core.storage.properties import parse_properties
 
@@ -40,7 +41,7 @@ _WARNED: Final[set[str]] = set()
 def unknown_keys(properties: Mapping[str, str]) -> list[str]:
     """Keys that neither Kafka nor this program has."""
     known = definitions()
-    return [key for key in properties if key not in known and key != "broker.id" and not key.startswith(_PREFIXES)]
+    return [key for key in properties if key not in known and not key.startswith(_PREFIXES)]
 
 
 class KafkaConfig(Settings):
@@ -56,10 +57,7 @@ class KafkaConfig(Settings):
         given = dict(properties)
         if "node.id" not in given and "broker.id" in given:
             given["node.id"] = given["broker.id"]
-        values = {
-            name: parse_value(definition, given[name]) if name in given else default_value(definition)
-            for name, definition in definitions().items()
-        }
+        values = {name: parse_value(key, given.get(name)) for name, key in definitions().items()}
         if "broker.id" not in given:
             values["broker.id"] = values["node.id"]
         self.values = values
@@ -83,11 +81,11 @@ class KafkaConfig(Settings):
                 log.warning("unknown_config", extra={"key": key, "file": str(path)})
         return config
 
-    def public_values(self) -> dict[str, ConfigValue]:
+    def public_values(self) -> dict[str, Value]:
         """Every setting with its value; secrets hidden."""
         known = definitions()
         return {
-            name: HIDDEN if known[name].is_secret and value is not None else value
+            name: HIDDEN if known[name].is_sensitive and value is not None else value
             for name, value in self.values.items()
         }
 
@@ -185,7 +183,7 @@ class KafkaConfig(Settings):
     @cached_property
     def _advertised(self) -> tuple[Listener, ...]:
         key = "advertised.listeners"
-        entries = self._list(key) if self.values[key] is not None else []
+        entries = self._list(key) if self.values[key] is not None else ()
         return parse_listeners(key, entries, self.listener_security_protocol_map, require_distinct_ports=False)
 
     @cached_property
@@ -242,12 +240,12 @@ class KafkaConfig(Settings):
         """Size at which the metadata log rolls: the internal key, meant for tests, goes first."""
         return self.internal_metadata_log_segment_bytes or self.metadata_log_segment_bytes
 
-    def _list(self, key: str) -> list[str]:
+    def _list(self, key: str) -> tuple[str, ...]:
         value = self.values[key]
-        assert isinstance(value, list), key
+        assert isinstance(value, tuple), key
         return value
 
 
-def _integer(value: ConfigValue) -> int:
+def _integer(value: Value) -> int:
     assert isinstance(value, int)
     return value

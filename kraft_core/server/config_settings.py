@@ -6,7 +6,7 @@ Times are in the unit that the name ends in, sizes in bytes. Source: the `…Con
 from collections.abc import Mapping
 from typing import Generic, TypeVar, overload
 
-from kraft_core.server.config_types import ConfigValue
+from kraft_core.controller.config_def import Value
 
 T = TypeVar("T")
 
@@ -38,12 +38,12 @@ class Setting(Generic[T]):
 class Settings:
     """Typed view of checked values; `values` has every known key, also those without an attribute here."""
 
-    values: Mapping[str, ConfigValue]
+    values: Mapping[str, Value]
 
     # Identity and quorum
     node_id = Setting[int]()
     broker_rack = Setting[str | None]()
-    controller_listener_names = Setting[list[str]]()
+    controller_listener_names = Setting[tuple[str, ...]]()
     controller_quorum_append_linger_ms = Setting[int]()
     controller_quorum_auto_join_enable = Setting[bool]()
     controller_quorum_election_backoff_max_ms = Setting[int]()
@@ -123,7 +123,7 @@ class Settings:
     log_cleaner_delete_retention_ms = Setting[int]()
     log_cleaner_enable = Setting[bool]()
     log_cleaner_min_cleanable_ratio = Setting[float]()
-    log_cleanup_policy = Setting[list[str]]()
+    log_cleanup_policy = Setting[tuple[str, ...]]()
     log_flush_interval_messages = Setting[int]()
     log_flush_offset_checkpoint_interval_ms = Setting[int]()
     log_index_interval_bytes = Setting[int]()

@@ -162,5 +162,5 @@ def _validate_times(config: "KafkaConfig") -> None:
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
     protocols = values["group.coordinator.rebalance.protocols"]
-    assert isinstance(protocols, list)
+    assert isinstance(protocols, tuple)
     _require("classic" in protocols, "Disabling the 'classic' protocol is not supported.")

@@ -33,7 +33,7 @@ def test_the_keys_that_act_are_those_the_code_reads() -> None:
 def test_their_defaults_are_the_codes() -> None:
     for key, default, *_ in ACTED:
         definition = definitions()[key.strip("`")]
-        assert default == ("*required*" if definition.required else shown(definition.default)), key
+        assert default == ("*required*" if definition.is_required else shown(definition.default)), key
 
 
 def test_every_other_key_is_listed_as_without_effect() -> None:

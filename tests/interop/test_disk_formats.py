@@ -192,7 +192,7 @@ public class Definitions {
     assert outcome.returncode == 0, outcome.stderr
     theirs = {tuple(line.split("\t")) for line in outcome.stdout.splitlines()}
     ours = {
-        (each.name, each.type, "!" if each.required else "-" if each.default is None else each.default)
+        (each.name, each.type.name.lower(), "!" if each.is_required else "-" if each.default is None else each.default)
         for each in definitions().values()
     }
     assert len(ours) > 300

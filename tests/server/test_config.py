@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.controller.config_def import ConfigType, Value
 from kraft_core.server.config import ConfigError, KafkaConfig, Listener, Voter
 from kraft_core.server.config_settings import Setting, Settings
-from kraft_core.server.config_types import ConfigValue, default_value, definitions
+from kraft_core.server.config_types import definitions, parse_value
 
 CONTROLLER = {
     "process.roles": "controller",
@@ -43,34 +44,34 @@ def test_settings_not_given_have_kafkas_defaults():
     assert config.socket_request_max_bytes == 104_857_600
     assert config.log_retention_ms == 7 * 24 * 3_600_000
     assert config.log_roll_ms == 7 * 24 * 3_600_000
-    assert config.log_cleanup_policy == ["delete"]
+    assert config.log_cleanup_policy == ("delete",)
     assert config.metadata_log_dir == Path("/data")
     assert config.broker_rack is None
 
 
 def test_every_default_passes_its_own_definition():
     for definition in definitions().values():
-        if not definition.required:
-            default_value(definition)
+        if not definition.is_required:
+            parse_value(definition, None)
 
 
 def test_every_typed_attribute_has_the_type_of_its_definition():
-    expected: dict[str, tuple[type, ...]] = {
-        "short": (int,),
-        "int": (int,),
-        "long": (int,),
-        "double": (float,),
-        "boolean": (bool,),
-        "string": (str,),
-        "list": (list,),
+    expected: dict[ConfigType, type] = {
+        ConfigType.SHORT: int,
+        ConfigType.INT: int,
+        ConfigType.LONG: int,
+        ConfigType.DOUBLE: float,
+        ConfigType.BOOLEAN: bool,
+        ConfigType.STRING: str,
+        ConfigType.LIST: tuple,
     }
     checked = 0
     for attribute in vars(Settings).values():
         if isinstance(attribute, Setting):
             definition = definitions()[attribute.key]
             written = str(attribute.__orig_class__.__args__[0])  # type: ignore[attr-defined]  # set by typing at run time
-            assert expected[definition.type][0].__name__ in written, attribute.key
-            assert ("None" in written) == (definition.default is None and not definition.required), attribute.key
+            assert expected[definition.type].__name__ in written, attribute.key
+            assert ("None" in written) == (definition.default is None and not definition.is_required), attribute.key
             checked += 1
     assert checked > 100
 
@@ -86,7 +87,7 @@ def test_every_typed_attribute_has_the_type_of_its_definition():
         ("delete.topic.enable", "yes", ["delete.topic.enable", "yes", "true or false"]),
         ("log.message.timestamp.type", "Now", ["log.message.timestamp.type", "Now", "CreateTime, LogAppendTime"]),
         ("log.cleaner.min.cleanable.ratio", "1.5", ["log.cleaner.min.cleanable.ratio", "1.5", "no more than 1"]),
-        ("compression.gzip.level", "0", ["compression.gzip.level", "0", "at least 1"]),
+        ("compression.gzip.level", "0", ["compression.gzip.level", "0", "between 1 and 9"]),
         ("metadata.log.segment.bytes", "4096", ["metadata.log.segment.bytes", "4096", "8388608"]),
         ("listeners", "CONTROLLER//:9093", ["listeners", "CONTROLLER//:9093", "NAME://host:port"]),
         ("listeners", "CONTROLLER://:99999", ["listeners", "99999", "NAME://host:port"]),
@@ -205,7 +206,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path):
 
 
 def test_values_keep_the_types_of_the_table():
-    values: dict[str, ConfigValue] = dict(KafkaConfig(CONTROLLER | {"log.segment.bytes": "+2000000"}).values)
+    values: dict[str, Value] = dict(KafkaConfig(CONTROLLER | {"log.segment.bytes": "+2000000"}).values)
     assert values["log.segment.bytes"] == 2_000_000
     assert values["log.cleaner.enable"] is True
     assert len(values) > 300
