@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from app.cluster.admin import ConfigChange, CreatedTopic
 from app.cluster.cluster import Cluster
+from app.cluster.voter_changes import Endpoints, VoterChange
 from app.security.roles import Principal
 from app.security.service import RequestInfo, Security
 from kraft_core.image.changes import is_secret_config
 from kraft_core.image.metadata_image import BROKER, TOPIC
 from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.uuids import uuid_to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,10 @@ class _Outcome:
 
 
 class Actions:
-    """The changes of the cluster. All raise KafkaError or ConnectionError, after the audit has it."""
+    """The changes of the cluster. All raise KafkaError or ConnectionError, after the audit has it.
+
+    A change of the voters raises VoterChangeRefused when its preconditions do not hold.
+    """
 
     def __init__(self, cluster: Cluster, security: Security) -> None:
         self._cluster = cluster
@@ -116,6 +122,45 @@ class Actions:
             if failures:
                 outcome.error = "; ".join(f"{name}: {error.message}" for name, error in failures.items())
         return outcome.offset, failures
+
+    async def add_voter(
+        self,
+        caller: Caller,
+        voter_id: int,
+        directory_id: UUID,
+        endpoints: Endpoints = (),
+        *,
+        validate_only: bool = False,
+    ) -> VoterChange:
+        """Make an observer a voter; returns what changed, with its offset unless it is a dry run."""
+        detail: dict[str, Any] = {
+            "directory_id": uuid_to_text(directory_id),
+            "endpoints": [f"{name}://{host}:{port}" for name, host, port in endpoints],
+        }
+        async with self._audited(caller, "voter.add", f"voter/{voter_id}", detail, validate_only) as outcome:
+            change = await self._cluster.voters.add(
+                voter_id,
+                directory_id,
+                endpoints,
+                cluster_id=self._cluster.cluster_id,
+                validate_only=validate_only,
+            )
+            outcome.offset = change.offset
+            detail["voters"] = list(change.after.voter_ids)
+        return change
+
+    async def remove_voter(
+        self, caller: Caller, voter_id: int, directory_id: UUID, *, validate_only: bool = False
+    ) -> VoterChange:
+        """Take a voter out of the quorum; returns what changed, with its offset unless it is a dry run."""
+        detail: dict[str, Any] = {"directory_id": uuid_to_text(directory_id)}
+        async with self._audited(caller, "voter.remove", f"voter/{voter_id}", detail, validate_only) as outcome:
+            change = await self._cluster.voters.remove(
+                voter_id, directory_id, cluster_id=self._cluster.cluster_id, validate_only=validate_only
+            )
+            outcome.offset = change.offset
+            detail["voters"] = list(change.after.voter_ids)
+        return change
 
     async def _alter(
         self,

@@ -13,6 +13,7 @@ from app.cluster.history import Change, History, OffsetGone
 from app.cluster.quorum import Quorum, QuorumWatch
 from app.cluster.statics import BrokerStatics
 from app.cluster.topic_table import TopicTable
+from app.cluster.voters import VoterAdmin
 from kraft_core.controller.effective_config import (
     ConfigEntry,
     NodeConfigs,
@@ -63,6 +64,7 @@ class Cluster:
         self.client = ControllerClient(bootstrap, cluster_id=cluster_id, leader_hint=self.observer.leader)
         self._quorum = QuorumWatch(self.client, self.observer)
         self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.voters = VoterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
         self._cluster_id = cluster_id

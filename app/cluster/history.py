@@ -23,6 +23,7 @@ from kraft_core.protocol.metadata_records import (
 from kraft_core.server.observed_log import CommittedChange
 
 EPOCHS_MAX: Final = 1_000
+VOTER_SETS_MAX: Final = 100
 _MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
 
 
@@ -82,7 +83,7 @@ class History:
         self._base = MetadataImage.EMPTY  # the image just before the oldest change
         self._current = MetadataImage.EMPTY
         self._epochs: deque[Epoch] = deque(maxlen=EPOCHS_MAX)
-        self._voters: VotersRecord | None = None
+        self._voter_sets: deque[tuple[int, VotersRecord]] = deque(maxlen=VOTER_SETS_MAX)
         self._waiting: set[asyncio.Event] = set()
 
     @property
@@ -102,8 +103,8 @@ class History:
 
     @property
     def voters(self) -> VotersRecord | None:
-        """The newest voter set in the log; None with static voters."""
-        return self._voters
+        """The newest voter set read in the log; None with static voters, and when it stood in a snapshot."""
+        return self._voter_sets[-1][1] if self._voter_sets else None
 
     def add(self, change: CommittedChange) -> None:
         """Take in one committed step. Called by the observer, in log order."""
@@ -111,7 +112,7 @@ class History:
             if isinstance(control, LeaderChangeMessage):
                 self._epochs.append(_epoch(offset, control, change))
             elif isinstance(control, VotersRecord):
-                self._voters = control
+                self._voter_sets.append((offset, control))
         records = tuple(item for item in change.records if not isinstance(item[1], _MARKS))
         self._current = change.after
         if records:
@@ -193,6 +194,15 @@ class History:
             if any(wanted(record) for _, record in change.records):
                 return change.offset
         return None
+
+    def find_voters(self, after_offset: int, wanted: Callable[[VotersRecord], bool]) -> int | None:
+        """Return the offset after `after_offset` since which all voter sets read fit; None when the newest does not."""
+        found = None
+        for offset, voters in reversed(self._voter_sets):
+            if offset <= after_offset or not wanted(voters):
+                break
+            found = offset
+        return found
 
     async def wait_beyond(self, offset: int, timeout_seconds: float) -> bool:
         """Wait until something after `offset` was seen; False when the time passes first."""

@@ -105,6 +105,10 @@ class QuorumWatch:
                 self._cached_at = time.monotonic()
             return self._cached
 
+    def forget(self) -> None:
+        """Ask anew next time, e.g. because the voters have changed."""
+        self._cached = None
+
     async def high_watermark(self, timeout_ms: int) -> int:
         """Ask the leader for its high watermark now: all that was answered before lies below it.
 

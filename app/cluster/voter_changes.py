@@ -1,0 +1,338 @@
+"""What adding or removing a voter would do, and what must hold before: worked out, not tried.
+
+Pure: from DescribeQuorum's answer, the voter set of the log and the candidate's registration. KIP-853 leaves such thought
+to the operator; the leader itself refuses only what INTEROP 2.8 lists. A check that fails here for a reason of the leader's
+own names the error it would give.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from app.cluster.quorum import Quorum, Replica
+from kraft_core.image.metadata_image import ControllerRegistration
+from kraft_core.protocol.control_records import VotersRecord
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.uuids import uuid_to_text
+
+KRAFT_VERSION: Final = "kraft.version"
+
+Endpoints = tuple[tuple[str, str, int], ...]
+"""(listener name, host, port)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One precondition. `name` is for programs, `detail` says in words what was found, whether met or not.
+
+    `error`: what the leader would answer if it is not met; None where the leader would do it, or only time can tell.
+    """
+
+    name: str
+    is_met: bool
+    detail: str
+    error: ErrorCode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A voter set and what it withstands. `behind`: voters that are not caught up now, so do not count now."""
+
+    voter_ids: tuple[int, ...]
+    behind: tuple[int, ...]
+
+    @property
+    def majority(self) -> int:
+        """How many voters a decision needs."""
+        return len(self.voter_ids) // 2 + 1
+
+    @property
+    def failures_tolerated(self) -> int:
+        """How many voters may fail when all of them are well; 0 without voters."""
+        return max(0, len(self.voter_ids) - self.majority)
+
+    @property
+    def failures_tolerated_now(self) -> int:
+        """How many more voters may fail now, those that are behind counted as failed already."""
+        return max(0, self.caught_up - self.majority)
+
+    @property
+    def caught_up(self) -> int:
+        """How many voters count now."""
+        return len(self.voter_ids) - len(self.behind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoterChange:
+    """One voter more or less: what it changes, whether it may be done, and what to mind.
+
+    `offset`: where the new voter set stands in the log once it is done, None before.
+    """
+
+    operation: Literal["ADD", "REMOVE"]
+    voter_id: int
+    directory_id: uuid.UUID
+    endpoints: Endpoints
+    before: Standing
+    after: Standing
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...]
+    offset: int | None = None
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The preconditions that do not hold; empty when the change may be made."""
+        return tuple(check for check in self.checks if not check.is_met)
+
+
+class VoterChangeRefused(Exception):  # noqa: N818 - what happened, not what class it is
+    """Preconditions do not hold, so nothing was sent to the leader. `change.failed` says which."""
+
+    def __init__(self, change: VoterChange) -> None:
+        super().__init__(" ".join(check.detail for check in change.failed))
+        self.change = change
+
+    @property
+    def error(self) -> ErrorCode | None:
+        """What the leader would have answered; None when it would not have refused, or not for sure."""
+        return next((check.error for check in self.change.failed if check.error is not None), None)
+
+
+def plan_add(
+    quorum: Quorum,
+    committed: VotersRecord | None,
+    registration: ControllerRegistration | None,
+    voter_id: int,
+    directory_id: uuid.UUID,
+    endpoints: Endpoints = (),
+) -> VoterChange:
+    """Work out an addition. `committed` is the voter set of the log, None with static voters.
+
+    `registration`: what the controller said of itself in the log; its listeners are taken when no `endpoints` are given.
+    """
+    if not endpoints and registration is not None:
+        endpoints = tuple((at.name, at.host, at.port) for at in registration.listeners)
+    candidate = _find(quorum.observers, voter_id, directory_id)
+    before = _standing(quorum.voters)
+    after = _standing(
+        [*(voter for voter in quorum.voters if voter.id != voter_id), *([candidate] if candidate else [])]
+    )
+    if candidate is None:
+        after = Standing(tuple(sorted({*after.voter_ids, voter_id})), tuple(sorted({*after.behind, voter_id})))
+    checks = _common_checks(quorum, committed)
+    if quorum.is_live:
+        checks += (
+            _not_yet_a_voter(quorum, voter_id, directory_id),
+            *_candidate_is_ready(quorum, candidate, voter_id, directory_id),
+            _reachable(quorum, endpoints, voter_id),
+            *_supported(registration),
+            _majority_remains(after),
+        )
+    return VoterChange(
+        operation="ADD",
+        voter_id=voter_id,
+        directory_id=directory_id,
+        endpoints=endpoints,
+        before=before,
+        after=after,
+        checks=checks,
+        warnings=(*_general_warnings(before, after),),
+    )
+
+
+def plan_remove(quorum: Quorum, committed: VotersRecord | None, voter_id: int, directory_id: uuid.UUID) -> VoterChange:
+    """Work out a removal. `committed` is the voter set of the log, None with static voters."""
+    voter = _find(quorum.voters, voter_id, directory_id)
+    before = _standing(quorum.voters)
+    after = _standing([each for each in quorum.voters if each is not voter])
+    checks = _common_checks(quorum, committed)
+    if quorum.is_live:
+        checks += (_is_a_voter(quorum, voter, voter_id, directory_id),)
+        if voter is not None:
+            checks += (_not_the_last(after), _majority_remains(after)) if after.voter_ids else (_not_the_last(after),)
+    warnings = list(_general_warnings(before, after))
+    if voter is not None and voter.is_leader:
+        warnings.append(
+            f"Node {voter_id} leads: it resigns once its removal is committed, and changes wait until another voter leads."
+        )
+    warnings.append(
+        f"Node {voter_id} goes on as an observer if it runs. With `controller.quorum.auto.join.enable=true` in its"
+        " settings it makes itself a voter again within seconds; turn that off first."
+    )
+    return VoterChange(
+        operation="REMOVE",
+        voter_id=voter_id,
+        directory_id=directory_id,
+        endpoints=() if voter is None else voter.endpoints,
+        before=before,
+        after=after,
+        checks=checks,
+        warnings=tuple(warnings),
+    )
+
+
+def _standing(replicas: Sequence[Replica]) -> Standing:
+    return Standing(
+        tuple(sorted(replica.id for replica in replicas)),
+        tuple(sorted(replica.id for replica in replicas if not replica.is_caught_up)),
+    )
+
+
+def _find(replicas: Sequence[Replica], voter_id: int, directory_id: uuid.UUID) -> Replica | None:
+    return next((each for each in replicas if (each.id, each.directory_id) == (voter_id, directory_id)), None)
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids)) or "none"
+
+
+# what every change needs
+
+
+def _common_checks(quorum: Quorum, committed: VotersRecord | None) -> tuple[Check, ...]:
+    if not quorum.is_live:
+        detail = f"The leader does not answer: {quorum.error}."
+        return (Check("leader-answers", False, detail, ErrorCode.NOT_CONTROLLER),)
+    return (
+        Check("leader-answers", True, f"Node {quorum.leader_id} leads in epoch {quorum.leader_epoch} and answers."),
+        _dynamic(quorum),
+        _no_change_under_way(quorum, committed),
+    )
+
+
+def _dynamic(quorum: Quorum) -> Check:
+    if quorum.kraft_version >= 1:
+        return Check(KRAFT_VERSION, True, f"{KRAFT_VERSION} is {quorum.kraft_version}: the voters stand in the log.")
+    return Check(
+        KRAFT_VERSION,
+        False,
+        f"{KRAFT_VERSION} is 0: the voters stand in every node's settings (controller.quorum.voters). Raise it to 1 first,"
+        f" e.g. with kafka-features upgrade --feature {KRAFT_VERSION}=1.",
+        ErrorCode.UNSUPPORTED_VERSION,
+    )
+
+
+def _no_change_under_way(quorum: Quorum, committed: VotersRecord | None) -> Check:
+    name = "no-change-under-way"
+    if quorum.high_watermark < 0:
+        return Check(name, False, "The leader has not committed a record of its epoch yet.")
+    known = {(voter.voter_id, voter.voter_directory_id) for voter in committed.voters} if committed else None
+    told = {(voter.id, voter.directory_id) for voter in quorum.voters}
+    if known is not None and known != told:
+        return Check(
+            name,
+            False,
+            f"Another change is under way: the leader counts voters {_ids(sorted(each for each, _ in told))},"
+            f" committed are {_ids(sorted(each for each, _ in known))}.",
+        )
+    return Check(name, True, "No other change can be seen: the leader counts the voters that are committed.")
+
+
+def _majority_remains(after: Standing) -> Check:
+    name = "majority-afterwards"
+    found = f"{after.caught_up} of {len(after.voter_ids)} voters are caught up, a decision needs {after.majority}."
+    if after.caught_up >= after.majority:
+        return Check(name, True, f"Afterwards {found}")
+    return Check(
+        name, False, f"The quorum would stand still: afterwards {found} Behind or silent: {_ids(after.behind)}."
+    )
+
+
+def _general_warnings(before: Standing, after: Standing) -> list[str]:
+    found: list[str] = []
+    count = len(after.voter_ids)
+    if count > 1 and count % 2 == 0:
+        found.append(
+            f"{count} voters tolerate no more failures than {count - 1} ({after.failures_tolerated}), and each decision"
+            " needs one more of them. An odd number is better in the long run."
+        )
+    if count == 1:
+        found.append("A single voter tolerates no failure.")
+    elif after.failures_tolerated < before.failures_tolerated:
+        found.append(
+            f"Fewer failures are tolerated than now: {after.failures_tolerated} in place of {before.failures_tolerated}."
+        )
+    if after.behind and after.caught_up >= after.majority:
+        found.append(f"Behind or silent, so not counted on now: {_ids(after.behind)}.")
+    return found
+
+
+# what an addition needs
+
+
+def _not_yet_a_voter(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> Check:
+    name = "not-yet-a-voter"
+    same = next((voter for voter in quorum.voters if voter.id == voter_id), None)
+    if same is None:
+        return Check(name, True, f"No voter has the id {voter_id}.")
+    if same.directory_id == directory_id:
+        return Check(name, False, f"Node {voter_id} is a voter already.", ErrorCode.DUPLICATE_VOTER)
+    return Check(
+        name,
+        False,
+        f"Node {voter_id} is a voter already, with directory {uuid_to_text(same.directory_id)}: if that disk is gone,"
+        " remove that voter first.",
+        ErrorCode.DUPLICATE_VOTER,
+    )
+
+
+def _candidate_is_ready(
+    quorum: Quorum, candidate: Replica | None, voter_id: int, directory_id: uuid.UUID
+) -> tuple[Check, ...]:
+    observed = "observed"
+    if candidate is None:
+        others = [each.directory_id for each in quorum.observers if each.id == voter_id]
+        seen = f" It fetches with directory {uuid_to_text(others[0])}." if others else ""
+        text = f"The leader knows no observer {voter_id} with directory {uuid_to_text(directory_id)}.{seen}"
+        return (Check(observed, False, text),)
+    seen_check = Check(observed, True, f"Node {voter_id} fetches as an observer.")
+    if candidate.is_caught_up:
+        lag = "with no record missing" if not candidate.lag else f"{candidate.lag} records behind at this moment"
+        return seen_check, Check("caught-up", True, f"Node {voter_id} is caught up, {lag}.")
+    lag = "its lag is unknown" if candidate.lag is None else f"it is {candidate.lag} records behind"
+    text = f"Node {voter_id} is not caught up: {lag}. As a voter it would hold up every decision that needs it."
+    return seen_check, Check("caught-up", False, text)
+
+
+def _reachable(quorum: Quorum, endpoints: Endpoints, voter_id: int) -> Check:
+    name = "endpoints"
+    leader = next((voter for voter in quorum.voters if voter.is_leader), None)
+    wanted = leader.endpoints[0][0] if leader is not None and leader.endpoints else None
+    shown = ", ".join(f"{listener}://{host}:{port}" for listener, host, port in endpoints)
+    if not endpoints:
+        text = f"Where node {voter_id} listens is not known: it has not registered as a controller. Give its endpoints."
+        return Check(name, False, text, ErrorCode.INVALID_REQUEST)
+    if wanted is not None and wanted not in {listener for listener, _, _ in endpoints}:
+        text = f"Voters need the leader's listener {wanted}; node {voter_id} has {shown}."
+        return Check(name, False, text, ErrorCode.INVALID_REQUEST)
+    return Check(name, True, f"Node {voter_id} listens at {shown}. The leader asks it before it adds it.")
+
+
+def _supported(registration: ControllerRegistration | None) -> tuple[Check, ...]:
+    """Whether its software can be a voter, if it said so."""
+    supported = registration.supported_features.get(KRAFT_VERSION) if registration is not None else None
+    if supported is None:
+        return ()
+    found = f"Its software supports {KRAFT_VERSION} {supported.min} to {supported.max}."
+    return (Check("supports-kraft-version", supported.contains(1), found, ErrorCode.INVALID_REQUEST),)
+
+
+# what a removal needs
+
+
+def _is_a_voter(quorum: Quorum, voter: Replica | None, voter_id: int, directory_id: uuid.UUID) -> Check:
+    name = "is-a-voter"
+    if voter is not None:
+        return Check(name, True, f"Node {voter_id} is a voter with this directory.")
+    same = next((each for each in quorum.voters if each.id == voter_id), None)
+    if same is None:
+        return Check(name, False, f"Node {voter_id} is not a voter.", ErrorCode.VOTER_NOT_FOUND)
+    text = f"Voter {voter_id} has directory {uuid_to_text(same.directory_id)}, not {uuid_to_text(directory_id)}."
+    return Check(name, False, text, ErrorCode.VOTER_NOT_FOUND)
+
+
+def _not_the_last(after: Standing) -> Check:
+    if after.voter_ids:
+        return Check("not-the-last", True, f"Voters remain: {_ids(after.voter_ids)}.")
+    return Check("not-the-last", False, "It is the last voter; a quorum needs one.", ErrorCode.VOTER_NOT_FOUND)

@@ -1,0 +1,128 @@
+"""Voters added and removed through the leader, after a look at what that would do.
+
+A change is finished only when this process has read the new voter set in the log, so its offset is the record's own.
+Raises VoterChangeRefused for what should not be tried, KafkaError for what the leader refuses, ConnectionError subclasses
+while there is none; with REQUEST_TIMED_OUT it is unknown whether the change took effect.
+"""
+
+import asyncio
+import dataclasses
+import uuid
+from collections.abc import Callable
+from typing import Final, cast
+
+from app.cluster.history import History
+from app.cluster.quorum import Quorum, QuorumWatch
+from app.cluster.voter_changes import Endpoints, VoterChange, VoterChangeRefused, plan_add, plan_remove
+from kraft_core.protocol.control_records import VotersRecord
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterRequestListener,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from kraft_core.server.kafka_client import ControllerClient, NoActiveController
+from kraft_core.server.metadata_observer import MetadataObserver
+
+DESCRIBE_TIMEOUT_MS: Final = 2_000
+
+
+class VoterAdmin:
+    """The two changes of the voter set. `timeout_ms` bounds each, the waiting included."""
+
+    def __init__(
+        self,
+        client: ControllerClient,
+        observer: MetadataObserver,
+        history: History,
+        quorum: QuorumWatch,
+        timeout_ms: int,
+    ) -> None:
+        self._client = client
+        self._observer = observer
+        self._history = history
+        self._quorum = quorum
+        self._timeout_ms = timeout_ms
+
+    async def add(
+        self,
+        voter_id: int,
+        directory_id: uuid.UUID,
+        endpoints: Endpoints = (),
+        *,
+        cluster_id: str | None = None,
+        validate_only: bool = False,
+    ) -> VoterChange:
+        """Make an observer a voter. Without `endpoints` those it registered are taken.
+
+        Raises KafkaError DUPLICATE_VOTER, UNSUPPORTED_VERSION, INVALID_REQUEST, REQUEST_TIMED_OUT.
+        """
+        quorum = await self._fresh_quorum()
+        registration = self._observer.image.cluster.controllers.get(voter_id)
+        plan = plan_add(quorum, self._observer.voters, registration, voter_id, directory_id, endpoints)
+        if plan.failed:
+            raise VoterChangeRefused(plan)
+        if validate_only:
+            return plan
+        request = AddRaftVoterRequest(
+            cluster_id=cluster_id,
+            timeout_ms=self._timeout_ms,
+            voter_id=voter_id,
+            voter_directory_id=directory_id,
+            listeners=tuple(
+                AddRaftVoterRequestListener(name=name, host=host, port=port) for name, host, port in plan.endpoints
+            ),
+        )
+        before = self._history.newest_offset
+        answer = cast("AddRaftVoterResponse", await self._client.request(request, self._timeout_ms))
+        _raise_for(answer.error_code, answer.error_message)
+        return await self._done(plan, before, lambda voters: (voter_id, directory_id) in _keys(voters))
+
+    async def remove(
+        self, voter_id: int, directory_id: uuid.UUID, *, cluster_id: str | None = None, validate_only: bool = False
+    ) -> VoterChange:
+        """Take a voter out. Raises KafkaError VOTER_NOT_FOUND, UNSUPPORTED_VERSION, REQUEST_TIMED_OUT."""
+        plan = plan_remove(await self._fresh_quorum(), self._observer.voters, voter_id, directory_id)
+        if plan.failed:
+            raise VoterChangeRefused(plan)
+        if validate_only:
+            return plan
+        request = RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id)
+        before = self._history.newest_offset
+        answer = cast("RemoveRaftVoterResponse", await self._client.request(request, self._timeout_ms))
+        _raise_for(answer.error_code, answer.error_message)
+        return await self._done(plan, before, lambda voters: (voter_id, directory_id) not in _keys(voters))
+
+    async def _fresh_quorum(self) -> Quorum:
+        if not self._observer.is_ready:
+            raise NoActiveController("the metadata has not been read from the quorum yet")
+        self._quorum.forget()
+        return await self._quorum.get(DESCRIBE_TIMEOUT_MS)
+
+    async def _done(self, plan: VoterChange, before: int, wanted: Callable[[VotersRecord], bool]) -> VoterChange:
+        """Wait until the log, as this process reads it, has the change; return the plan with its offset."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
+        while (offset := self._history.find_voters(before, wanted)) is None:
+            voters = self._observer.voters
+            if voters is not None and wanted(voters) and self._history.oldest_offset > before + 1:
+                offset = self._observer.applied_offset  # a snapshot took the record's place
+                break
+            seen, remaining = self._history.newest_offset, deadline - asyncio.get_running_loop().time()
+            if remaining <= 0 or not await self._history.wait_beyond(seen, remaining):
+                raise KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT, "The change is committed, but this process has not read it yet."
+                )
+        await self._observer.wait_for_offset(offset, self._timeout_ms)
+        self._quorum.forget()
+        return dataclasses.replace(plan, offset=offset)
+
+
+def _keys(voters: VotersRecord) -> set[tuple[int, uuid.UUID]]:
+    return {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters}
+
+
+def _raise_for(code: int, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(code), message or None)
