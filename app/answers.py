@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from app.cluster.history import OffsetGone
+from app.cluster.voter_changes import VoterChangeRefused
 from app.errors import PROBLEM_JSON, ApiError, FieldError, of_connection, of_kafka, problem, wants_problem_json
 from app.security.accounts import AccountError
 from kraft_core.protocol.errors import KafkaError
@@ -70,6 +71,8 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
         return _of_validation(error.errors()), {}
     if isinstance(error, OffsetGone):
         return ApiError(410, str(error), code="offset-gone"), {"oldest_offset": error.oldest}
+    if isinstance(error, VoterChangeRefused):
+        return _of_voter_change(error)
     if isinstance(error, AccountError):
         return _of_account(error), {}
     if isinstance(error, HTTPException):
@@ -85,6 +88,15 @@ _SENTENCES: Final = {404: "HTTP 404 Not Found", 405: "HTTP 405 Method Not Allowe
 def _is_v3(request: Request) -> bool:
     route = request.scope.get("route")
     return request.url.path.startswith("/v3") and NATIVE not in (getattr(route, "tags", None) or [])
+
+
+def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any]]:
+    """What the leader would have answered; 409 where only our own thought forbids it. Every check is told."""
+    checks = [{"name": each.name, "is_met": each.is_met, "detail": each.detail} for each in error.change.checks]
+    if error.error is None:
+        return ApiError(409, str(error), code="voter-change-not-safe"), {"checks": checks}
+    answer, extra = of_kafka(KafkaError(error.error, str(error)), v3=False)
+    return answer, {**extra, "checks": checks}
 
 
 def _of_account(error: AccountError) -> ApiError:

@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from app.rest import accounts, brokers, clusters, configs, health, quorum, reports, topics
+from app.rest import accounts, brokers, clusters, configs, health, quorum, reports, topics, voters
 
 ROUTERS = (
     health.router,
@@ -12,6 +12,7 @@ ROUTERS = (
     brokers.router,
     topics.router,
     quorum.router,
+    voters.router,
     reports.router,
 )
 

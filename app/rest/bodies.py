@@ -91,6 +91,23 @@ class AlterTopicsBody(Body):
     validate_only: bool = False
 
 
+class EndpointBody(Body):
+    """Where a controller listens."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    host: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    port: Annotated[int, Field(ge=1, le=65_535)]
+
+
+class AddVoterBody(Body):
+    """An observer that shall be a voter; without `endpoints` those it registered are taken."""
+
+    voter_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    directory_id: Annotated[str, StringConstraints(max_length=100)]
+    endpoints: Annotated[tuple[EndpointBody, ...], Field(max_length=100, strict=False)] = ()
+    validate_only: bool = False
+
+
 class CreateUserBody(Body):
     """A new user; without a password only a login link lets them in."""
 

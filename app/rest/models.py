@@ -273,6 +273,39 @@ class QuorumData(Resource):
     error: str | None
 
 
+class VoterSetData(Answer):
+    """A voter set and what it withstands; `_now` counts those that are behind or silent as failed."""
+
+    voter_ids: list[int]
+    behind_voter_ids: list[int]
+    majority: int
+    failures_tolerated: int
+    failures_tolerated_now: int
+
+
+class CheckData(Answer):
+    """A precondition, whether it holds, and what was found."""
+
+    name: str
+    is_met: bool
+    detail: str
+
+
+class VoterChangeData(Resource):
+    """A voter added or removed, or, with `validate_only`, what that would do; `offset` is null then."""
+
+    kind: Literal["KafkaQuorumVoterChange"]
+    operation: Literal["ADD", "REMOVE"]
+    voter_id: int
+    directory_id: str
+    endpoints: list[ListenerData]
+    before: VoterSetData
+    after: VoterSetData
+    checks: list[CheckData]
+    warnings: list[str]
+    offset: int | None
+
+
 class QuorumEpochData(Resource):
     """One leadership, as the log says it."""
 
