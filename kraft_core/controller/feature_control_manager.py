@@ -122,6 +122,8 @@ def _update(
         yield from _update_kraft_version(level, current, kind, quorum, validate_only)
         return
     else:
+        if name not in FEATURES:  # level 0 of what nobody has passes the ranges above
+            raise _invalid(name, level, f"Feature {name} not found.")
         feature = FEATURES[name]
         least = feature.needs_metadata_version[level - feature.minimum - 1] if level > feature.minimum else 0
         if proposed[METADATA_VERSION] < least:

@@ -138,3 +138,12 @@ def test_version_0_downgrades_by_a_flag():
     for allowed, code in ((False, ErrorCode.INVALID_UPDATE_VERSION), (True, ErrorCode.NONE)):
         wanted = key(feature="transaction.version", max_version_level=1, allow_downgrade=allowed)
         assert active.ask(m.UpdateFeaturesRequest(feature_updates=(wanted,)), 0).error_code == code
+
+
+@pytest.mark.parametrize("name", ["", "nobody.has.this", "User:x"])
+@pytest.mark.parametrize("kind", [UPGRADE, SAFE, UNSAFE])
+def test_level_0_of_an_unknown_feature_is_refused_and_the_controller_stays(name: str, kind: int):
+    active = at(23)
+    answer = active.ask(update((name, 0, kind)))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert f"Feature {name} not found." in answer.error_message
