@@ -22,10 +22,10 @@ from kraft_core.controller.quorum_controller import QuorumController
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
-from kraft_core.node_snapshot import MINIMUM_METADATA_VERSION, read_snapshot_batches
+from kraft_core.node_snapshot import read_snapshot_batches
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import AbortTransactionRecord, MetadataRecord, encode_record
-from kraft_core.protocol.metadata_version import version_to_write
+from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, version_to_write
 from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Effect as RaftEffect

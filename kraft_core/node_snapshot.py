@@ -19,14 +19,13 @@ from kraft_core.protocol.control_records import (
     encode_control,
 )
 from kraft_core.protocol.metadata_records import encode_record
-from kraft_core.protocol.metadata_version import record_version
+from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, record_version
 from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.voter_set import VoterSet
 
 RECORDS_PER_BATCH: Final = 1024
 CHUNK_BYTES: Final = 1024 * 1024
-MINIMUM_METADATA_VERSION: Final = 7
 
 
 def snapshot_batches(

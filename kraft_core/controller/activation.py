@@ -6,7 +6,7 @@ that ends inside a transaction: its abort. Otherwise nothing. Source: Activation
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.image.metadata_image import BROKER
@@ -17,14 +17,17 @@ from kraft_core.protocol.metadata_records import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
+from kraft_core.protocol.metadata_version import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    is_metadata_transaction_supported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kraft_core.protocol.metadata_records import MetadataRecord
-
-METADATA_TRANSACTIONS_SINCE: Final = 13
-_ELR: Final = "eligible.leader.replicas.version"
 
 
 def activation_records(
@@ -40,8 +43,8 @@ def activation_records(
     `bootstrap_records` are further ones of bootstrap.checkpoint, such as SCRAM credentials.
     Raises AssertionError for an open transaction that the metadata.version does not know.
     """
-    level = bootstrap_features["metadata.version"] if metadata_version is None else metadata_version
-    with_transactions = level >= METADATA_TRANSACTIONS_SINCE
+    level = bootstrap_features[METADATA_VERSION] if metadata_version is None else metadata_version
+    with_transactions = is_metadata_transaction_supported(level)
     assert with_transactions or not in_transaction, (
         f"the log ends inside a metadata transaction, which metadata.version {level} does not support"
     )
@@ -52,12 +55,12 @@ def activation_records(
         return ControllerResult(records, None, is_atomic=True)
     if with_transactions:
         records.append(BeginTransactionRecord(name="Bootstrap records"))
-    records.append(FeatureLevelRecord(name="metadata.version", feature_level=level))
+    records.append(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level))
     for name, feature_level in sorted(bootstrap_features.items()):
-        if name not in {"metadata.version", "kraft.version"} and feature_level > 0:
+        if name not in {METADATA_VERSION, KRAFT_VERSION} and feature_level > 0:
             records.append(FeatureLevelRecord(name=name, feature_level=feature_level))
     records.extend(bootstrap_records)
-    if bootstrap_features.get(_ELR, 0) > 0:
+    if bootstrap_features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0:
         records.append(
             ConfigRecord(
                 resource_type=BROKER, resource_name="", name="min.insync.replicas", value=str(min_insync_replicas)

@@ -7,12 +7,11 @@ ReplicationControlManager.processBrokerHeartbeat and maybeFenceOneStaleBroker.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kraft_core.controller.broker_heartbeat_manager import BrokerControlState, BrokerHeartbeatManager
 from kraft_core.controller.cluster_control_manager import (
     CLEAN_SHUTDOWN_DETECTION_VERSION,
-    DIRECTORIES_SINCE,
     check_broker_epoch,
     metadata_version,
     registration_record,
@@ -21,6 +20,7 @@ from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partition_changes import leads_any
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse, UnregisterBrokerResponse
+from kraft_core.protocol.metadata_version import is_cordoned_log_dirs_supported, is_directory_assignment_supported
 
 if TYPE_CHECKING:
     from kraft_core.controller.broker_changes import BrokerChanges
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from kraft_core.protocol.metadata_records import MetadataRecord
 
 log = logging.getLogger(__name__)
-
-CORDONED_DIRECTORIES_SINCE: Final = 30
 
 
 class BrokerLifecycle:
@@ -108,9 +106,9 @@ class BrokerLifecycle:
             records.extend(self._transition(image, broker.id, following))
         self.heartbeats.update(broker.id, request.current_metadata_offset, fenced=following.fenced)
         level = metadata_version(image)
-        if request.offline_log_dirs and level >= DIRECTORIES_SINCE:
+        if request.offline_log_dirs and is_directory_assignment_supported(level):
             records.extend(self._brokers.directories_offline(image, broker.id, request.offline_log_dirs))
-        if request.cordoned_log_dirs is not None and level >= CORDONED_DIRECTORIES_SINCE:
+        if request.cordoned_log_dirs is not None and is_cordoned_log_dirs_supported(level):
             records.extend(self._brokers.directories_cordoned(image, broker.id, request.cordoned_log_dirs))
         response = BrokerHeartbeatResponse(
             is_caught_up=request.current_metadata_offset >= self.heartbeats.registration_offset(broker),

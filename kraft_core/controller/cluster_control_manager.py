@@ -25,6 +25,12 @@ from kraft_core.protocol.metadata_records import (
     RegisterControllerRecordControllerEndpoint,
     RegisterControllerRecordControllerFeature,
 )
+from kraft_core.protocol.metadata_version import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    is_controller_registration_supported,
+    is_directory_assignment_supported,
+)
 from kraft_core.protocol.uuids import is_reserved
 
 if TYPE_CHECKING:
@@ -35,10 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DIRECTORIES_SINCE: Final = 17
-CONTROLLER_REGISTRATION_SINCE: Final = 15
 CLEAN_SHUTDOWN_DETECTION_VERSION: Final = 3
-_METADATA_VERSION: Final = "metadata.version"
 _SECURITY_PROTOCOLS: Final = range(4)  # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
 _CONTROLLER_ENDPOINTS: Final = 2
 _BROKER_ENDPOINTS: Final = 1
@@ -75,7 +78,7 @@ def registration_record(
     """
     if request.is_migrating_zk_broker:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
-    with_directories = metadata_version(image) >= DIRECTORIES_SINCE
+    with_directories = is_directory_assignment_supported(metadata_version(image))
     if with_directories:
         _check_directories(image, request)
     _check_endpoints(request.listeners)
@@ -150,12 +153,12 @@ def _check_endpoints(endpoints: Sequence[_EndpointData]) -> None:
 
 
 def _check_features(image: MetadataImage, request: BrokerRegistrationRequest, kraft_version: int) -> None:
-    finalized = {**image.features.levels, _METADATA_VERSION: metadata_version(image), "kraft.version": kraft_version}
+    finalized = {**image.features.levels, METADATA_VERSION: metadata_version(image), KRAFT_VERSION: kraft_version}
     offered = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
     for name, (low, high) in offered.items():
         _check_feature(finalized, name, low, high)
-    if _METADATA_VERSION not in offered:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{_METADATA_VERSION}'")
+    if METADATA_VERSION not in offered:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
     for name, level in sorted(finalized.items()):
         if level != 0 and name not in offered:
             _check_feature(finalized, name, 0, 0)
@@ -178,7 +181,7 @@ def register_controller(
 
     Errors: UNSUPPORTED_VERSION below metadata.version 15; INVALID_REGISTRATION for unreachable endpoints.
     """
-    if metadata_version(image) < CONTROLLER_REGISTRATION_SINCE:
+    if not is_controller_registration_supported(metadata_version(image)):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
@@ -221,7 +224,7 @@ def describe_cluster(
     MISMATCHED_ENDPOINT_TYPE for brokers, UNSUPPORTED_ENDPOINT_TYPE for what is neither (INVALID_REQUEST in v0).
     Source: ControllerApis.handleDescribeCluster, AuthHelper.computeDescribeClusterResponse.
     """
-    if (image.features.metadata_version or 0) < CONTROLLER_REGISTRATION_SINCE:
+    if not is_controller_registration_supported(image.features.metadata_version or 0):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.partition_change_builder import METADATA_VERSION_3_7_IV2
 from kraft_core.controller.striped_replica_placer import UsableBroker
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.metadata_version import is_directory_assignment_supported
 from kraft_core.protocol.uuids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ClusterDescriber:
         return directory
 
     def _find_default_dir(self, broker_id: int) -> UUID:
-        if (self._metadata_version or 0) < METADATA_VERSION_3_7_IV2:
+        if not is_directory_assignment_supported(self._metadata_version or 0):
             return DIRECTORY_MIGRATING
         registration = self._registrations.get(broker_id)
         if registration is None:

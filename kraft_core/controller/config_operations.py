@@ -19,6 +19,7 @@ from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord
+from kraft_core.protocol.metadata_version import is_cordoned_log_dirs_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,6 @@ SUBTRACT: Final = 3
 """Operations of IncrementalAlterConfigs."""
 _OPERATION_NAMES: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
-METADATA_VERSION_4_3_IV0: Final = 30  # cordoned log directories (KIP-1066)
 CONFIG_VALUE_BYTES_MAX: Final = 2**15 - 1
 _COMMA: Final = re.compile(r"\s*,\s*")
 
@@ -85,7 +85,7 @@ def check_broker_change(
         if value is None:
             raise ConfigException(f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled.")
     if name == CORDONED_LOG_DIRS:
-        if (image.features.metadata_version or 0) < METADATA_VERSION_4_3_IV0:
+        if not is_cordoned_log_dirs_supported(image.features.metadata_version or 0):
             raise ConfigException(
                 f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
             )

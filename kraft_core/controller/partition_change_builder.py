@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Final
 from kraft_core.controller.partition_reassignment import PartitionReassignmentReplicas
 from kraft_core.image.topics_image import LEADER_NONE, RECOVERING
 from kraft_core.protocol.metadata_records import PartitionChangeRecord
+from kraft_core.protocol.metadata_version import (
+    is_directory_assignment_supported,
+    is_leader_epoch_bump_required_on_isr_shrink,
+)
 from kraft_core.protocol.uuids import DIRECTORY_MIGRATING
 
 if TYPE_CHECKING:
@@ -28,9 +32,6 @@ if TYPE_CHECKING:
 NO_LEADER_CHANGE: Final = -2
 """PartitionChangeRecord.leader when the leader stays; any other value, even the same leader, raises the leader epoch."""
 NO_RECOVERY_CHANGE: Final = -1
-
-METADATA_VERSION_3_6_IV0: Final = 12  # from here an ISR shrink no longer raises the leader epoch (KAFKA-15021)
-METADATA_VERSION_3_7_IV2: Final = 17  # from here records carry directories (KIP-858)
 
 
 class Election(Enum):
@@ -232,12 +233,13 @@ class PartitionChangeBuilder:
         return () if leader >= 0 and partition.last_known_elr else None
 
     def _must_bump_on_shrink(self, isr: tuple[int, ...]) -> bool:
-        return self._metadata_version < METADATA_VERSION_3_6_IV0 and not _contains(isr, self._partition.isr)
+        must_bump = is_leader_epoch_bump_required_on_isr_shrink(self._metadata_version)
+        return must_bump and not _contains(isr, self._partition.isr)
 
     def _changed_directories(self) -> tuple[UUID, ...] | None:
         partition = self._partition
         replicas = self.target_replicas
-        if self._metadata_version < METADATA_VERSION_3_7_IV2 or not replicas:
+        if not is_directory_assignment_supported(self._metadata_version) or not replicas:
             return None
         if not self._directories and replicas is partition.replicas:
             return None

@@ -18,7 +18,6 @@ from kraft_core.controller.alter_partition import alter_partition
 from kraft_core.controller.broker_changes import BrokerChanges
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.leader_election import LeaderElection
-from kraft_core.controller.partition_change_builder import METADATA_VERSION_3_7_IV2
 from kraft_core.controller.partition_changes import PartitionChanges, leads_any
 from kraft_core.controller.partition_scan import PartitionScan
 from kraft_core.controller.reassignment_control import ReassignmentControl
@@ -33,6 +32,7 @@ from kraft_core.protocol.messages import (
     AssignReplicasToDirsResponsePartitionData,
     AssignReplicasToDirsResponseTopicData,
 )
+from kraft_core.protocol.metadata_version import is_directory_assignment_supported
 
 if TYPE_CHECKING:
     from random import Random
@@ -146,7 +146,7 @@ class ReplicationControlManager:
         of it. A directory that the broker did not register is accepted, and the replica counts as offline.
         Raises KafkaError: UNSUPPORTED_VERSION below metadata.version 17, STALE_BROKER_EPOCH.
         """
-        if (image.features.metadata_version or 0) < METADATA_VERSION_3_7_IV2:
+        if not is_directory_assignment_supported(image.features.metadata_version or 0):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
         broker_id = request.broker_id
         registration = self.changes.cluster(image).check_broker_epoch(broker_id, request.broker_epoch)

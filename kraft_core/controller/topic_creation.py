@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kraft_core.controller.config_operations import SET
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
-from kraft_core.controller.partition_change_builder import METADATA_VERSION_3_7_IV2
 from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
 from kraft_core.controller.topic_names import CLUSTER_METADATA_TOPIC, find_collision, validate_topic_name
 from kraft_core.image.metadata_image import TOPIC
@@ -23,6 +22,7 @@ from kraft_core.protocol.messages import (
     CreateTopicsResponseCreatableTopicResult,
 )
 from kraft_core.protocol.metadata_records import PartitionRecord, TopicRecord
+from kraft_core.protocol.metadata_version import is_directory_assignment_supported
 from kraft_core.protocol.uuids import random_uuid
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ def _partition_records(
     first_index: int,
     assignments: Sequence[Assignment],
 ) -> list[MetadataRecord]:
-    has_directories = (image.features.metadata_version or 0) >= METADATA_VERSION_3_7_IV2
+    has_directories = is_directory_assignment_supported(image.features.metadata_version or 0)
     directories: dict[tuple[int, ...], tuple[UUID, ...]] = {}
     records: list[MetadataRecord] = []
     for index, (replicas, isr) in enumerate(assignments, start=first_index):

@@ -10,6 +10,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from kraft_core.protocol import metadata_records as records
+from kraft_core.protocol.metadata_version import (
+    METADATA_VERSION,
+    is_cordoned_log_dirs_supported,
+    is_directory_assignment_supported,
+    is_elr_supported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,10 +32,6 @@ if TYPE_CHECKING:
 
 _first: Callable[[tuple[Any, Any]], Any] = itemgetter(0)  # values are not for comparing
 
-_DIRECTORIES_SINCE = 17
-_ELR_SINCE = 23
-_CORDONED_SINCE = 30
-
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield the records of a snapshot of `image`.
@@ -39,7 +41,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """
     version = image.features.metadata_version
     if version is not None:
-        yield records.FeatureLevelRecord(name="metadata.version", feature_level=version)
+        yield records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=version)
     for name, level in sorted(image.features.levels.items()):
         yield records.FeatureLevelRecord(name=name, feature_level=level)
     for _, broker in sorted(image.cluster.brokers.items(), key=_first):
@@ -78,8 +80,8 @@ def broker_record(broker: BrokerRegistration, metadata_version: int) -> records.
         rack=broker.rack,
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
-        log_dirs=broker.directories if metadata_version >= _DIRECTORIES_SINCE else (),
-        cordoned_log_dirs=broker.cordoned_directories if metadata_version >= _CORDONED_SINCE else None,
+        log_dirs=broker.directories if is_directory_assignment_supported(metadata_version) else (),
+        cordoned_log_dirs=broker.cordoned_directories if is_cordoned_log_dirs_supported(metadata_version) else None,
     )
 
 
@@ -108,7 +110,7 @@ def partition_record(
     topic_id: UUID, index: int, partition: PartitionRegistration, metadata_version: int
 ) -> records.PartitionRecord:
     """Say a partition's whole state as a record; an empty ELR is left out."""
-    with_elr = metadata_version >= _ELR_SINCE
+    with_elr = is_elr_supported(metadata_version)
     return records.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -120,7 +122,7 @@ def partition_record(
         leader_recovery_state=partition.leader_recovery_state,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        directories=partition.directories if metadata_version >= _DIRECTORIES_SINCE else (),
+        directories=partition.directories if is_directory_assignment_supported(metadata_version) else (),
         eligible_leader_replicas=(partition.elr or None) if with_elr else None,
         last_known_elr=(partition.last_known_elr or None) if with_elr else None,
     )

@@ -143,7 +143,7 @@ def is_scram_supported(metadata_version: int) -> bool:
 
 
 def is_leader_epoch_bump_required_on_isr_shrink(metadata_version: int) -> bool:
-    """Taking a replica out of the ISR still raises the leader epoch."""
+    """Taking a replica out of the ISR still raises the leader epoch (KAFKA-15021)."""
     return metadata_version < MetadataVersion.IBP_3_6_IV0
 
 
@@ -178,7 +178,7 @@ def is_migration_supported(metadata_version: int) -> bool:
 
 
 def is_cordoned_log_dirs_supported(metadata_version: int) -> bool:
-    """Cordoned directories of brokers are recorded."""
+    """Cordoned directories of brokers are recorded (KIP-1066)."""
     return metadata_version >= MetadataVersion.IBP_4_3_IV0
 
 

@@ -19,10 +19,9 @@ from kraft_core.protocol.messages import (
     ApiVersionsResponseFinalizedFeatureKey,
     ApiVersionsResponseSupportedFeatureKey,
 )
-from kraft_core.protocol.metadata_version import FEATURES
+from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION, MINIMUM_METADATA_VERSION
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_MINIMUM_METADATA_VERSION: Final = 7
 _NO_EPOCH: Final = -1
 _ZERO_MINIMUM_SINCE: Final = 4
 """Clients before this version cannot read a feature whose lowest level is 0, so it is left out. KAFKA-17011."""
@@ -63,8 +62,8 @@ class ApiVersionsAnswers:
     def _response(self, version: int) -> ApiVersionsResponse:
         features = self._image().features
         kraft_version = self._kraft_version()
-        levels = {**dict(features.levels.items()), "kraft.version": kraft_version}
-        levels["metadata.version"] = features.metadata_version or _MINIMUM_METADATA_VERSION
+        levels = {**dict(features.levels.items()), KRAFT_VERSION: kraft_version}
+        levels[METADATA_VERSION] = features.metadata_version or MINIMUM_METADATA_VERSION
         return ApiVersionsResponse(
             api_keys=self._apis,
             supported_features=tuple(

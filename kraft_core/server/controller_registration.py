@@ -19,6 +19,7 @@ from kraft_core.protocol.messages import (
     ControllerRegistrationRequestListener,
     ControllerRegistrationResponse,
 )
+from kraft_core.protocol.metadata_version import is_controller_registration_supported
 from kraft_core.raft.events import FailureReason
 from kraft_core.raft.voter_set import Endpoint
 from kraft_core.server.channel_manager import Result
@@ -26,8 +27,6 @@ from kraft_core.server.metadata_source import MetadataSource
 
 log = logging.getLogger(__name__)
 
-CONTROLLER_REGISTRATION_SINCE: Final = 15
-"""The first metadata.version that has RegisterControllerRecord: 3.7-IV0."""
 RETRY_MS: Final = 100
 RETRY_MAX_MS: Final = 10_000
 
@@ -74,8 +73,8 @@ class ControllerRegistrationManager:
         return registration is not None and registration.incarnation_id == self._identity.incarnation_id
 
     def _check(self, image: MetadataImage) -> None:
-        version = image.features.metadata_version or 0
-        if not self._pending and version >= CONTROLLER_REGISTRATION_SINCE and not self._registered(image):
+        is_supported = is_controller_registration_supported(image.features.metadata_version or 0)
+        if is_supported and not self._pending and not self._registered(image):
             self._pending = True
             self._send(self._request(), self._done)
 
