@@ -1,0 +1,105 @@
+"""The observer through what a quorum goes through: snapshots, killed leaders, a voter that wrote what never counted."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.cluster.history import History
+from kraft_core.server.metadata_observer import MetadataObserver
+from tests.interop import conclave
+
+pytestmark = pytest.mark.interop
+
+WAIT_SECONDS = 30
+
+
+async def until(condition: Callable[[], bool], observer: MetadataObserver, what: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: offset {observer.applied_offset}, {observer.last_error}"
+        await asyncio.sleep(0.02)
+
+
+def observe(quorum: conclave.Quorum) -> MetadataObserver:
+    return MetadataObserver([("127.0.0.1", port) for port in quorum.ports])
+
+
+async def make_topics(quorum: conclave.Quorum, names: list[str], broker_id: int = 101) -> None:
+    """Create topics on a raw broker; each is acknowledged when this returns."""
+    client = conclave.controller_client(quorum.bootstrap)
+    try:
+        broker = conclave.RawBroker(broker_id, quorum.cluster_id, client)
+        await broker.register()
+        for start in range(0, len(names), 50):
+            answer = await client.request(conclave.create_topics(names[start : start + 50]), 10_000)
+            assert {topic.error_code for topic in answer.topics} == {0}, answer  # type: ignore[attr-defined]  # CreateTopicsResponse
+    finally:
+        client.close()
+
+
+def names_of(observer: MetadataObserver) -> set[str]:
+    return set(observer.image.topics.by_name)
+
+
+def test_an_observer_begins_with_the_snapshot_and_goes_on_with_the_log(tmp_path: Path) -> None:
+    async def scenario(quorum: conclave.Quorum) -> None:
+        first = [f"before-{number}" for number in range(200)]
+        await make_topics(quorum, first)
+        metadata = quorum.folder_of(1) / "data" / "__cluster_metadata-0"
+
+        def snapshots() -> list[Path]:
+            return [path for path in metadata.glob("*.checkpoint") if not path.name.startswith("0" * 20)]
+
+        witness = observe(quorum)
+        witness.start()
+        await until(lambda: bool(snapshots()), witness, "a snapshot was made")
+        late, history = observe(quorum), History(1_000)
+        late.subscribe_log(history.add, history.snapshot)
+        late.start()
+        await until(lambda: names_of(late) == set(first), late, "the late observer has all topics")
+        assert history.oldest_offset > 0, "it began with a snapshot, so the log before it is not its own"
+        second = ["after-1", "after-2"]
+        client = conclave.controller_client(quorum.bootstrap)
+        await client.request(conclave.create_topics(second), 10_000)
+        client.close()
+        for observer in (late, witness):
+            await until(lambda each=observer: names_of(each) == {*first, *second}, observer, "the log goes on")  # type: ignore[misc]  # bound now
+        assert late.image.topics == witness.image.topics
+        await late.stop()
+        await witness.stop()
+
+    settings = {"metadata_log_max_record_bytes_between_snapshots": 4_000}
+    with conclave.running_quorum(tmp_path, 1, **settings) as quorum:
+        asyncio.run(scenario(quorum))
+
+
+def test_an_observer_follows_three_leaders_in_a_row_and_misses_nothing(tmp_path: Path) -> None:
+    async def scenario(quorum: conclave.Quorum) -> None:
+        observer, seen = observe(quorum), History(10_000)
+        observer.subscribe_log(seen.add, seen.snapshot)
+        observer.start()
+        expected: set[str] = set()
+        epochs: list[int] = []
+        for turn in range(3):
+            names = [f"turn-{turn}-{number}" for number in range(20)]
+            await make_topics(quorum, names, 101 + turn)
+            expected.update(names)
+            await until(lambda: names_of(observer) == expected, observer, f"turn {turn} is seen")
+            leader = observer.leader()
+            assert leader is not None
+            epochs.append(observer.epoch)
+            quorum.processes[leader.node_id].kill()
+            await until(lambda was=observer.epoch: observer.epoch > was, observer, "a new leader is followed")  # type: ignore[misc]  # bound now
+            quorum.start(leader.node_id)
+        assert epochs == sorted(set(epochs))
+        told = [epoch.epoch for epoch in reversed(seen.epochs)]
+        assert told == sorted(set(told))
+        assert set(epochs) <= set(told)
+        assert observer.last_update_monotonic is not None
+        await observer.stop()
+
+    with conclave.running_quorum(tmp_path, 3) as quorum:
+        asyncio.run(scenario(quorum))
