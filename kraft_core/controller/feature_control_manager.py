@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.cluster_control_manager import CONTROLLER_REGISTRATION_SINCE, metadata_version
+from kraft_core.controller.cluster_control_manager import metadata_version
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.image.metadata_image import VersionRange
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -22,6 +22,7 @@ from kraft_core.protocol.metadata_version import (
     KRAFT_VERSION,
     METADATA_VERSION,
     did_metadata_change,
+    is_controller_registration_supported,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _reason_not_supported(
         reason = _outside(level, f"Broker {broker_id}", broker.supported_features.get(name, _DISABLED))
         if reason is not None:
             return reason
-    if metadata_version(image) < CONTROLLER_REGISTRATION_SINCE:
+    if not is_controller_registration_supported(metadata_version(image)):
         return None
     controllers = image.cluster.controllers
     for controller_id, controller in sorted(controllers.items(), key=lambda item: item[0]):
