@@ -48,7 +48,7 @@ def rows(text: str) -> list[list[str]]:
 
 def code_words(text: str) -> list[str]:
     """Everything in `backticks`."""
-    return re.findall(r"`([^`]+)`", text)
+    return re.findall(r"`([^`\n]+)`", _FENCE.sub("", text))
 
 
 def links(text: str) -> list[str]:
