@@ -33,10 +33,6 @@ class ControllerResult(Generic[T_co]):
         """Build a result whose records are one batch."""
         return ControllerResult(records, response, is_atomic=True)
 
-    def without_records(self) -> ControllerResult[T_co]:
-        """Keep the response alone, for validate-only requests."""
-        return ControllerResult((), self.response, is_atomic=False)
-
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.api_keys import response_class
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,11 +29,6 @@ def error_response(request: Message, version: int, code: int, message: str | Non
     if maker is not None:
         return maker(request, version, int(code), words)
     return _top_level(request, int(code), words)
-
-
-def error_response_for(request: Message, version: int, error: KafkaError) -> Message:
-    """Answer `request` with what a KafkaError says."""
-    return error_response(request, version, error.code, error.message)
 
 
 def _top_level(request: Message, code: int, words: str | None) -> Message:

@@ -74,11 +74,6 @@ class QuorumController:
         """Whether this controller has claimed the leadership."""
         return self._claim_epoch != _INACTIVE
 
-    @property
-    def claim_epoch(self) -> int:
-        """Leader epoch in which it is active, -1 otherwise."""
-        return self._claim_epoch
-
     def last_contact_ms(self, broker_id: int) -> int | None:
         """Return when the active controller last heard of a broker, for metrics."""
         return self._managers.lifecycle.heartbeats.last_contact_ms(broker_id)

@@ -137,11 +137,6 @@ def did_metadata_change(source: int, target: int) -> bool:
     return any(member.changes_metadata for member in MetadataVersion if low < member <= high)
 
 
-def is_scram_supported(metadata_version: int) -> bool:
-    """SCRAM credentials may be written."""
-    return metadata_version >= MetadataVersion.IBP_3_5_IV2
-
-
 def is_leader_epoch_bump_required_on_isr_shrink(metadata_version: int) -> bool:
     """Taking a replica out of the ISR still raises the leader epoch (KAFKA-15021)."""
     return metadata_version < MetadataVersion.IBP_3_6_IV0
@@ -150,11 +145,6 @@ def is_leader_epoch_bump_required_on_isr_shrink(metadata_version: int) -> bool:
 def is_metadata_transaction_supported(metadata_version: int) -> bool:
     """Begin-, End- and AbortTransaction may be written."""
     return metadata_version >= MetadataVersion.IBP_3_6_IV1
-
-
-def is_delegation_token_supported(metadata_version: int) -> bool:
-    """Delegation tokens may be written."""
-    return metadata_version >= MetadataVersion.IBP_3_6_IV2
 
 
 def is_controller_registration_supported(metadata_version: int) -> bool:

@@ -119,10 +119,6 @@ class VoterSet:
         voter = self.by_id.get(key.id)
         return voter is not None and voter.is_voter(key)
 
-    def is_only_voter(self, key: ReplicaKey) -> bool:
-        """Whether this replica alone is a majority."""
-        return len(self.by_id) == 1 and self.is_voter(key)
-
     def endpoint(self, node_id: int, listener: str) -> Endpoint | None:
         """Return where voter `node_id` listens under this name; None when it is no voter or has no such listener."""
         voter = self.by_id.get(node_id)
@@ -149,21 +145,3 @@ class VoterSet:
         mine = {voter.key for voter in self.by_id.values()}
         theirs = {voter.key for voter in other.by_id.values()}
         return len(mine - theirs) <= 1 and len(theirs - mine) <= 1
-
-
-def static_voters(spec: str, listener: str = DEFAULT_LISTENER) -> VoterSet:
-    """Parse `controller.quorum.voters`: id@host:port, comma separated; "" is the empty set.
-
-    Raises ValueError that names the part that is wrong.
-    """
-    voters = []
-    for part in filter(None, (each.strip() for each in spec.split(","))):
-        node_text, at, address = part.partition("@")
-        host, colon, port_text = address.rpartition(":")
-        if not at or not colon or not host or not node_text.isdecimal() or not port_text.isdecimal():
-            raise ValueError(f"'{part}' is not of the form id@host:port.")
-        if not 0 < int(port_text) <= 65535:
-            raise ValueError(f"'{part}' has a port outside 1-65535.")
-        endpoint = Endpoint(listener, host.removeprefix("[").removesuffix("]"), int(port_text))
-        voters.append(VoterNode(ReplicaKey(int(node_text)), (endpoint,), 0, 0))
-    return VoterSet.of(voters)

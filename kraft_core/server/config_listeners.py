@@ -111,7 +111,7 @@ def parse_voters(entries: Iterable[str]) -> tuple[Voter, ...]:
     for entry in filter(None, entries):
         voter_id, separator, address = entry.partition("@")
         match = _HOST_PORT.fullmatch(address)
-        if not separator or not voter_id.isdigit() or match is None or int(match[2]) > _PORT_MAX:
+        if not separator or not voter_id.isdecimal() or match is None or int(match[2]) > _PORT_MAX:
             raise ConfigError(
                 f"Invalid value {entry} for configuration controller.quorum.voters: "
                 "Each entry should be in the form `{id}@{host}:{port}`."

@@ -145,20 +145,12 @@ class MetadataObserver:
 
     async def wait_for_offset(self, offset: int, timeout_ms: int) -> bool:
         """Wait until the image contains `offset`; False when `timeout_ms` passes first."""
-        return await self._wait(lambda: self.applied_offset >= offset, timeout_ms)
-
-    async def wait_until_ready(self, timeout_ms: int) -> bool:
-        """Wait for the first image; False when `timeout_ms` passes first."""
-        return await self._wait(lambda: self.is_ready, timeout_ms)
-
-    async def _wait(self, condition: Callable[[], bool], timeout_ms: int) -> bool:
-        if condition():
-            return True
-        try:
-            async with asyncio.timeout(timeout_ms / 1000), self._moved:
-                await self._moved.wait_for(condition)
-        except TimeoutError:
-            return condition()
+        if self.applied_offset < offset:
+            try:
+                async with asyncio.timeout(timeout_ms / 1000), self._moved:
+                    await self._moved.wait_for(lambda: self.applied_offset >= offset)
+            except TimeoutError:
+                return self.applied_offset >= offset
         return True
 
     async def _run(self) -> None:

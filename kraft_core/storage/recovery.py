@@ -100,13 +100,13 @@ def _refuse_lost_log(directory: Path) -> None:
     A crash cannot do this, since an epoch begins with a leader that has flushed what came before. Somebody has removed
     or emptied the segments, and a node that starts over from nothing would do it in silence.
     """
-    if any(int(path.name[:20]) > 0 for path in directory.glob("[0-9]*.checkpoint") if path.name[:20].isdigit()):
+    if any(int(path.name[:20]) > 0 for path in directory.glob("[0-9]*.checkpoint") if path.name[:20].isdecimal()):
         return  # the log was emptied to begin at this snapshot, or is about to be
     path = directory / CHECKPOINT_NAME
     with storage_errors("read", path):
         text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     entries = [line.split() for line in text.splitlines()[2:]]
-    if any(len(entry) == 2 and entry[1].isdigit() and int(entry[1]) > 0 for entry in entries):
+    if any(len(entry) == 2 and entry[1].isdecimal() and int(entry[1]) > 0 for entry in entries):
         raise StorageError(
             f"{directory} has no records although {CHECKPOINT_NAME} knows epochs behind the first: "
             f"the segment files (*.log) were removed or emptied. {REPAIR}"

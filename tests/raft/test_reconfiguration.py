@@ -21,7 +21,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.raft.effects import SendRequest
-from kraft_core.raft.voter_set import Endpoint, VoterNode, VoterSet, static_voters
+from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from tests.raft.one_node import (
     CLUSTER_ID,
     LISTENER,
@@ -358,18 +358,10 @@ def test_at_most_one_voter_changes(before: tuple[int, ...], after: tuple[int, ..
     assert dynamic_voters(*before).has_overlapping_majority(dynamic_voters(*after)) is overlaps
 
 
-@pytest.mark.parametrize(
-    "spec", ["1", "1@host", "@host:1", "1@:1", "x@host:1", "1@host:0", "1@host:70000", "1@a:1,1@b:2"]
-)
-def test_a_wrong_voters_setting_is_named(spec: str) -> None:
-    with pytest.raises(ValueError, match=r"form|port|twice"):
-        static_voters(spec)
-
-
-def test_static_voters_match_any_directory() -> None:
-    voters = static_voters("1@host1:9093, 2@[::1]:9094", LISTENER)
+def test_a_voter_without_a_directory_matches_any() -> None:
+    voters = VoterSet.of([VoterNode(ReplicaKey(1), (Endpoint(LISTENER, "::1", 9094),), 0, 0)])
     assert voters.is_voter(key(1))
-    assert voters.endpoint(2, LISTENER.lower()) == Endpoint(LISTENER, "::1", 9094)
+    assert voters.endpoint(1, LISTENER.lower()) == Endpoint(LISTENER, "::1", 9094)
 
 
 def test_a_control_batch_counts_from_its_append() -> None:

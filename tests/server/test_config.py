@@ -162,6 +162,13 @@ def test_an_unroutable_address_is_never_advertised_to_clients():
     assert "0.0.0.0" in refusal(COMBINED | {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093"})
 
 
+@pytest.mark.parametrize(
+    "voters", ["3", "3@host", "@host:1", "3@:1", "x@host:1", "³@host:1", "3@host:70000", "3@a:1,3@b:2"]
+)
+def test_wrong_static_voters_are_named(voters: str):
+    assert "controller.quorum.voters" in refusal(CONTROLLER | {"controller.quorum.voters": voters})
+
+
 def test_a_broker_only_node_must_not_be_a_voter_nor_listen_as_a_controller():
     assert "must not be included" in refusal(BROKER | {"controller.quorum.voters": "3@localhost:9093"})
     assert "controller.listener.names" in refusal(BROKER | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"})

@@ -19,8 +19,6 @@ PARTITION_METADATA: Final = "partition.metadata"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
-HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 
@@ -47,7 +45,7 @@ def read_checkpoint(path: Path) -> list[list[str]]:
         return []
     if not lines or lines[0].strip() != "0":
         raise CorruptCheckpointError(f"{path} does not begin with version 0")
-    if len(lines) < 2 or not lines[1].strip().isdigit() or int(lines[1]) != len(lines) - 2:
+    if len(lines) < 2 or not lines[1].strip().isdecimal() or int(lines[1]) != len(lines) - 2:
         raise CorruptCheckpointError(f"{path} announces another count of entries than the {len(lines) - 2} it has")
     return [line.split() for line in lines[2:]]
 

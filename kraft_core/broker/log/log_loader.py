@@ -107,7 +107,7 @@ def _next_offset(path: Path) -> int:
 
 
 def _open_segments(directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs) -> list[LogSegment]:
-    bases = sorted(int(path.stem) for path in directory.glob("*" + LOG_SUFFIX) if path.stem.isdigit())
+    bases = sorted(int(path.stem) for path in directory.glob("*" + LOG_SUFFIX) if path.stem.isdecimal())
     segments: list[LogSegment] = []
     rebuilt = epochs.latest is None
 

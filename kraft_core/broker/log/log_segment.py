@@ -13,7 +13,7 @@ from typing import Final
 
 import crc32c
 
-from kraft_core.broker.log.batch_header import CRC_POSITION, BatchHeader, read_header, scan_headers
+from kraft_core.broker.log.batch_header import CRC_POSITION, BatchHeader, scan_headers
 from kraft_core.broker.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, remove_if_there
 
 LOG_SUFFIX: Final = ".log"
@@ -216,8 +216,3 @@ def delete_files(paths: list[Path]) -> None:
     """Delete files that may already be gone; runs on the I/O thread."""
     for path in paths:
         remove_if_there(path)
-
-
-def header_at(segment: LogSegment, position: int) -> BatchHeader:
-    """The header of the batch that begins at `position`."""
-    return read_header(segment.pread(61, position))

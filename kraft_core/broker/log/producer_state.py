@@ -203,7 +203,7 @@ class ProducerStateManager:
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """(offset, file) of the snapshots on disk, in no order."""
-        return [(int(path.stem), path) for path in self._directory.glob("*" + SNAPSHOT_SUFFIX) if path.stem.isdigit()]
+        return [(int(path.stem), path) for path in self._directory.glob("*" + SNAPSHOT_SUFFIX) if path.stem.isdecimal()]
 
     def delete_snapshots_before(self, offset: int) -> None:
         """Delete snapshots that no longer help: all below the log's start."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from kraft_core.broker.log.batch_header import BatchHeader, read_header
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.log.log_segment import LogSegment, rename_deleted
+from kraft_core.broker.log.log_segment import LogSegment
 from kraft_core.broker.log.log_validator import stamp, validate_produced
 from kraft_core.broker.log.producer_state import ProducerStateManager
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -278,18 +278,6 @@ class UnifiedLog:
         assert self.segments[first : first + len(old)] == old, "compacted segments changed meanwhile"
         self.segments[first : first + len(old)] = [new]
         self._bases[first : first + len(old)] = [new.base_offset]
-
-    def truncate_fully(self, offset: int, now_ms: int) -> list[LogSegment]:
-        """Empty the log, which then starts and ends at `offset`; returns the detached segments."""
-        detached = self.segments
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
-        self.producers.clear()
-        self.epochs.clear()
-        for segment in detached:
-            rename_deleted(segment)
-        self.segments = [LogSegment(self.directory, offset, self.config.index_interval_bytes, now_ms)]
-        self._bases = [offset]
-        return detached
 
     # -- the end
 
