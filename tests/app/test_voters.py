@@ -1,0 +1,233 @@
+"""Voters added and removed by the page, over REST and on the command line, on a live quorum of ours. KIP-853."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from app.rest import models
+from tests.app.live import LiveWeb
+from tests.app.voter_quorum import JOINER, VoterQuorum, voter_quorum
+from tests.interop import kafka
+
+FORM = {"Accept": "text/html"}
+STRANGER = "nBQDfFT6Q2WVyEPPkqGzPg"
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VoterQuorum]:
+    with voter_quorum(tmp_path_factory.mktemp("voters")) as running:
+        yield running
+
+
+@pytest.fixture
+def joiner(quorum: VoterQuorum) -> Iterator[VoterQuorum]:
+    """The fourth node observes, and does so again afterwards, however a test ends."""
+    yield quorum
+    if JOINER in quorum.voters:
+        quorum.conclave(
+            "remove",
+            *("--bootstrap-controller", quorum.bootstrap, "--controller-id", JOINER),
+            *("--controller-directory-id", quorum.directory_id),
+        )
+    quorum.wait_until_observed()
+
+
+@pytest.fixture(scope="module")
+def admin(quorum: VoterQuorum) -> httpx.Client:
+    """A browser with an admin's session, without JavaScript."""
+    return browser(quorum.web, "ann", "admin")
+
+
+def browser(web: LiveWeb, name: str, role: str) -> httpx.Client:
+    password = "a good long password"
+    answer = web.client.post("/v3/users", json={"name": name, "role": role, "password": password})
+    assert answer.status_code == 201, answer.text
+    client = web.http(follow_redirects=True)
+    form = {"name": name, "password": password, "csrf_token": csrf_of(client.get("/login", headers=FORM).text)}
+    assert client.post("/login", data=form, headers=FORM).status_code == 200
+    return client
+
+
+def csrf_of(html: str) -> str:
+    found = re.search(r'name="csrf_token" value="([0-9a-f]+)"', html)
+    assert found, html[:500]
+    return found[1]
+
+
+def links(html: str) -> set[str]:
+    return set(re.findall(r'href="(/quorum/voters/[^"]+)"', html))
+
+
+def submit(client: httpx.Client, path: str) -> httpx.Response:
+    """Open the confirm page and press its button."""
+    page = client.get(path, headers=FORM)
+    assert page.status_code == 200, page.text
+    action = re.search(rf'<form method="post" action="({re.escape(path)})"', page.text)
+    assert action, page.text
+    return client.post(action[1], data={"csrf_token": csrf_of(page.text), "confirmed": "yes"}, headers=FORM)
+
+
+def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
+    joiner: VoterQuorum, admin: httpx.Client
+) -> None:
+    add = f"/quorum/voters/{JOINER}/{joiner.directory_id}/add"
+    assert add in links(admin.get("/quorum", headers=FORM).text)
+    looked = admin.get(add, headers=FORM).text
+    assert "not ok" not in looked
+    for words in (
+        "1, 2, 3",
+        "1, 2, 3, 4",
+        "3 of 4",
+        "conclave quorum add --bootstrap-controller",
+        "4 voters tolerate no",
+    ):
+        assert words in looked
+    assert joiner.voters == [1, 2, 3], "looking changes nothing"
+    done = submit(admin, add)
+    assert done.url.path == "/quorum"
+    assert f"Node {JOINER} is a voter since offset" in done.text
+    assert joiner.voters == [1, 2, 3, 4]
+    remove = f"/quorum/voters/{JOINER}/{joiner.directory_id}/remove"
+    assert remove in links(done.text)
+    gone = submit(admin, remove)
+    assert f"Node {JOINER} is no voter any more since offset" in gone.text
+    assert joiner.voters == [1, 2, 3]
+
+
+def test_a_page_without_what_must_hold_has_no_button(joiner: VoterQuorum, admin: httpx.Client) -> None:
+    page = admin.get(f"/quorum/voters/{JOINER}/{STRANGER}/add", headers=FORM).text
+    assert "not ok" in page
+    assert f"It fetches with directory {joiner.directory_id}" in page
+    assert 'method="post" action="/quorum/voters' not in page
+    token = csrf_of(admin.get("/access", headers=FORM).text)
+    forced = admin.post(f"/quorum/voters/{JOINER}/{STRANGER}/add", data={"csrf_token": token}, headers=FORM)
+    assert forced.status_code == 409
+    assert joiner.voters == [1, 2, 3]
+    unsigned = admin.post(f"/quorum/voters/{JOINER}/{joiner.directory_id}/add", headers=FORM)
+    assert unsigned.status_code == 403, "a form of another site"
+    assert joiner.voters == [1, 2, 3]
+
+
+def test_only_admins_see_and_make_changes_of_the_voters(joiner: VoterQuorum) -> None:
+    editor = browser(joiner.web, "eve", "editor")
+    assert links(editor.get("/quorum", headers=FORM).text) == set()
+    path = f"/quorum/voters/{JOINER}/{joiner.directory_id}/add"
+    assert editor.get(path, headers=FORM).status_code == 403
+    token = csrf_of(editor.get("/topics", headers=FORM).text)
+    assert editor.post(path, data={"csrf_token": token}, headers=FORM).status_code == 403
+    body = {"voter_id": JOINER, "directory_id": joiner.directory_id}
+    by_rest = editor.post(f"{joiner.web.cluster}/quorum/voters", json=body, headers={"X-CSRF-Token": token})
+    assert by_rest.status_code == 403
+    assert joiner.voters == [1, 2, 3]
+
+
+def test_rest_adds_and_removes_a_voter_at_the_offset_of_the_record(joiner: VoterQuorum) -> None:
+    client, voters = joiner.web.client, f"{joiner.web.cluster}/quorum/voters"
+    body = {"voter_id": JOINER, "directory_id": joiner.directory_id}
+    dry = client.post(voters, json={**body, "validate_only": True})
+    plan = models.VoterChangeData.model_validate_json(dry.content)
+    assert (dry.status_code, plan.offset, joiner.voters) == (200, None, [1, 2, 3])
+    assert plan.endpoints[0].port == joiner.nodes.port_of(JOINER), "as it registered"
+    assert all(check.is_met for check in plan.checks)
+
+    added = client.post(voters, json=body)
+    change = models.VoterChangeData.model_validate_json(added.content)
+    assert added.status_code == 201
+    assert added.headers["X-Metadata-Offset"] == str(change.offset)
+    assert change.after.voter_ids == joiner.voters == [1, 2, 3, 4]
+    assert (change.before.failures_tolerated, change.after.failures_tolerated) == (1, 1)
+
+    again = client.post(voters, json=body)
+    assert (again.status_code, again.json()["kafka_error"]) == (409, "DUPLICATE_VOTER")
+    kept = client.delete(f"{voters}/{JOINER}/{joiner.directory_id}?validate_only=true")
+    assert models.VoterChangeData.model_validate_json(kept.content).after.voter_ids == [1, 2, 3]
+    assert joiner.voters == [1, 2, 3, 4]
+
+    removed = client.delete(f"{voters}/{JOINER}/{joiner.directory_id}")
+    assert removed.status_code == 204
+    assert change.offset is not None
+    assert int(removed.headers["X-Metadata-Offset"]) > change.offset
+    assert joiner.voters == [1, 2, 3]
+    audited = client.get(f"/v3/audit?resource=voter/{JOINER}&action=voter.remove&page_size=1").json()["data"][0]
+    assert audited["metadata_offset"] == int(removed.headers["X-Metadata-Offset"])
+    assert audited["detail"]["voters"] == [1, 2, 3]
+
+
+def test_the_offset_of_a_change_is_where_the_log_of_the_leader_has_the_voters(joiner: VoterQuorum) -> None:
+    """Read on the disk of a node, not from the process that answered."""
+    body = {"voter_id": JOINER, "directory_id": joiner.directory_id}
+    offset = joiner.web.client.post(f"{joiner.web.cluster}/quorum/voters", json=body).json()["offset"]
+    kafka.wait_until(lambda: joiner.dumped_voters().get(offset) == {1, 2, 3, JOINER}, 5, "the record is on disk", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kafka_error"),
+    [
+        ({"voter_id": JOINER, "directory_id": STRANGER}, 409, None),
+        ({"voter_id": 9, "directory_id": STRANGER}, 400, "INVALID_REQUEST"),
+        ({"voter_id": JOINER, "directory_id": "not base64"}, 400, "INVALID_VOTER_KEY"),
+        ({"voter_id": JOINER, "directory_id": "AAAAAAAAAAAAAAAAAAAAAA"}, 400, "INVALID_VOTER_KEY"),
+        ({"voter_id": 1, "directory_id": STRANGER}, 409, "DUPLICATE_VOTER"),
+        ({"voter_id": -1, "directory_id": STRANGER}, 422, None),
+        ({"voter_id": JOINER}, 422, None),
+    ],
+)
+def test_a_voter_that_cannot_be_is_refused_by_name(
+    joiner: VoterQuorum, body: dict[str, object], status: int, kafka_error: str | None
+) -> None:
+    answer = joiner.web.client.post(f"{joiner.web.cluster}/quorum/voters", json=body)
+    assert (answer.status_code, answer.json().get("kafka_error")) == (status, kafka_error), answer.text
+    assert joiner.voters == [1, 2, 3]
+
+
+def test_an_endpoint_without_the_leaders_listener_is_refused(joiner: VoterQuorum) -> None:
+    endpoint = {"name": "ELSEWHERE", "host": "127.0.0.1", "port": joiner.nodes.port_of(JOINER)}
+    body = {"voter_id": JOINER, "directory_id": joiner.directory_id, "endpoints": [endpoint]}
+    answer = joiner.web.client.post(f"{joiner.web.cluster}/quorum/voters", json=body)
+    assert (answer.status_code, answer.json()["kafka_error"]) == (400, "INVALID_REQUEST")
+    assert [each["name"] for each in answer.json()["checks"] if not each["is_met"]] == ["endpoints"]
+
+
+def test_a_voter_that_is_none_cannot_be_removed(joiner: VoterQuorum) -> None:
+    for voter_id, directory_id in ((JOINER, joiner.directory_id), (1, STRANGER)):
+        answer = joiner.web.client.delete(f"{joiner.web.cluster}/quorum/voters/{voter_id}/{directory_id}")
+        assert (answer.status_code, answer.json()["kafka_error"]) == (404, "VOTER_NOT_FOUND")
+
+
+def test_the_command_line_adds_and_removes_a_voter(joiner: VoterQuorum) -> None:
+    servers = ("--bootstrap-controller", joiner.bootstrap)
+    added = joiner.conclave("add", *servers, "-c", joiner.nodes.config_of(JOINER))
+    assert added.returncode == 0, added.stderr
+    assert f"Added controller {JOINER} with directory id {joiner.directory_id}" in added.stdout
+    described = joiner.conclave("describe", *servers, "--json")
+    assert f'"nodeId": {JOINER}, "directoryId": "{joiner.directory_id}", "status": "Follower"' in described.stdout
+    twice = joiner.conclave("add", *servers, "-c", joiner.nodes.config_of(JOINER))
+    assert (twice.returncode, "DUPLICATE_VOTER" in twice.stderr) == (1, True), twice.stderr
+    assert len(twice.stderr.strip().splitlines()) == 1
+    key = ("--controller-id", JOINER, "--controller-directory-id", joiner.directory_id)
+    removed = joiner.conclave("remove", *servers, *key)
+    assert removed.returncode == 0, removed.stderr
+    assert f"Removed controller {JOINER}" in removed.stdout
+    twice = joiner.conclave("remove", *servers, *key)
+    assert (twice.returncode, "VOTER_NOT_FOUND" in twice.stderr) == (1, True), twice.stderr
+    assert joiner.conclave("remove", *servers, *key[:3], "not base64").returncode == 1
+    assert joiner.conclave("add", *servers).returncode == 2
+
+
+def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:
+    voters = f"{joiner.web.cluster}/quorum/voters"
+    joiner.web.client.post(voters, json={"voter_id": JOINER, "directory_id": joiner.directory_id})
+    leader = joiner.leader_id
+    directory_id = joiner.nodes.directory_ids[leader - 1] if leader != JOINER else joiner.directory_id
+    removed = joiner.web.client.delete(f"{voters}/{leader}/{directory_id}")
+    assert removed.status_code == 204, removed.text
+    joiner.wait_until_led_by_another_than(leader)
+    assert leader not in joiner.voters
+    body = {"voter_id": leader, "directory_id": directory_id}
+    joiner.wait_until_observed(leader)
+    back = joiner.web.client.post(voters, json=body)
+    assert back.status_code == 201, back.text
+    page = joiner.web.client.get("/fragments/quorum").text
+    assert f"after node {leader}, which was no voter any more" in page
