@@ -109,31 +109,63 @@ class TopicPage:
     pages: int
 
 
-class _Entry:
-    """A row with what it was made from."""
+class _Holdings:
+    """What each broker holds of one topic: replicas, leaders, replicas out of sync."""
 
-    __slots__ = ("configs", "leaders", "min_isr_default", "out_of_sync", "replicas", "row", "topic")
+    __slots__ = ("leaders", "out_of_sync", "replicas")
+
+    def __init__(self, topic: TopicImage) -> None:
+        self.replicas: dict[int, int] = {}
+        self.leaders: dict[int, int] = {}
+        self.out_of_sync: dict[int, int] = {}
+        for partition in topic.partitions.values():
+            replicas, isr = partition.replicas, partition.isr
+            for broker in replicas:
+                self.replicas[broker] = self.replicas.get(broker, 0) + 1
+                if broker not in isr:
+                    self.out_of_sync[broker] = self.out_of_sync.get(broker, 0) + 1
+            if partition.has_leader:
+                self.leaders[partition.leader] = self.leaders.get(partition.leader, 0) + 1
+
+
+def _problem_counts(topic: TopicImage, min_isr: int) -> dict[str, int]:
+    """How many partitions have which problem. Nearly all have none, which is seen at a glance."""
+    offline = under_min = under_replicated = reassigning = not_preferred = 0
+    for partition in topic.partitions.values():
+        replicas = partition.replicas
+        if (
+            replicas
+            and partition.leader == replicas[0]
+            and len(partition.isr) == len(replicas)
+            and not partition.is_reassigning
+        ):
+            continue
+        health = partition_health(partition, min_isr)
+        offline += health.offline
+        under_min += health.under_min
+        under_replicated += health.under_replicated
+        reassigning += health.reassigning
+        not_preferred += health.not_preferred
+    return {
+        "offline": offline,
+        "under_min": under_min,
+        "under_replicated": under_replicated,
+        "reassigning": reassigning,
+        "not_preferred": not_preferred,
+    }
+
+
+class _Entry:
+    """A row with what it was made from; what the brokers hold is worked out when the totals are first asked for."""
+
+    __slots__ = ("_holdings", "configs", "min_isr_default", "row", "topic")
 
     def __init__(self, topic: TopicImage, configs: Mapping[str, str], min_isr_default: str | None) -> None:
         self.topic = topic
         self.configs = configs
         self.min_isr_default = min_isr_default
+        self._holdings: _Holdings | None = None
         min_isr = int(configs.get("min.insync.replicas") or min_isr_default or 1)
-        self.replicas: Counter[int] = Counter()
-        self.leaders: Counter[int] = Counter()
-        self.out_of_sync: Counter[int] = Counter()
-        counts: Counter[str] = Counter()
-        for partition in topic.partitions.values():
-            self.replicas.update(partition.replicas)
-            self.out_of_sync.update(broker for broker in partition.replicas if broker not in partition.isr)
-            if partition.has_leader:
-                self.leaders[partition.leader] += 1
-            health = partition_health(partition, min_isr)
-            counts["offline"] += health.offline
-            counts["under_min"] += health.under_min
-            counts["under_replicated"] += health.under_replicated
-            counts["reassigning"] += health.reassigning
-            counts["not_preferred"] += health.not_preferred
         first = topic.partitions.get(0)
         self.row = TopicRow(
             name=topic.name,
@@ -143,8 +175,15 @@ class _Entry:
             replication_factor=replication_factor(first) if first is not None else 0,
             min_isr=min_isr,
             configs_set=len(configs),
-            **counts,
+            **_problem_counts(topic, min_isr),
         )
+
+    @property
+    def holdings(self) -> _Holdings:
+        """What each broker holds of the topic."""
+        if self._holdings is None:
+            self._holdings = _Holdings(self.topic)
+        return self._holdings
 
 
 class TopicTable:
@@ -232,9 +271,10 @@ def _totals(entries: Iterable[_Entry]) -> ClusterTotals:
         sums["partitions"] += row.partitions
         for name in ("offline", "under_min", "under_replicated", "reassigning", "not_preferred"):
             sums[name] += getattr(row, name)
-        replicas.update(entry.replicas)
-        leaders.update(entry.leaders)
-        out_of_sync.update(entry.out_of_sync)
+        holdings = entry.holdings
+        replicas.update(holdings.replicas)
+        leaders.update(holdings.leaders)
+        out_of_sync.update(holdings.out_of_sync)
     return ClusterTotals(
         topics=topics,
         partitions=sums["partitions"],
