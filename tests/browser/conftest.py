@@ -21,9 +21,12 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium. Without one a test is skipped, in CI it fails."""
+    """The system's Chromium. Without one a test is skipped, in CI it fails.
+
+    Not for the session: Playwright keeps an event loop running in this thread, in which no other test could run its own.
+    """
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         message = "Chromium is missing (apt install chromium)"
@@ -36,14 +39,14 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Product]:
     """One product for all browser tests."""
     with running_product(tmp_path_factory.mktemp("product")) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin_state(product: Product, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cookies of the first admin, who came in by the one-time link."""
     path = tmp_path_factory.mktemp("state") / "admin.json"
