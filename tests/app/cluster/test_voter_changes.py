@@ -196,6 +196,7 @@ def test_endpoints_given_win_over_those_registered_and_need_the_leaders_listener
     assert failed(add(quorum(), endpoints=(("OTHER", "node-4", 1),))) == ["endpoints"]
     unknown = add(quorum(), registration=None)
     assert failed(unknown) == ["endpoints"]
+    assert "it has not registered as a controller" in unknown.failed[0].detail
     assert VoterChangeRefused(unknown).error == ErrorCode.INVALID_REQUEST
     assert failed(add(quorum(), registration=None, endpoints=given)) == []
 

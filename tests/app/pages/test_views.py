@@ -6,10 +6,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from app.cluster.history import Epoch
 from app.cluster.topic_table import TopicTable
 from app.pages import charts
 from app.pages.access import safe_next
 from app.pages.frame import age, doc, environment, number, whole_number
+from app.pages.quorum import epoch_row
 from app.pages.reports import safe_cell, strip
 from app.pages.topics import TopicForm, create_curl, read_form, topics_view
 from app.reports.violations import violations_csv
@@ -151,6 +153,27 @@ def test_a_template_parses_and_says_what_it_needs(path: Path) -> None:
     environment().get_template(path.name)
     first = path.read_text().splitlines()[0]
     assert re.match(r"\{# (needs: |Small pieces)", first), first
+
+
+def epoch(number: int, leader_id: int, voter_ids: tuple[int, ...] = (1, 2, 3)) -> Epoch:
+    return Epoch(
+        epoch=number,
+        leader_id=leader_id,
+        start_offset=number * 100,
+        timestamp_ms=0,
+        voter_ids=voter_ids,
+        granting_voter_ids=voter_ids[:2],
+    )
+
+
+def test_a_leadership_says_who_voted_and_what_the_log_knows_of_the_time_before() -> None:
+    assert epoch_row(epoch(3, 1), None).votes == "1, 2 of 1, 2, 3"
+    assert epoch_row(epoch(3, 1), None).before == "\N{EN DASH}"
+    assert epoch_row(epoch(4, 2), epoch(3, 1)).before == "after node 1"
+    assert epoch_row(epoch(4, 1), epoch(3, 1)).before == "the same node again"
+    assert epoch_row(epoch(6, 2, (2, 3)), epoch(3, 1)).before == (
+        "after node 1, which was no voter any more, 2 epochs between without a leader"
+    )
 
 
 def test_offline_and_leaderless_topics_come_first_when_sorted_by_trouble() -> None:
