@@ -1,6 +1,6 @@
 """Configs of a topic, a broker, or all brokers: value, source, default, meaning; set and reset with a preview."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,7 +16,8 @@ from app.pages.frame import UNKNOWN, go_to, page_of, refusal, render
 from app.pages.topic import curl, known_topic
 from app.security.roles import Role
 from app.services import BrokerConfigEditor, ConfigEditor, Reader, services_of, visitor_of
-from kraft_core.controller.effective_config import ConfigEntry, ConfigSource
+from kraft_core.controller.effective_config import ConfigEntry, ConfigSource, topic_fallback
+from kraft_core.image.changes import is_secret_config
 from kraft_core.protocol.errors import KafkaError
 
 router = APIRouter(include_in_schema=False)
@@ -142,6 +143,13 @@ class ConfigWish:
     value: str
     operation: Literal["set", "delete"]
 
+    @classmethod
+    def read(cls, name: str, value: str, operation: str) -> "ConfigWish":
+        """From a form. Raises ApiError 422 for another operation."""
+        if operation not in {"set", "delete"}:
+            raise ApiError(422, f"'{operation[:40]}' is not an operation: set or delete.")
+        return cls(name.strip(), value, "delete" if operation == "delete" else "set")
+
     @property
     def change(self) -> ConfigChange:
         """As the cluster wants it."""
@@ -149,39 +157,59 @@ class ConfigWish:
             return ConfigChange(name=self.name, operation="DELETE")
         return ConfigChange(name=self.name, value=self.value)
 
-    def after(self, entry: ConfigEntry | None, own: ConfigSource) -> str:
-        """What the key will be worth."""
-        if self.operation == "set":
-            return shown(self.value)
-        fallback = next((each for each in entry.synonyms if each.source != own), None) if entry else None
-        return shown(fallback.value) if fallback else "default"
+
+@dataclass(frozen=True, slots=True)
+class ConfigTarget:
+    """What a form changes: a topic or a broker. `otherwise` says what a key is worth once it is reset."""
+
+    title: str
+    active: str
+    back: str
+    path: str
+    entries: Sequence[ConfigEntry]
+    otherwise: Callable[[ConfigEntry], str | None]
+    alter: Callable[[ConfigWish, bool], Awaitable[int | None]]
+
+    def confirm_view(self, request: Request, wish: ConfigWish, error: str) -> ConfirmView:
+        """What the change does. A secret stays in the form and is shown nowhere."""
+        entry = next((each for each in self.entries if each.name == wish.name), None)
+        is_secret = is_secret_config(wish.name) or (entry is not None and entry.is_sensitive)
+        is_set = wish.operation == "set"
+        now = "unknown" if entry is None else "hidden" if is_secret else shown(entry.value)
+        after = shown(wish.value) if is_set else "default" if entry is None else shown(self.otherwise(entry))
+        body = {"value": "…" if is_secret else wish.value} if is_set else None
+        address = f"{self.path}/configs/{wish.name}"
+        return ConfirmView(
+            back=f"{self.back} / configs",
+            back_url=f"/{self.path}/configs",
+            action=f"/{self.path}/configs",
+            button="Set config" if is_set else "Reset config",
+            changes=[(wish.name, now, "hidden" if is_secret else after)],
+            consequences=[entry.documentation] if entry is not None and entry.documentation else [],
+            curl=curl(request, services_of(request), "PUT" if is_set else "DELETE", address, body),
+            fields=[("name", wish.name), ("value", wish.value), ("operation", wish.operation)],
+            verdict="" if error else "The controller would accept this. Nothing has changed yet.",
+            error=error,
+        )
 
 
-def _wish(name: str, value: str, operation: str) -> ConfigWish:
-    if operation not in {"set", "delete"}:
-        raise ApiError(422, f"'{operation[:40]}' is not an operation: set or delete.")
-    return ConfigWish(name.strip(), value, "delete" if operation == "delete" else "set")
-
-
-def _confirm(
-    request: Request, wish: ConfigWish, entry: ConfigEntry | None, own: ConfigSource, back: str, path: str, error: str
-) -> ConfirmView:
-    services = services_of(request)
-    now = "unknown" if entry is None else "hidden" if entry.is_sensitive else shown(entry.value)
-    body = {"value": wish.value} if wish.operation == "set" else None
-    method = "PUT" if wish.operation == "set" else "DELETE"
-    return ConfirmView(
-        back=f"{back} / configs",
-        back_url=f"/{path}/configs",
-        action=f"/{path}/configs",
-        button="Set config" if wish.operation == "set" else "Reset config",
-        changes=[(wish.name, now, wish.after(entry, own))],
-        consequences=[entry.documentation] if entry is not None and entry.documentation else [],
-        curl=curl(request, services, method, f"{path}/configs/{wish.name}", body),
-        fields=[("name", wish.name), ("value", wish.value), ("operation", wish.operation)],
-        verdict="" if error else "The controller would accept this. Nothing has changed yet.",
-        error=error,
-    )
+async def _alter(request: Request, target: ConfigTarget, wish: ConfigWish, confirmed: str) -> Response:
+    """Show what the change does; once it is confirmed, do it."""
+    error, status = "", 200
+    try:
+        offset = await target.alter(wish, not confirmed)
+    except (KafkaError, ConnectionError) as refused:
+        error, status = refusal(refused)
+    else:
+        if confirmed:
+            what = "reset" if wish.operation == "delete" else "set"
+            if wish.operation == "set" and not is_secret_config(wish.name):
+                what += f" to {shown(wish.value)}"
+            return go_to(
+                request, f"/{target.path}/configs", Flash("good", f"{wish.name} was {what} at offset {offset}.")
+            )
+    view = target.confirm_view(request, wish, error)
+    return render(request, "confirm.html", status, page=page_of(request, target.title, target.active), view=view)
 
 
 @router.post("/topics/{name}/configs")
@@ -194,22 +222,24 @@ async def alter_topic_config(
     operation: Annotated[str, Form()] = "set",
     confirmed: Annotated[str, Form()] = "",
 ) -> Response:
-    """Show what changing a config does; with confirmed=yes do it."""
+    """Change a config of a topic."""
     services = services_of(request)
     known_topic(services.cluster, name)
-    wish = _wish(key, value, operation)
-    entry = _entry(services.cluster.topic_configs(name), wish.name)
-    error, status = "", 200
-    try:
-        offset = await services.actions.alter_topic_configs(caller, name, [wish.change], validate_only=not confirmed)
-    except (KafkaError, ConnectionError) as refused:
-        error, status = refusal(refused)
-    else:
-        if confirmed:
-            return go_to(request, f"/topics/{name}/configs", _done(wish, offset))
-    view = _confirm(request, wish, entry, ConfigSource.DYNAMIC_TOPIC_CONFIG, name, f"topics/{name}", error)
-    page = page_of(request, f"Change a config of {name}", "/topics")
-    return render(request, "confirm.html", status, page=page, view=view)
+    defaults = services.cluster.topic_defaults()
+
+    async def alter(wish: ConfigWish, validate_only: bool) -> int | None:
+        return await services.actions.alter_topic_configs(caller, name, [wish.change], validate_only=validate_only)
+
+    target = ConfigTarget(
+        title=f"Change a config of {name}",
+        active="/topics",
+        back=name,
+        path=f"topics/{name}",
+        entries=services.cluster.topic_configs(name),
+        otherwise=lambda entry: topic_fallback(entry.name, defaults)[0] if entry.key is not None else None,
+        alter=alter,
+    )
+    return await _alter(request, target, ConfigWish.read(key, value, operation), confirmed)
 
 
 @router.post("/brokers/{broker_id}/configs")
@@ -222,31 +252,26 @@ async def alter_broker_config(
     operation: Annotated[str, Form()] = "set",
     confirmed: Annotated[str, Form()] = "",
 ) -> Response:
-    """The same for one broker."""
+    """Change a setting of a broker."""
     services = services_of(request)
     known_broker(services.cluster.image, broker_id)
-    wish = _wish(key, value, operation)
-    entry = _entry(services.cluster.broker_configs(broker_id), wish.name)
-    error, status = "", 200
-    try:
-        offset = await services.actions.alter_broker_configs(
-            caller, broker_id, [wish.change], validate_only=not confirmed
+
+    async def alter(wish: ConfigWish, validate_only: bool) -> int | None:
+        return await services.actions.alter_broker_configs(
+            caller, broker_id, [wish.change], validate_only=validate_only
         )
-    except (KafkaError, ConnectionError) as refused:
-        error, status = refusal(refused)
-    else:
-        if confirmed:
-            return go_to(request, f"/brokers/{broker_id}/configs", _done(wish, offset))
-    own, back = ConfigSource.DYNAMIC_BROKER_CONFIG, f"broker {broker_id}"
-    view = _confirm(request, wish, entry, own, back, f"brokers/{broker_id}", error)
-    page = page_of(request, f"Change a setting of broker {broker_id}", "/brokers")
-    return render(request, "confirm.html", status, page=page, view=view)
+
+    target = ConfigTarget(
+        title=f"Change a setting of broker {broker_id}",
+        active="/brokers",
+        back=f"broker {broker_id}",
+        path=f"brokers/{broker_id}",
+        entries=services.cluster.broker_configs(broker_id),
+        otherwise=_broker_fallback,
+        alter=alter,
+    )
+    return await _alter(request, target, ConfigWish.read(key, value, operation), confirmed)
 
 
-def _entry(entries: Sequence[ConfigEntry], name: str) -> ConfigEntry | None:
-    return next((entry for entry in entries if entry.name == name), None)
-
-
-def _done(wish: ConfigWish, offset: int | None) -> Flash:
-    what = "reset" if wish.operation == "delete" else f"set to {shown(wish.value)}"
-    return Flash("good", f"{wish.name} was {what} at offset {offset}.")
+def _broker_fallback(entry: ConfigEntry) -> str | None:
+    return next((each.value for each in entry.synonyms if each.source != ConfigSource.DYNAMIC_BROKER_CONFIG), None)
