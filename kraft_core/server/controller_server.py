@@ -28,7 +28,6 @@ from kraft_core.node import (
     SnapshotFailed,
 )
 from kraft_core.node_snapshot import snapshot_batches
-from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
@@ -47,7 +46,7 @@ from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Res
 from kraft_core.server.clock import Clock
 from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
-from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener
+from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.socket_server import SocketServer, SocketServerLimits
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.quorum_state_store import QuorumStateStore
@@ -107,7 +106,7 @@ class ControllerServer:
         self._clean_wanted = False
         self._started = False
         self._ended = False
-        self._metadata_listeners: list[MetadataListener] = []
+        self._metadata_listeners = MetadataListeners()
 
     # -- MetadataSource
 
@@ -128,12 +127,7 @@ class ControllerServer:
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""
-        self._metadata_listeners.append(listener)
-        return partial(self._unsubscribe, listener)
-
-    def _unsubscribe(self, listener: MetadataListener) -> None:
-        if listener in self._metadata_listeners:
-            self._metadata_listeners.remove(listener)
+        return self._metadata_listeners.add(listener)
 
     # -- life
 
@@ -250,7 +244,7 @@ class ControllerServer:
             case StoreElection():
                 self._store.write(effect.election, effect.kraft_version)
             case ImageChanged():
-                self._tell(effect.old, effect.new, effect.records)
+                self._metadata_listeners.tell(effect.old, effect.new, effect.records)
             case CreateSnapshot():
                 self._snapshotter.submit(
                     partial(self._write_snapshot, effect), self._snapshot_written, self._snapshot_failed
@@ -304,7 +298,7 @@ class ControllerServer:
         log.error("flush_failed", extra={"cause": str(error)})
         self._fail(f"The metadata log cannot be flushed: {error}")
 
-    # -- snapshots and subscribers
+    # -- snapshots
 
     def _write_snapshot(self, effect: CreateSnapshot) -> OffsetAndEpoch:
         """Write a snapshot; runs on the snapshot thread."""
@@ -326,10 +320,3 @@ class ControllerServer:
     def _snapshot_failed(self, error: Exception) -> None:
         log.error("snapshot_failed", extra={"cause": str(error)})
         self.post(SnapshotFailed())
-
-    def _tell(self, old: MetadataImage, new: MetadataImage, records: Sequence[MetadataRecord]) -> None:
-        for listener in tuple(self._metadata_listeners):
-            try:
-                listener(old, new, records)
-            except Exception:  # a subscriber's bug must not stop the quorum
-                log.exception("metadata_listener_failed")

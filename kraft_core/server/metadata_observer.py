@@ -20,7 +20,7 @@ from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionData, FetchSnapshotResponse
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.server.kafka_client import KafkaConnection
-from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener
+from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.observed_log import CommittedChange, LogDiverged, ObservedLog
 from kraft_core.server.quorum_fetch import (
     ObserverIdentity,
@@ -46,7 +46,7 @@ ChangeListener = Callable[[CommittedChange], None]
 """Called with every committed step of the log, in order, also while the first image is being built."""
 
 SnapshotListener = Callable[[MetadataImage], None]
-"""Called when a snapshot took the place of all that was known."""
+"""Called when a snapshot, or an empty image from which everything is read anew, took the place of all that was known."""
 
 
 class MetadataObserver:
@@ -66,8 +66,9 @@ class MetadataObserver:
         self._log = ObservedLog()
         self._published = MetadataImage.EMPTY
         self._unpublished: list[MetadataRecord] = []
+        self._reads_anew = True  # the next image shown does not continue the one shown last, so no records lie between
         self._leader: LeaderEndpoint | None = None
-        self._listeners: list[MetadataListener] = []
+        self._listeners = MetadataListeners()
         self._change_listeners: list[ChangeListener] = []
         self._snapshot_listeners: list[SnapshotListener] = []
         self._task: asyncio.Task[None] | None = None
@@ -114,8 +115,7 @@ class MetadataObserver:
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` with (old image, new image, records between) after each move; the result ends it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return self._listeners.add(listener)
 
     def subscribe_log(self, on_change: ChangeListener, on_snapshot: SnapshotListener) -> Callable[[], None]:
         """Call `on_change` for each committed step and `on_snapshot` for each snapshot; the result ends both."""
@@ -174,14 +174,28 @@ class MetadataObserver:
         before = self.last_update_monotonic
         try:
             await self._follow(connection)
-        except LogDiverged as cause:
+        except (LogDiverged, ReplayError) as cause:
             self._failed(host, port, cause)
-            self._log = ObservedLog()
-        except (ConnectionError, KafkaError, ReplayError) as cause:
+            self._read_anew()
+            return False
+        except (ConnectionError, KafkaError) as cause:
             self._failed(host, port, cause)
+        except Exception as bug:  # the reading must go on, or this process would show an old image for ever
+            log.exception("observer_failed", extra={"host": host, "port": port})
+            self._failed(host, port, bug)
+            self._read_anew()
+            return False
         finally:
             connection.close()
         return self.last_update_monotonic != before
+
+    def _read_anew(self) -> None:
+        """Forget all that was read; the image that was shown stays until one as new can take its place."""
+        self._log = ObservedLog()
+        self._unpublished = []
+        self._reads_anew = True
+        for listener in self._snapshot_listeners:
+            listener(self._log.image)
 
     def _failed(self, host: str, port: int, cause: Exception) -> None:
         if self._leader is not None and (self._leader.host, self._leader.port) == (host, port):
@@ -267,7 +281,7 @@ class MetadataObserver:
             await self._apply()
         self.last_update_monotonic = asyncio.get_running_loop().time()
         self.last_error = None
-        if self.is_ready or self._log.is_caught_up:
+        if self._log.is_caught_up or (self.is_ready and self._log.image.offset >= self._published.offset):
             await self._publish()
 
     async def _apply(self) -> None:
@@ -275,7 +289,7 @@ class MetadataObserver:
         loop = asyncio.get_running_loop()
         slice_end = loop.time() + APPLY_SLICE_SECONDS
         while (change := self._log.next_change()) is not None:
-            if self.is_ready:
+            if not self._reads_anew:
                 self._unpublished.extend(record for _, record in change.records)
             for listener in self._change_listeners:
                 listener(change)
@@ -289,8 +303,8 @@ class MetadataObserver:
         records, self._unpublished = self._unpublished, []
         if new is not old:
             self._published = new
-            for listener in list(self._listeners):
-                listener(old, new, records)
+            self._reads_anew = False
+            self._listeners.tell(old, new, records)
         async with self._moved:
             self._moved.notify_all()
 
@@ -319,5 +333,6 @@ class MetadataObserver:
                 break
         await asyncio.to_thread(self._log.load_snapshot, bytes(data), end_offset, epoch)
         self._unpublished = []
+        self._reads_anew = True
         for listener in self._snapshot_listeners:
             listener(self._log.image)

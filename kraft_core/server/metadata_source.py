@@ -4,6 +4,7 @@ The broker role and the web process read metadata through this protocol alone, s
 whether the quorum lives in the same process. Source: Kafka's MetadataPublisher, turned round.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -12,12 +13,41 @@ if TYPE_CHECKING:
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.wire import Message
 
+log = logging.getLogger(__name__)
+
 MetadataListener = Callable[["MetadataImage", "MetadataImage", Sequence["Message"]], None]
 """Called with (old image, new image, the records between them).
 
 The records are those of the committed batches, in order. After a snapshot was loaded they are empty
 although the images differ: then only the images themselves tell what changed.
 """
+
+
+class MetadataListeners:
+    """Who is told of each change of an image. A listener's own fault is logged and stops nobody else."""
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self) -> None:
+        self._listeners: list[MetadataListener] = []
+
+    def add(self, listener: MetadataListener) -> Callable[[], None]:
+        """Tell `listener` from now on; the result ends that, and may be called again."""
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
+
+    def tell(self, old: "MetadataImage", new: "MetadataImage", records: "Sequence[Message]") -> None:
+        """Call every listener."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(old, new, records)
+            except Exception:  # a subscriber's bug must not stop the quorum, nor the reading of it
+                log.exception("metadata_listener_failed")
 
 
 @dataclass(frozen=True, slots=True)

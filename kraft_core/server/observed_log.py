@@ -133,15 +133,17 @@ class ObservedLog:
     def next_change(self) -> CommittedChange | None:
         """Apply the next committed batch and return what it did.
 
-        None when nothing committed is left, also when that is because a transaction is still open. Raises ReplayError.
+        None when nothing committed is left, also when that is because a transaction is still open. Raises ReplayError;
+        the log must not be used after that.
         """
         while self._tail and self._tail[0].last_offset < self.high_watermark:
-            batch = self._tail.popleft()
-            self._tail_bytes -= batch.size
+            batch = self._tail[0]
             before = self._loader.image
             if self._transaction_start < 0:
                 self._transaction_start = batch.base_offset
             image = self._loader.apply_batch(batch, lambda offset, record: self._records.append((offset, record)))
+            self._tail.popleft()  # only now: a batch that cannot be replayed is never passed over
+            self._tail_bytes -= batch.size
             self._applied_end = batch.last_offset + 1
             self._applied_epoch = batch.leader_epoch
             control = tuple(self._control_records(batch)) if batch.is_control else ()
