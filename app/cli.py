@@ -99,6 +99,21 @@ def web(
     raise typer.Exit(run_web(load_settings(config)))
 
 
+@app.command("login-link")
+def login_link(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (TOML).")] = None,
+    data: Annotated[Path | None, typer.Option(help="Data folder of `conclave up`.")] = None,
+    user: Annotated[str, typer.Option(help="Whom the link lets in, once.")] = "admin",
+    url: Annotated[
+        str | None, typer.Option(help="Address of the web process, where the settings do not say it.")
+    ] = None,
+) -> None:
+    """Make a one-time login link, for someone who cannot log in any more; the web process may run meanwhile."""
+    from app.cli_login import print_login_link
+
+    print_login_link(config, data, user, url)
+
+
 @app.command()
 def up(
     data: Annotated[Path, typer.Option(help="Folder for everything that is kept.")] = Path("conclave-data"),

@@ -4,7 +4,7 @@ Source: KafkaConfig.validateValues, Kafka 4.3.1.
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kraft_core.server.config_listeners import NON_ROUTABLE_HOST
 from kraft_core.server.config_types import ConfigError
@@ -32,6 +32,16 @@ def validate(config: "KafkaConfig") -> None:
     _validate_times(config)
 
 
+UNSUPPORTED_CLASSES: Final = (
+    "alter.config.policy.class.name",
+    "authorizer.class.name",
+    "client.quota.callback.class",
+    "config.providers",
+    "create.topic.policy.class.name",
+)
+"""Keys that name Java classes which would refuse something; without them the cluster would allow it in silence."""
+
+
 def _validate_supported(config: "KafkaConfig") -> None:
     """Refuse what would make the cluster less safe than its file says."""
     for listener in config.listeners:
@@ -47,7 +57,7 @@ def _validate_supported(config: "KafkaConfig") -> None:
             f"Invalid value {name} for configuration controller.listener.names: its security protocol is {protocol}, "
             "but this version speaks PLAINTEXT only",
         )
-    for key in ("authorizer.class.name", "config.providers"):
+    for key in UNSUPPORTED_CLASSES:
         value = config.originals.get(key, "")
         _require(
             not value, f"Invalid value {value} for configuration {key}: not supported in this version, leave it out"
