@@ -243,9 +243,10 @@ def _general_warnings(before: Standing, after: Standing) -> list[str]:
     found: list[str] = []
     count = len(after.voter_ids)
     if count > 1 and count % 2 == 0:
+        failures = f"{after.failures_tolerated} {'failure' if after.failures_tolerated == 1 else 'failures'}"
         found.append(
-            f"{count} voters tolerate no more failures than {count - 1} ({after.failures_tolerated}), and each decision"
-            " needs one more of them. An odd number is better in the long run."
+            f"{count} voters tolerate {failures}, no more than {count - 1} would, and a decision needs one more of them."
+            " An odd number is better in the long run."
         )
     if count == 1:
         found.append("A single voter tolerates no failure.")

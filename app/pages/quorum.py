@@ -21,6 +21,12 @@ from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 router = APIRouter(include_in_schema=False)
 
 EPOCHS_SHOWN: Final = 20
+STATIC_HELP: Final = (
+    "These voters stand in every node's settings, so none can be added or removed here. To keep them in the log: give all"
+    " nodes `controller.quorum.bootstrap.servers`, then run"
+    " `kafka-features --bootstrap-controller HOST:PORT upgrade --feature kraft.version=1`, once all voters run and are caught"
+    " up; then take `controller.quorum.voters` out of the settings. There is no way back."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class QuorumView:
     failures_tone: str
     failures_why: str
     kraft_version: str
+    static_help: str
     metadata_version_text: str
     voters: Sequence[ReplicaRow]
     observers: Sequence[ReplicaRow]
@@ -160,6 +167,7 @@ async def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumVi
         failures_tone=tone,
         failures_why=why,
         kraft_version="1 (dynamic voters)" if quorum.kraft_version else "0 (static voters)",
+        static_help=STATIC_HELP if may_change and quorum.is_live and not quorum.kraft_version else "",
         metadata_version_text=UNKNOWN if features.metadata_version is None else str(features.metadata_version),
         voters=[replica_row(voter, quorum, "remove" if is_changeable else "") for voter in quorum.voters],
         observers=[

@@ -81,7 +81,7 @@ def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
         "1, 2, 3, 4",
         "3 of 4",
         "conclave quorum add --bootstrap-controller",
-        "4 voters tolerate no",
+        "4 voters tolerate 1 failure",
     ):
         assert words in looked
     assert joiner.voters == [1, 2, 3], "looking changes nothing"
