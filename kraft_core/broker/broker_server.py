@@ -27,9 +27,10 @@ from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig,
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError
 from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
 from kraft_core.broker.producer_ids import ProducerIdManager
+from kraft_core.broker.recurring import Recurring
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.topic_creation import TopicCreation
-from kraft_core.image.metadata_image import Endpoint, MetadataImage
+from kraft_core.image.metadata_image import BROKER, TOPIC, Endpoint, MetadataImage
 from kraft_core.protocol.metadata_records import ConfigRecord
 from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
@@ -40,8 +41,7 @@ from kraft_core.server.socket_server import Request, SocketServer
 
 log = logging.getLogger(__name__)
 
-_TOPIC: Final = 2
-_BROKER: Final = 4
+_ASSIGNMENT_INTERVAL_MS: Final = 500
 _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, never bound
 
 
@@ -75,10 +75,12 @@ class BrokerServer:
         self._lifecycle: LifecycleManager | None = None
         self._context = self._make_context(forwarding)
         self._apis = KafkaApis(self._context)
-        self._isr_shrinker = IsrShrinker(
-            self.replicas, forwarding, self._broker_epoch, config.replica_lag_time_max_ms, self._clock.now_ms
-        )
-        self._assignments = DirectoryAssignments(self.replicas, forwarding, self._broker_epoch)
+        lag_ms = config.replica_lag_time_max_ms
+        shrinker = IsrShrinker(self.replicas, forwarding, self._broker_epoch, lag_ms, self._clock.now_ms)
+        self._recurring = [Recurring(lag_ms / 2, shrinker.shrink)]
+        if len(directories) > 1:  # with one there is nothing to tell
+            assignments = DirectoryAssignments(self.replicas, forwarding, self._broker_epoch)
+            self._recurring.append(Recurring(_ASSIGNMENT_INTERVAL_MS, assignments.assign))
         self._waiting: deque[Request] | None = deque()
         self._servers: list[SocketServer] = []
         self._unsubscribe: Callable[[], None] | None = None
@@ -171,8 +173,8 @@ class BrokerServer:
         self.replicas.on_image(MetadataImage.EMPTY, image, ())
         self.logs.start()
         self._context.coordinator.start()
-        self._isr_shrinker.start()
-        self._assignments.start()
+        for recurring in self._recurring:
+            recurring.start()
         self._serve()
         self._lifecycle.set_ready_to_unfence()
         await self._lifecycle.unfenced.wait()
@@ -248,10 +250,10 @@ class BrokerServer:
         self.replicas.on_image(old, new, records)
         if records:
             configs = [record for record in records if isinstance(record, ConfigRecord)]
-            if any(record.resource_type == _BROKER for record in configs):
+            if any(record.resource_type == BROKER for record in configs):
                 self.logs.update_configs()
             elif configs:
-                self.logs.update_configs(record.resource_name for record in configs if record.resource_type == _TOPIC)
+                self.logs.update_configs(record.resource_name for record in configs if record.resource_type == TOPIC)
         else:
             self.logs.update_configs()
 
@@ -271,8 +273,8 @@ class BrokerServer:
             await server.stop()
         if self._unsubscribe is not None:
             self._unsubscribe()
-        self._isr_shrinker.stop()
-        self._assignments.stop()
+        for recurring in self._recurring:
+            await recurring.stop()
         self._context.coordinator.stop()
         self._context.producer_ids.close()
         await self._context.stop()
@@ -292,7 +294,7 @@ def _allow_many_files() -> None:
 def _log_manager_config(config: KafkaConfig) -> LogManagerConfig:
     return LogManagerConfig(
         retention_check_interval_ms=config.log_retention_check_interval_ms,
-        flush_scheduler_interval_ms=int(str(config.values["log.flush.scheduler.interval.ms"])),
+        flush_scheduler_interval_ms=config.log_flush_scheduler_interval_ms,
         flush_checkpoint_interval_ms=config.log_flush_offset_checkpoint_interval_ms,
         cleaner_backoff_ms=config.log_cleaner_backoff_ms,
         cleaner_enable=config.log_cleaner_enable,

@@ -3,13 +3,17 @@
 Source: NodeToControllerChannelManager, Kafka 4.3.1; INTEROP 1.1.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import TypeVar
 
+from kraft_core.protocol.api_keys import response_class
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.wire import Message
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_source import MetadataSource
+
+log = logging.getLogger(__name__)
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
@@ -37,6 +41,18 @@ class ControllerChannel:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {error}") from error
         assert isinstance(response, answer), f"{type(request).__name__} was answered with {type(response).__name__}"
         return response
+
+    async def tell(self, request: Message, timeout_ms: int, *, failed: str) -> None:
+        """Send a request whose outcome the image brings; a failure is logged as event `failed`, for the caller tries again anyhow."""
+        extra: dict[str, object]
+        try:
+            response = await self.ask(request, response_class(request.API_KEY), timeout_ms)
+            error = ErrorCode(response.error_code)  # type: ignore[attr-defined]  # the responses to what a broker tells all have one
+            extra = {"error": error.name}
+        except KafkaError as cause:
+            error, extra = cause.code, {"error": cause.code.name, "cause": cause.message}
+        if error is not ErrorCode.NONE:
+            log.info(failed, extra=extra)
 
     def close(self) -> None:
         """Close the connection."""

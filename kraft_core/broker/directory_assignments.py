@@ -3,26 +3,19 @@
 Source: AssignmentsManager, Kafka 4.3.1; INTEROP 4.2.
 """
 
-import asyncio
-import logging
 import uuid
 from collections.abc import Callable
 from typing import Final
 
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.replica_manager import ReplicaManager
-from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
     AssignReplicasToDirsRequestPartitionData,
     AssignReplicasToDirsRequestTopicData,
-    AssignReplicasToDirsResponse,
 )
 
-log = logging.getLogger(__name__)
-
-_INTERVAL_S: Final = 0.5
 _TIMEOUT_MS: Final = 60_000
 _PARTITIONS_MAX: Final = 2_250  # of one request, as in Kafka
 
@@ -30,7 +23,7 @@ Assignments = dict[uuid.UUID, dict[uuid.UUID, list[int]]]
 
 
 class DirectoryAssignments:
-    """Compares, at each turn, where the image says our replicas are with where they are. A broker with one directory needs none of it."""
+    """Compares, each time `assign` is called, where the image says our replicas are with where they are."""
 
     def __init__(
         self, replicas: ReplicaManager, controller: ControllerChannel, broker_epoch: Callable[[], int]
@@ -38,22 +31,6 @@ class DirectoryAssignments:
         self._replicas = replicas
         self._controller = controller
         self._broker_epoch = broker_epoch
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to look, if there is a choice of directories at all."""
-        if len(self._replicas.logs.directories) > 1:
-            self._task = asyncio.create_task(self._run())
-
-    def stop(self) -> None:
-        """Stop looking."""
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(_INTERVAL_S)
-            await self.assign()
 
     def unassigned(self) -> Assignments:
         """Directory id -> topic id -> partitions that lie there while the image says otherwise."""
@@ -92,10 +69,4 @@ class DirectoryAssignments:
                 for directory_id, topics in found.items()
             ),
         )
-        try:
-            response = await self._controller.ask(request, AssignReplicasToDirsResponse, _TIMEOUT_MS)
-        except KafkaError as error:
-            log.info("directories_not_assigned", extra={"reason": error.message})
-            return
-        if response.error_code != ErrorCode.NONE:
-            log.info("directories_not_assigned", extra={"error": response.error_code})
+        await self._controller.tell(request, _TIMEOUT_MS, failed="directories_not_assigned")

@@ -6,30 +6,25 @@ partition would stay unwritable for acks=all.
 Source: Partition.maybeShrinkIsr and AlterPartitionManager, Kafka 4.3.1.
 """
 
-import asyncio
-import logging
+import uuid
 from collections.abc import Callable
 from typing import Final
 
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.replica_manager import Partition, ReplicaManager
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.image.metadata_image import RECOVERED
 from kraft_core.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionRequestBrokerState,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
-    AlterPartitionResponse,
 )
 
-log = logging.getLogger(__name__)
-
 _TIMEOUT_MS: Final = 30_000
-_RECOVERED: Final = 0
 
 
 class IsrShrinker:
-    """Looks every half of `lag_time_max_ms` for partitions to shrink; one request at a time."""
+    """Finds partitions to shrink, each time `shrink` is called: the broker does so every half of `lag_time_max_ms`."""
 
     def __init__(
         self,
@@ -44,21 +39,6 @@ class IsrShrinker:
         self._broker_epoch = broker_epoch
         self._lag_time_max_ms = lag_time_max_ms
         self._clock_ms = clock_ms
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._task = asyncio.create_task(self._run())
-
-    def stop(self) -> None:
-        """Stop looking."""
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._lag_time_max_ms / 2000)
-            await self.shrink()
 
     def lagging(self) -> list[Partition]:
         """Partitions we have led long enough, whose ISR names others; also those to be declared recovered after an unclean election."""
@@ -70,7 +50,7 @@ class IsrShrinker:
             if partition.log is not None
             and (
                 (partition.registration.isr != (me,) and partition.leader_since_ms <= oldest_ms)
-                or partition.registration.leader_recovery_state != _RECOVERED
+                or partition.registration.leader_recovery_state != RECOVERED
             )
         ]
 
@@ -81,7 +61,7 @@ class IsrShrinker:
             return
         epoch = self._broker_epoch()
         me = AlterPartitionRequestBrokerState(broker_id=self._replicas.broker_id, broker_epoch=epoch)
-        topics: dict[object, list[AlterPartitionRequestPartitionData]] = {}
+        topics: dict[uuid.UUID, list[AlterPartitionRequestPartitionData]] = {}
         for partition in partitions:
             registration = partition.registration
             topics.setdefault(partition.topic_id, []).append(
@@ -89,7 +69,7 @@ class IsrShrinker:
                     partition_index=partition.index,
                     leader_epoch=registration.leader_epoch,
                     new_isr_with_epochs=(me,),
-                    leader_recovery_state=_RECOVERED,
+                    leader_recovery_state=RECOVERED,
                     partition_epoch=registration.partition_epoch,
                 )
             )
@@ -97,14 +77,8 @@ class IsrShrinker:
             broker_id=self._replicas.broker_id,
             broker_epoch=epoch,
             topics=tuple(
-                AlterPartitionRequestTopicData(topic_id=topic_id, partitions=tuple(found))  # type: ignore[arg-type]  # the keys are topic ids
+                AlterPartitionRequestTopicData(topic_id=topic_id, partitions=tuple(found))
                 for topic_id, found in topics.items()
             ),
         )
-        try:
-            response = await self._controller.ask(request, AlterPartitionResponse, _TIMEOUT_MS)
-        except KafkaError as error:
-            log.info("isr_not_shrunk", extra={"reason": error.message})
-            return
-        if response.error_code != ErrorCode.NONE:
-            log.info("isr_not_shrunk", extra={"error": response.error_code})
+        await self._controller.tell(request, _TIMEOUT_MS, failed="isr_not_shrunk")

@@ -106,6 +106,7 @@ class LifecycleManager:
         """Begin to register."""
         self._move(BrokerState.STARTING)
         self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     def set_ready_to_unfence(self) -> None:
         """The logs are recovered and the listeners open: clients may come."""
@@ -134,6 +135,13 @@ class LifecycleManager:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A fault of ours ends the node: a broker without heartbeats would serve on, fenced, and nobody would know why."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self.failed.done():
+            log.error("broker_lifecycle_failed", exc_info=error)
+            self.failed.set_result(f"The broker's heartbeats failed: {type(error).__name__}: {error}")
 
     def _move(self, state: BrokerState) -> None:
         if state is self.state:

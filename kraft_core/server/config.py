@@ -230,12 +230,6 @@ class KafkaConfig(Settings):
         return _integer(given) if given is not None else _integer(self.values["log.roll.hours"]) * _HOUR_MS
 
     @property
-    def log_flush_interval_ms(self) -> int:
-        """How long a broker may keep records unflushed; by default the operating system decides."""
-        given = self.values["log.flush.interval.ms"]
-        return _integer(given if given is not None else self.values["log.flush.scheduler.interval.ms"])
-
-    @property
     def metadata_segment_bytes(self) -> int:
         """Size at which the metadata log rolls: the internal key, meant for tests, goes first."""
         return self.internal_metadata_log_segment_bytes or self.metadata_log_segment_bytes

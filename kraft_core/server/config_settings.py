@@ -125,6 +125,7 @@ class Settings:
     log_cleaner_min_cleanable_ratio = Setting[float]()
     log_cleanup_policy = Setting[tuple[str, ...]]()
     log_flush_interval_messages = Setting[int]()
+    log_flush_scheduler_interval_ms = Setting[int]()
     log_flush_offset_checkpoint_interval_ms = Setting[int]()
     log_index_interval_bytes = Setting[int]()
     log_index_size_max_bytes = Setting[int]()

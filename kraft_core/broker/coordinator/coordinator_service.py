@@ -131,14 +131,23 @@ class CoordinatorService:
             self.groups.unload(lambda group_id: self.partition_of(group_id) in (index, None))
 
     async def _load(self, index: int) -> None:
-        """Read a partition from its start, a few batches at a time so that other requests go on."""
+        """Read a partition from its start, a few batches at a time so that other requests go on.
+
+        One that cannot be read answers NOT_COORDINATOR until its leadership moves.
+        """
         try:
             _, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
         except KafkaError:
             self._loading.discard(index)
             return
         records: dict[str, GroupRecord] = {}
-        await self._replay(partition_log, records)
+        try:
+            await self._replay(partition_log, records)
+        except (OSError, KafkaError) as error:
+            extra = {"partition": index, "cause": str(error)}
+            log.error("groups_not_loaded", extra=extra)  # noqa: TRY400  # the cause says it all
+            self._loading.discard(index)
+            return
         if index not in self._loading:
             return
         self._loading.discard(index)
@@ -194,5 +203,5 @@ class CoordinatorService:
         self.reschedule()
 
     def _expire(self) -> None:
-        self.groups.expire_offsets(self._clock_ms())
         self.start()
+        self.groups.expire_offsets(self._clock_ms())

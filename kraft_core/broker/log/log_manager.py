@@ -13,7 +13,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
 from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.broker.recurring import Recurring
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class LogManager:
         self._topic_config = topic_config
         self._clock_ms = clock_ms
         self._io = ThreadPoolExecutor(1, thread_name_prefix="broker-io")
-        self._tasks: list[asyncio.Task[None]] = []
+        self._upkeep: list[Recurring] = []
         self._cleaning = asyncio.Lock()
         self._deletions: set[asyncio.Task[None]] = set()
         self._loaded = False
@@ -129,26 +130,20 @@ class LogManager:
             (self.config.cleaner_backoff_ms if self.config.cleaner_enable else 2**63 - 1, self.compact_logs),
         ):
             if interval_ms < 2**53:
-                self._tasks.append(asyncio.create_task(self._repeat(interval_ms, work)))
-
-    async def _repeat(self, interval_ms: int, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
-            try:
-                await work()
-            except OSError as error:
-                log.error("log_upkeep_failed", extra={"work": work.__name__, "cause": str(error)})  # noqa: TRY400  # the cause says it; a full disk is no bug
-            except Exception:  # one log that cannot be worked on must not end the upkeep of all
-                log.exception("log_upkeep_failed", extra={"work": work.__name__})
+                upkeep = Recurring(interval_ms, work)
+                upkeep.start()
+                self._upkeep.append(upkeep)
 
     async def stop(self, broker_epoch: int) -> None:
         """Stop the background work, flush and close every log and leave the marks of a clean shutdown.
 
         A manager that was stopped while it loaded leaves no mark: what it did not look at may be torn.
         """
-        for task in (*self._tasks, *self._deletions):
+        for upkeep in self._upkeep:
+            await upkeep.stop()
+        for task in self._deletions:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._deletions, return_exceptions=True)
+        await asyncio.gather(*self._deletions, return_exceptions=True)
         async with self._cleaning:
             for partition_log in self.logs.values():
                 try:

@@ -1,0 +1,32 @@
+"""The heartbeats of a broker do not end unnoticed."""
+
+import asyncio
+import uuid
+from typing import cast
+
+from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
+
+
+class FaultyChannel:
+    async def ask(self, *arguments: object, **options: object) -> object:
+        raise ZeroDivisionError("a bug")
+
+
+def test_a_fault_of_our_own_ends_the_broker():
+    async def main() -> None:
+        identity = BrokerIdentity(
+            broker_id=1,
+            cluster_id="c",
+            incarnation_id=uuid.uuid4(),
+            listeners=(),
+            rack=None,
+            directories=(),
+            previous_epoch=-1,
+        )
+        lifecycle = LifecycleManager(LifecycleConfig(), identity, cast("ControllerChannel", FaultyChannel()), lambda: 0)
+        lifecycle.start()
+        assert "ZeroDivisionError: a bug" in await asyncio.wait_for(lifecycle.failed, 10)
+        await lifecycle.stop()
+
+    asyncio.run(main())
