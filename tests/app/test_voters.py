@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from app.rest import models
-from tests.app.live import LiveWeb
-from tests.app.voter_quorum import JOINER, VoterQuorum, voter_quorum
+from tests.app.live import LiveWeb, running_web
+from tests.app.voter_quorum import JOINER, VoterQuorum, static_node, voter_quorum
 from tests.interop import kafka
 
 FORM = {"Accept": "text/html"}
@@ -231,3 +232,17 @@ def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:
     assert back.status_code == 201, back.text
     page = joiner.web.client.get("/fragments/quorum").text
     assert f"after node {leader}, which was no voter any more" in page
+
+
+def test_static_voters_are_not_changed_here_and_the_page_says_how_they_become_dynamic(tmp_path: Path) -> None:
+    with static_node(tmp_path) as bootstrap, running_web(tmp_path, bootstrap) as web:
+        web.wait_ready()
+        client = browser(web, "ann", "admin")
+        page = client.get("/quorum", headers=FORM).text
+        assert links(page) == set()
+        assert "upgrade --feature kraft.version=1" in page
+        for answer in (
+            web.client.post(f"{web.cluster}/quorum/voters", json={"voter_id": 2, "directory_id": STRANGER}),
+            web.client.delete(f"{web.cluster}/quorum/voters/1/{STRANGER}"),
+        ):
+            assert (answer.status_code, answer.json()["kafka_error"]) == (400, "UNSUPPORTED_VERSION"), answer.text

@@ -80,6 +80,13 @@ class VoterQuorum:
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=30)
 
 
+def format_node(nodes: conclave.Quorum, node_id: int, *options: str) -> None:
+    """Run `conclave format`."""
+    program = Path(sys.executable).with_name("conclave")
+    command = [program, "format", "-c", nodes.config_of(node_id), "-t", nodes.cluster_id, *options]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=30)
+
+
 @contextmanager
 def voter_quorum(folder: Path) -> Iterator[VoterQuorum]:
     """All of them running; killed at the end."""
@@ -87,13 +94,7 @@ def voter_quorum(folder: Path) -> Iterator[VoterQuorum]:
         voters = ",".join(nodes.initial_controllers.split(",")[:3])
         for node_id in (1, 2, 3):
             nodes.format(node_id, voters)
-        format_joiner = [Path(sys.executable).with_name("conclave"), "format", "-c", nodes.config_of(JOINER)]
-        subprocess.run(
-            [*map(str, format_joiner), "--no-initial-controllers", "-t", nodes.cluster_id],
-            check=True,
-            capture_output=True,
-            timeout=30,
-        )
+        format_node(nodes, JOINER, "--no-initial-controllers")
         for node_id in nodes.node_ids:
             nodes.start(node_id)
         nodes.wait_for_leader()
@@ -103,3 +104,16 @@ def voter_quorum(folder: Path) -> Iterator[VoterQuorum]:
             found = VoterQuorum(nodes, web)
             found.wait_until_observed()
             yield found
+
+
+@contextmanager
+def static_node(folder: Path) -> Iterator[str]:
+    """One controller with static voters (kraft.version 0), killed at the end; its host:port."""
+    with conclave.quorum(folder / "static", 1) as nodes:
+        settings = kafka.controller_settings(1, nodes.port_of(1), nodes.folder_of(1), nodes.bootstrap)
+        del settings["controller.quorum.bootstrap.servers"]
+        kafka.write_properties(nodes.config_of(1), {**settings, "controller.quorum.voters": f"1@{nodes.bootstrap}"})
+        format_node(nodes, 1)
+        nodes.start(1)
+        nodes.wait_for_leader()
+        yield nodes.bootstrap
