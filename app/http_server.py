@@ -14,16 +14,25 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEADER_SECONDS: Final = 10
 IDLE_SECONDS: Final = 30
 SHUTDOWN_SECONDS: Final = 5
+HEAD_BYTES_MAX: Final = 65_536
 CONNECTIONS_MAX: Final = 2_000
 BACKLOG: Final = 512
+_HEAD_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 by llhttp's strict parser; a connection without a whole request head after 10 s is closed."""
+    """HTTP/1.1 by llhttp's strict parser, which keeps what it is sent until a line or a head is whole.
+
+    So a connection is closed that has no whole head after 10 s, or sends more than 64 KiB that is no body: a head or
+    trailers without end. (What arrives in one read, at most 256 KiB, is taken.)
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._head_timer: asyncio.TimerHandle | None = None
+        self._unfinished_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives this kind
         """Start the clock of the first request."""
@@ -35,14 +44,35 @@ class PatientProtocol(HttpToolsProtocol):
         self._stop_waiting()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Parse, and count what led to nothing yet."""
+        self._unfinished_bytes += len(data)
+        super().data_received(data)
+        if self._unfinished_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+            if self._head_timer is not None and (self.cycle is None or self.cycle.response_complete):
+                self.transport.write(_HEAD_TOO_LARGE)
+            self.transport.close()
+
+    def on_body(self, body: bytes) -> None:
+        """A body has its own limit, which the application knows."""
+        self._unfinished_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._unfinished_bytes = 0
+        super().on_message_complete()
+
     def on_message_begin(self) -> None:
         """Give each further request on the connection its own time."""
+        self._unfinished_bytes = 0
         super().on_message_begin()
         self._wait_for_head()
 
     def on_headers_complete(self) -> None:
         """The head is here in time."""
         self._stop_waiting()
+        self._unfinished_bytes = 0
         super().on_headers_complete()
 
     def _wait_for_head(self) -> None:

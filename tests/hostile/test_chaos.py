@@ -1,0 +1,17 @@
+"""A short run of the chaos program; `python -m tests.hostile.chaos --seed N --seconds 90` is the long one."""
+
+import asyncio
+from pathlib import Path
+
+from tests.hostile.chaos import run, stop_and_compare, tormented
+
+SEED = 4
+SECONDS = 15
+
+
+def test_what_was_acknowledged_outlives_kills_pauses_and_broken_links(tmp_path: Path) -> None:
+    with tormented(tmp_path) as quorum:
+        outcome = asyncio.run(run(quorum, SEED, SECONDS))
+        assert outcome.wrong == []
+        assert len(outcome.accounts.created) > 100
+        assert stop_and_compare(quorum) == []
