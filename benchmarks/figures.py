@@ -4,11 +4,11 @@ import datetime as dt
 import json
 import os
 import platform
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.load import percentile
 from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, Side
 
 
@@ -29,7 +29,7 @@ class Figure:
     def of(self, side: Side) -> float | None:
         """The median over the rounds, None where the side was not measured."""
         found = self.values.get(side.name)
-        return percentile(found, 0.5) if found else None
+        return statistics.median(found) if found else None
 
     def ratio(self, side: Side) -> float | None:
         """How many times better ours is than `side`; below 1 it is worse."""

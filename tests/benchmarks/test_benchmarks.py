@@ -1,0 +1,80 @@
+"""The benchmark programs' plumbing: tiny counts against a real node of ours, and what tables and files say."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.figures import Figure, table, write_json
+from benchmarks.load import percentile
+from benchmarks.other_requests import config_changes, heartbeats, log_read
+from benchmarks.plan import Plan
+from benchmarks.report import synthetic_image
+from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, PLAIN, WITH_LINGER
+from benchmarks.topic_creation import latency
+
+TINY = Plan(rounds=1, scale=10_000, has_apache=False)
+
+
+@pytest.mark.parametrize("measure", [latency, config_changes, heartbeats, log_read])
+def test_a_benchmark_measures_a_real_node_of_ours(measure: Callable[[Plan], list[Figure]]) -> None:
+    figures = measure(TINY)
+    assert figures
+    assert all(len(figure.values[OURS.name]) == 1 and figure.values[OURS.name][0] > 0 for figure in figures)
+
+
+def test_the_sides_take_turns() -> None:
+    turns = [(number, side.name) for number, side in Plan(rounds=2).turns(PLAIN)]
+    assert turns == [(0, "ours"), (0, "apache"), (1, "ours"), (1, "apache")]
+    assert [side for _, side in Plan(rounds=1, has_apache=False).turns(WITH_LINGER)] == [OURS]
+
+
+def test_a_ratio_above_one_says_that_ours_is_better() -> None:
+    latency_ms = Figure("latency", "ms", 1.0)
+    latency_ms.add(OURS, 2.0)
+    latency_ms.add(APACHE, 30.0)
+    rate = Figure("rate", "per s", 100.0, more_is_better=True)
+    rate.add(OURS, 300.0)
+    rate.add(APACHE, 100.0)
+    rate.add(APACHE_NO_LINGER, 600.0)
+    assert (latency_ms.ratio(APACHE), latency_ms.meets_budget) == (15.0, False)
+    assert (rate.ratio(APACHE), rate.ratio(APACHE_NO_LINGER), rate.meets_budget) == (3.0, 0.5, True)
+    assert latency_ms.ratio(APACHE_NO_LINGER) is None
+
+
+def test_the_table_shows_medians_ratios_and_budgets() -> None:
+    figure = Figure("create topic", "ms", 1.0)
+    figure.add(OURS, 0.5, 0.4, 0.9)
+    figure.add(APACHE, 25.0)
+    cells = [cell.strip() for cell in table([figure]).splitlines()[2].strip("|").split("|")]
+    assert cells == ["create topic", "ms", "0.50", "25.0", "-", "50.0x", "<= 1.00", "yes"]
+
+
+def test_the_file_has_every_single_result(tmp_path: Path) -> None:
+    figure = Figure("create topic", "ms", 1.0)
+    figure.add(OURS, 3.0, 2.0)
+    write_json(tmp_path / "figures.json", [figure], (0.0, 0.0, 0.0))
+    written = json.loads((tmp_path / "figures.json").read_text())
+    assert written["figures"][0]["values"] == {"ours": [3.0, 2.0]}
+    assert written["figures"][0]["meets_budget"] is False
+
+
+def test_percentiles_are_values_of_the_list() -> None:
+    assert [percentile([4.0, 1.0, 3.0, 2.0], share) for share in (0.0, 0.5, 0.99, 1.0)] == [1.0, 3.0, 4.0, 4.0]
+
+
+def test_the_synthetic_image_is_the_same_each_time() -> None:
+    image = synthetic_image(5, 4, 12)
+    assert image.topics == synthetic_image(5, 4, 12).topics
+    assert sum(len(topic.partitions) for topic in image.topics.by_id.values()) == 20
+    assert len({broker.rack for broker in image.cluster.brokers.values()}) == 6
+
+
+def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["latency", "nonsense"])
+    assert ended.value.code == 2
+    assert "nonsense" in capsys.readouterr().err
+    assert "latency" in BENCHMARKS
