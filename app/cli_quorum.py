@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from app.config import parse_host_port
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterRequestListener,
@@ -78,7 +79,7 @@ def describe(bootstrap: str, *, watch: bool, as_json: bool) -> None:
 def quorum_state(bootstrap: str) -> dict[str, Any]:
     """Ask for the quorum as one JSON-ready object; offsets and lags in records, times in ms."""
     topic = DescribeQuorumRequestTopicData(
-        topic_name="__cluster_metadata", partitions=(DescribeQuorumRequestPartitionData(partition_index=0),)
+        topic_name=METADATA_TOPIC, partitions=(DescribeQuorumRequestPartitionData(partition_index=METADATA_PARTITION),)
     )
     answer = _ask(bootstrap, DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse, idempotent=True)
     _raise_for(answer.error_code, answer.error_message)

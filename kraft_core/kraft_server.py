@@ -23,9 +23,10 @@ from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.raft.voter_set import ReplicaKey
 from kraft_core.server.channel_manager import Result
 from kraft_core.server.config import KafkaConfig
+from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.controller_server import ControllerServer
-from kraft_core.server.node_settings import SECURITY_PROTOCOLS, advertised_endpoints, node_config, socket_limits
+from kraft_core.server.node_settings import advertised_endpoints, node_config, socket_limits
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig

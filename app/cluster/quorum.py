@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -17,7 +18,6 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.quorum_fetch import METADATA_PARTITION, METADATA_TOPIC
 
 CACHED_SECONDS: Final = 1.0
 

@@ -16,9 +16,9 @@ from uuid import UUID
 
 from kraft_core.controller.effective_config import NodeConfigs, topic_config
 from kraft_core.image.metadata_image import TOPIC, MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 SortKey = Literal["name", "partitions", "replication_factor", "trouble"]
 SORT_KEYS: tuple[SortKey, ...] = ("name", "partitions", "replication_factor", "trouble")
 Problem = Literal["offline", "under-min", "under-replicated", "reassigning", "not-preferred"]

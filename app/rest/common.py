@@ -15,14 +15,14 @@ from fastapi.responses import Response
 from app.cluster.cluster import Cluster
 from app.errors import ApiError
 from app.services import services_of
-from kraft_core.controller.topic_names import CLUSTER_METADATA_TOPIC, validate_topic_name
+from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, MetadataImage, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 
 PAGE_SIZE_MAX: Final = 1_000
 MIN_OFFSET_WAIT_MS: Final = 5_000
 OFFSET_HEADER: Final = "X-Metadata-Offset"
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class View:
 def check_topic_name(name: str) -> None:
     """Raise KafkaError for a name that no topic of users can have."""
     validate_topic_name(name)
-    if name == CLUSTER_METADATA_TOPIC:
+    if name == METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is the log of the quorum, not a topic.")
 
 

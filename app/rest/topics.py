@@ -8,7 +8,6 @@ from fastapi.responses import Response
 
 from app.rest.bodies import CreateTopicBody, UpdatePartitionsCountBody
 from app.rest.common import (
-    INTERNAL_TOPICS,
     PageDep,
     View,
     ViewDep,
@@ -35,6 +34,7 @@ from app.rest.models import (
 from app.services import Reader, ServicesDep, TopicEditor
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["topics"])

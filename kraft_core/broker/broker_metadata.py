@@ -13,8 +13,6 @@ from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, Endpoint,
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.server.metadata_source import MetadataSource
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
 
 class BrokerMetadata:
     """A view of the newest image. `static_configs` is what server.properties says, as text."""

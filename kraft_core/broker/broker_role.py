@@ -23,8 +23,7 @@ class BrokerRole:
         self, config: KafkaConfig, folders: Mapping[Path, MetaProperties], controller: MetadataSource | None
     ) -> None:
         meta = folders[config.metadata_log_dir]
-        controllers = list(config.controller_quorum_bootstrap_servers)
-        controllers += [(voter.host, voter.port) for voter in config.controller_quorum_voters]
+        controllers = config.quorum_addresses
         self._observer: MetadataObserver | None = None
         source = controller
         if source is None:

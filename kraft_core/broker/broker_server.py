@@ -35,8 +35,9 @@ from kraft_core.protocol.metadata_records import ConfigRecord
 from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
 from kraft_core.server.config import KafkaConfig
+from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
 from kraft_core.server.metadata_source import MetadataSource
-from kraft_core.server.node_settings import SECURITY_PROTOCOLS, socket_limits
+from kraft_core.server.node_settings import socket_limits
 from kraft_core.server.socket_server import Request, SocketServer
 
 log = logging.getLogger(__name__)

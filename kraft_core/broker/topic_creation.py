@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
 from kraft_core.protocol.messages import (
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
@@ -19,7 +20,6 @@ from kraft_core.server.config import KafkaConfig
 
 log = logging.getLogger(__name__)
 
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
 _BROKER_DEFAULT: Final = -1
 
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 T_co = TypeVar("T_co", covariant=True)
 
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a connection that has not said who it is. Source: KafkaPrincipal."""
+NO_DEADLINE_MS: Final = 2**62
+
 MAX_RECORDS_PER_USER_OP: Final = 10_000
 """More than this in one request is POLICY_VIOLATION; also the most records in one batch. Source: QuorumController."""
 
@@ -43,9 +47,9 @@ class RequestContext:
     Source: ControllerRequestContext.
     """
 
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
     client_id: str = ""
     host: str = ""
-    deadline_ms: int = 2**62
+    deadline_ms: int = NO_DEADLINE_MS
     listener_name: str = ""
     forwarded: bool = False

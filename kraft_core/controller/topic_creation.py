@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from kraft_core.controller.config_operations import SET
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
-from kraft_core.controller.topic_names import CLUSTER_METADATA_TOPIC, find_collision, validate_topic_name
+from kraft_core.controller.topic_names import find_collision, validate_topic_name
 from kraft_core.image.metadata_image import TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
     CreatePartitionsResponse,
     CreatePartitionsResponseCreatePartitionsTopicResult,
@@ -281,8 +282,8 @@ class TopicCreation:
 def _check_may_create(name: str, count: int, access: TopicAccess) -> None:
     if count > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    if name == CLUSTER_METADATA_TOPIC:
-        message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+    if name == METADATA_TOPIC:
+        message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if not access.may_create(name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")

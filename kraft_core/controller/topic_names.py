@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
-CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _COLLIDING: Final = re.compile(r"[._]")
 _VARIANT_CHARACTERS_MAX: Final = 8  # up to 256 look-ups; beyond that one pass over all names is cheaper

@@ -4,6 +4,7 @@ Source: KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQ
 """
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -16,7 +17,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.raft.events import RequestReceived
 from kraft_core.raft.leader_state import Leader, ReplicaProgress
 from kraft_core.raft.raft_core import RaftCore
-from kraft_core.raft.rpc import METADATA_PARTITION, METADATA_TOPIC, only_partition
+from kraft_core.raft.rpc import only_partition
 
 
 def handle_describe_quorum(core: RaftCore, event: RequestReceived, now_ms: int) -> None:

@@ -6,6 +6,7 @@ Source: KafkaRaftClient.handleVoteRequest and pollProspective/pollCandidate of K
 from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     VoteRequest,
     VoteRequestPartitionData,
@@ -29,7 +30,7 @@ from kraft_core.raft.quorum_state import (
 )
 from kraft_core.raft.raft_core import Handled, Kind, Pending, RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.rpc import METADATA_PARTITION, METADATA_TOPIC, endpoint_of, only_partition
+from kraft_core.raft.rpc import endpoint_of, only_partition
 from kraft_core.raft.voter_set import ReplicaKey
 
 PRE_VOTE_VERSION = 2

@@ -7,6 +7,7 @@ import logging
 from typing import Any, Final
 
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import METADATA_PARTITION
 from kraft_core.protocol.messages import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -20,7 +21,7 @@ from kraft_core.raft import election, snapshot_transfer
 from kraft_core.raft.quorum_state import NEVER_MS, Follower, Unattached
 from kraft_core.raft.raft_core import Handled, Kind, Pending, RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.rpc import METADATA_PARTITION, endpoint_of, only_fetched_partition
+from kraft_core.raft.rpc import endpoint_of, only_fetched_partition
 from kraft_core.raft.snapshot_download import SnapshotDownload
 from kraft_core.raft.voter_set import Endpoint
 

@@ -14,6 +14,7 @@ from kraft_core.protocol.control_records import (
     encode_control,
 )
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochRequestLeaderEndpoint,
@@ -39,7 +40,7 @@ from kraft_core.raft.events import RequestReceived
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import Candidate, Follower, Resigned
 from kraft_core.raft.raft_core import Handled, Kind, RaftCore
-from kraft_core.raft.rpc import METADATA_PARTITION, METADATA_TOPIC, endpoint_of, listener_endpoint, only_partition
+from kraft_core.raft.rpc import endpoint_of, listener_endpoint, only_partition
 from kraft_core.raft.voter_set import VoterSet
 
 

@@ -7,6 +7,7 @@ KIP-595, KIP-1166.
 from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_PARTITION
 from kraft_core.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -22,7 +23,7 @@ from kraft_core.raft.events import RequestReceived
 from kraft_core.raft.leader_state import Leader, ParkedFetch
 from kraft_core.raft.raft_core import RaftCore
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-from kraft_core.raft.rpc import METADATA_PARTITION, only_fetch_partition
+from kraft_core.raft.rpc import only_fetch_partition
 from kraft_core.raft.voter_set import ReplicaKey
 
 MAX_PARKED = 10_000

@@ -1,13 +1,11 @@
 """The shape that all raft requests share: one topic, one partition, who leads and where."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID
 from kraft_core.raft.voter_set import Endpoint
-
-METADATA_TOPIC: Final = "__cluster_metadata"
-METADATA_PARTITION: Final = 0
 
 
 def only_partition(topics: Iterable[Any]) -> Any | None:

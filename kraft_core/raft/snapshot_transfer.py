@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     FetchSnapshotRequest,
     FetchSnapshotRequestPartitionSnapshot,
@@ -25,7 +26,7 @@ from kraft_core.raft.quorum_state import Follower
 from kraft_core.raft.raft_core import Handled, RaftCore
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kraft_core.raft.replication import refuse_unless_leader
-from kraft_core.raft.rpc import METADATA_PARTITION, METADATA_TOPIC, endpoint_of
+from kraft_core.raft.rpc import endpoint_of
 from kraft_core.raft.snapshot_download import SnapshotDownload
 from kraft_core.raft.voter_set import ReplicaKey
 

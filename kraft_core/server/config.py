@@ -205,9 +205,15 @@ class KafkaConfig(Settings):
 
     @cached_property
     def controller_quorum_bootstrap_servers(self) -> tuple[tuple[str, int], ...]:
-        """(host, port) of controllers to ask for the leader."""
+        """(host, port) of each entry of the setting."""
         key = "controller.quorum.bootstrap.servers"
         return parse_bootstrap_servers(key, self._list(key))
+
+    @property
+    def quorum_addresses(self) -> tuple[tuple[str, int], ...]:
+        """(host, port) of controllers to ask for the leader: the bootstrap servers, else the static voters."""
+        voters = tuple((voter.host, voter.port) for voter in self.controller_quorum_voters)
+        return self.controller_quorum_bootstrap_servers or voters
 
     # Times that Kafka accepts in several units
 

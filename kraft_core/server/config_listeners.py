@@ -10,7 +10,8 @@ from typing import Final
 
 from kraft_core.server.config_types import ConfigError
 
-SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+"""Numbers of the security protocols on the wire and in the log. Source: SecurityProtocol."""
 NON_ROUTABLE_HOST: Final = "0.0.0.0"  # noqa: S104  # compared with, never bound
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.ASCII)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final, Protocol
 
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
 from kraft_core.node import ControllerRequest, NodeEvent
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.errors import DecodeError, ErrorCode, InvalidFrame, KafkaError
@@ -46,8 +46,6 @@ from kraft_core.server.kafka_client import says_not_active
 from kraft_core.server.socket_server import Request
 
 log = logging.getLogger(__name__)
-
-NO_DEADLINE: Final = 2**62
 
 RAFT_APIS: Final = frozenset(
     {
@@ -189,7 +187,7 @@ class ControllerApis:
         timeout_ms = getattr(message, "timeout_ms", None)
         if message.API_KEY == ApiKey.BROKER_HEARTBEAT:
             timeout_ms = self._heartbeat_interval_ms // 2
-        return NO_DEADLINE if timeout_ms is None else self._owner.now_ms() + max(0, timeout_ms)
+        return NO_DEADLINE_MS if timeout_ms is None else self._owner.now_ms() + max(0, timeout_ms)
 
     # -- ApiVersions
 

@@ -48,6 +48,7 @@ from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.socket_server import SocketServer, SocketServerLimits
+from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.quorum_state_store import QuorumStateStore
 
@@ -101,7 +102,7 @@ class ControllerServer:
         self._snapshotter = IoThread("snapshot")
         self._events: list[NodeEvent] = []
         self._scheduled = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._wakeup = Wakeup(self._loop, lambda: self.post(Timer()))
         self._flushing = False
         self._clean_wanted = False
         self._started = False
@@ -166,8 +167,7 @@ class ControllerServer:
         self._ended = True
         self._channels.close()
         self._admin_channels.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._wakeup.cancel()
 
     # -- the owner loop
 
@@ -206,24 +206,10 @@ class ControllerServer:
                 self._carry_out(effect)
                 if self._ended:
                     return
-            self._set_timer()
+            self._wakeup.after((self.node.next_deadline_ms() - self.clock.now_ms()) / 1000)
         except Exception as error:
             log.exception("node_failed")
             self._fail(f"{type(error).__name__}: {error}")
-
-    def _set_timer(self) -> None:
-        """Wake the node at its next deadline. A timer that is early already is left as it is: that does no harm."""
-        delay_s = max(0, self.node.next_deadline_ms() - self.clock.now_ms()) / 1000
-        when = self._loop.time() + delay_s
-        if self._timer is not None:
-            if self._timer.when() <= when:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self.post(Timer())
 
     def _fail(self, reason: str) -> None:
         self._end()

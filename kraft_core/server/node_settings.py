@@ -6,7 +6,6 @@ Source: QuorumConfig, KRaftConfigs, ControllerServer and BootstrapDirectory, Kaf
 import socket
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 from uuid import UUID
 
 from kraft_core.controller.controller_config import ControllerConfig
@@ -17,9 +16,7 @@ from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.socket_server import SocketServerLimits
-
-BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
-SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+from kraft_core.storage.format import BOOTSTRAP_NAME
 
 
 def advertised_endpoints(config: KafkaConfig) -> tuple[Endpoint, ...]:
@@ -38,9 +35,6 @@ def raft_config(
         VoterNode(ReplicaKey(voter.id), (Endpoint(listener_name, voter.host, voter.port),), 0, 0)
         for voter in config.controller_quorum_voters
     )
-    bootstrap = config.controller_quorum_bootstrap_servers or tuple(
-        (voter.host, voter.port) for voter in config.controller_quorum_voters
-    )
     return RaftConfig(
         node_id=config.node_id,
         directory_id=directory_id,
@@ -48,7 +42,7 @@ def raft_config(
         is_voter_capable=config.is_controller,
         endpoints=endpoints,
         listener_name=listener_name,
-        bootstrap_servers=bootstrap,
+        bootstrap_servers=config.quorum_addresses,
         static_voters=static,
         auto_join=config.controller_quorum_auto_join_enable,
         election_timeout_ms=config.controller_quorum_election_timeout_ms,
@@ -67,7 +61,7 @@ def read_bootstrap(folder: Path) -> tuple[dict[str, int], list[MetadataRecord]]:
 
     Both are empty without the file. Raises CorruptBatch for damaged bytes, OSError when it cannot be read.
     """
-    path = folder / BOOTSTRAP_FILE
+    path = folder / BOOTSTRAP_NAME
     features: dict[str, int] = {}
     others: list[MetadataRecord] = []
     if not path.exists():

@@ -6,8 +6,8 @@ id and directory id it shows in DescribeQuorum. Source: KIP-595, KIP-630, KIP-85
 
 import uuid
 from dataclasses import dataclass
-from typing import Final
 
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -24,9 +24,6 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID
 from kraft_core.server.metadata_source import LeaderEndpoint
-
-METADATA_TOPIC: Final = "__cluster_metadata"
-METADATA_PARTITION: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

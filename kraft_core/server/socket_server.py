@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from kraft_core.controller.controller_result import ANONYMOUS
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
@@ -28,7 +29,6 @@ from kraft_core.protocol.wire import Message
 
 log = logging.getLogger(__name__)
 
-ANONYMOUS: Final = "User:ANONYMOUS"
 LISTENER_STOPPED: Final = "listener stopped"
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.storage.batch_scan import REPAIR, BadBatch, corrupt, find_batch, scan_batches
 from kraft_core.storage.files import (
     CorruptFile,
@@ -29,7 +30,7 @@ from kraft_core.storage.properties import parse_properties
 
 log = logging.getLogger(__name__)
 
-PARTITION_DIRECTORY: Final = "__cluster_metadata-0"
+PARTITION_DIRECTORY: Final = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 PARTITION_METADATA: Final = "partition.metadata"
 _TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)

@@ -4,6 +4,7 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochRequestPartitionData,
@@ -43,7 +44,6 @@ from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
-from kraft_core.raft.rpc import METADATA_TOPIC
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from tests.simulator.sim_log import snapshot_bytes
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -17,7 +18,6 @@ from kraft_core.raft.effects import Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import FailureReason, PeerDisconnected, Shutdown
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
-from kraft_core.raft.rpc import METADATA_TOPIC
 from tests.raft.one_node import (
     CLUSTER_ID,
     OneNode,

@@ -3,6 +3,7 @@
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -18,7 +19,6 @@ from kraft_core.protocol.messages import (
 from kraft_core.raft.effects import SendRequest
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.rpc import METADATA_TOPIC
 from kraft_core.raft.voter_set import VoterSet
 from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, only
 from tests.simulator.sim_log import snapshot_bytes

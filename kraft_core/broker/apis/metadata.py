@@ -6,10 +6,10 @@ Source: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache and DescribeTop
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
-from kraft_core.broker.broker_metadata import INTERNAL_TOPICS
 from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.messages import (
     DescribeClusterRequest,
     DescribeClusterResponse,

@@ -8,6 +8,7 @@ from typing import Final
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.unified_log import TimestampAndOffset
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraft_core.protocol.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -157,7 +158,7 @@ class OffsetsHandler:
 
     def _delete_before(self, topic: str, index: int, offset: int) -> int:
         partition, partition_log = self._context.replicas.leader(topic, index)
-        if topic.startswith("__") and topic in ("__consumer_offsets", "__transaction_state"):
+        if topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Records of {topic} cannot be deleted.")
         if not partition_log.config.is_deleted:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"cleanup.policy of {topic} does not include delete.")

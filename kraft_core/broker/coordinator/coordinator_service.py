@@ -20,8 +20,9 @@ from kraft_core.broker.coordinator.subscriptions import subscribed_topics
 from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
-from kraft_core.broker.topic_creation import CONSUMER_OFFSETS, TopicCreation
+from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
 
 log = logging.getLogger(__name__)
 

@@ -25,11 +25,11 @@ from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, 
 from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.recurring import Recurring
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-METADATA_TOPIC: Final = "__cluster_metadata"
 _PARTITION_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
 
 
