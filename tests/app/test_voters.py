@@ -1,5 +1,6 @@
 """Voters added and removed by the page, over REST and on the command line, on a live quorum of ours. KIP-853."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +9,11 @@ import httpx
 import pytest
 
 from app.rest import models
+from kraft_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterRequestListener
+from kraft_core.protocol.uuids import uuid_from_text
 from tests.app.live import LiveWeb, running_web
 from tests.app.voter_quorum import JOINER, VoterQuorum, static_node, voter_quorum
-from tests.interop import kafka
+from tests.interop import conclave, kafka
 
 FORM = {"Accept": "text/html"}
 STRANGER = "nBQDfFT6Q2WVyEPPkqGzPg"
@@ -195,6 +198,30 @@ def test_a_voter_that_is_none_cannot_be_removed(joiner: VoterQuorum) -> None:
     for voter_id, directory_id in ((JOINER, joiner.directory_id), (1, STRANGER)):
         answer = joiner.web.client.delete(f"{joiner.web.cluster}/quorum/voters/{voter_id}/{directory_id}")
         assert (answer.status_code, answer.json()["kafka_error"]) == (404, "VOTER_NOT_FOUND")
+
+
+def test_a_change_made_elsewhere_a_moment_ago_is_known(joiner: VoterQuorum) -> None:
+    """The page's quorum may be a second old; what must hold is looked at anew."""
+    request = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=5_000,
+        voter_id=JOINER,
+        voter_directory_id=uuid_from_text(joiner.directory_id),
+        listeners=(
+            AddRaftVoterRequestListener(name="CONTROLLER", host="127.0.0.1", port=joiner.nodes.port_of(JOINER)),
+        ),
+    )
+    port = joiner.nodes.port_of(joiner.leader_id)
+    kafka.wait_until(lambda: joiner.voters == [1, 2, 3], 5, "the answer is kept from now on", 0.01)
+    assert asyncio.run(conclave.call(port, request, 0)).error_code == 0
+
+    def is_read() -> bool:
+        voters = joiner.web.services.cluster.observer.voters
+        return voters is not None and JOINER in {each.voter_id for each in voters.voters}
+
+    kafka.wait_until(is_read, 5, "the web process has read the voters", 0.01)
+    removed = joiner.web.client.delete(f"{joiner.web.cluster}/quorum/voters/{JOINER}/{joiner.directory_id}")
+    assert removed.status_code == 204, removed.text
 
 
 def test_the_command_line_adds_and_removes_a_voter(joiner: VoterQuorum) -> None:
