@@ -16,7 +16,7 @@ from kraft_core.protocol.control_records import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
-    encode_control,
+    encode_control_batch,
 )
 from kraft_core.protocol.metadata_records import encode_record
 from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, record_version
@@ -36,7 +36,7 @@ def snapshot_batches(
     header: list[ControlRecord] = [SnapshotHeaderRecord(last_contained_log_timestamp=timestamp_ms)]
     if kraft_version > 0:
         header += [KRaftVersionRecord(kraft_version=kraft_version), voters.to_record()]
-    yield _control_batch(0, epoch, timestamp_ms, header)
+    yield encode_control_batch(0, epoch, timestamp_ms, header)
     offset = len(header)
     metadata_version = image.features.metadata_version or MINIMUM_METADATA_VERSION
     records = image_records(image)
@@ -46,13 +46,7 @@ def snapshot_batches(
     ]:
         yield encode_batch(offset, epoch, timestamp_ms, values)
         offset += len(values)
-    yield _control_batch(offset, epoch, timestamp_ms, [SnapshotFooterRecord()])
-
-
-def _control_batch(base_offset: int, epoch: int, timestamp_ms: int, records: list[ControlRecord]) -> bytes:
-    encoded = [encode_control(record) for record in records]
-    keys, values = [key for key, _ in encoded], [value for _, value in encoded]
-    return encode_batch(base_offset, epoch, timestamp_ms, values, control_keys=keys)
+    yield encode_control_batch(offset, epoch, timestamp_ms, [SnapshotFooterRecord()])
 
 
 def read_snapshot_batches(log: RaftLog, snapshot_id: OffsetAndEpoch) -> Iterator[RecordBatch]:

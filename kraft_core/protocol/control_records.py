@@ -8,12 +8,14 @@ Source: ControlRecordType.java and the schemas named below, Kafka 4.3.1.
 """
 
 import struct
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated, Final, TypeAlias
 from uuid import UUID
 
 from kraft_core.protocol.codec import decode_prefix, encode
 from kraft_core.protocol.errors import CorruptBatch, DecodeError
+from kraft_core.protocol.record_batch import encode_batch
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.protocol.wire import Message, wire
 
@@ -141,6 +143,15 @@ _CLASSES: Final = {kind: record_class for record_class, kind in _TYPES.items()}
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
     """Make key and value of a control record, in the version its first field says."""
     return _KEY.pack(0, _TYPES[type(record)]), encode(record, record.version)
+
+
+def encode_control_batch(
+    base_offset: int, leader_epoch: int, timestamp_ms: int, records: Sequence[ControlRecord]
+) -> bytes:
+    """Encode control records as one batch; `timestamp_ms` is that of each."""
+    pairs = [encode_control(record) for record in records]
+    keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+    return encode_batch(base_offset, leader_epoch, timestamp_ms, values, control_keys=keys)
 
 
 def decode_control(key: bytes, value: bytes) -> ControlRecord | None:

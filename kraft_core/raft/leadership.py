@@ -11,7 +11,7 @@ from kraft_core.protocol.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
-    encode_control,
+    encode_control_batch,
 )
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
@@ -33,7 +33,7 @@ from kraft_core.protocol.messages import (
     EndQuorumEpochResponsePartitionData,
     EndQuorumEpochResponseTopicData,
 )
-from kraft_core.protocol.record_batch import encode_batch, read_batches
+from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.raft.control_state import BEFORE_THE_LOG
 from kraft_core.raft.events import RequestReceived
@@ -83,14 +83,7 @@ def _epoch_start_records(core: RaftCore, leader: Leader) -> list[ControlRecord]:
 
 def append_control(core: RaftCore, leader: Leader, records: Sequence[ControlRecord], now_ms: int) -> int:
     """Append one control batch as leader; what it says takes effect now. Returns its last offset."""
-    pairs = [encode_control(record) for record in records]
-    raw = encode_batch(
-        core.log.end_offset,
-        leader.epoch,
-        now_ms,
-        [value for _, value in pairs],
-        control_keys=[key for key, _ in pairs],
-    )
+    raw = encode_control_batch(core.log.end_offset, leader.epoch, now_ms, records)
     core.log.append(raw)
     if core.control.append(read_batches(raw, verify_crc=False)):
         set_voters(core, leader, core.control.voters)

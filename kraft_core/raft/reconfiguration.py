@@ -13,7 +13,6 @@ from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterRequestListener,
     AddRaftVoterResponse,
-    ApiVersionsRequest,
     ApiVersionsResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
@@ -23,6 +22,8 @@ from kraft_core.protocol.messages import (
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
 )
+from kraft_core.protocol.metadata_version import KRAFT_VERSION
+from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.protocol.wire import Message
 from kraft_core.raft import leadership
@@ -35,10 +36,7 @@ from kraft_core.raft.replication import refuse_unless_leader
 from kraft_core.raft.rpc import listener_endpoint
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 
-KRAFT_VERSION_FEATURE = "kraft.version"
 CAUGHT_UP_WITHIN_MS = 3_600_000
-CLIENT_SOFTWARE = "conclave"
-CLIENT_SOFTWARE_VERSION = "0.1.0"
 
 
 # --- the leader's side --------------------------------------------------------------------------------------------------
@@ -51,7 +49,7 @@ def _refuse_change(core: RaftCore, leader: Leader) -> tuple[ErrorCode, str]:
     if leader.high_watermark < 0:
         return ErrorCode.REQUEST_TIMED_OUT, "The leader has not committed a record of its epoch yet."
     if core.control.kraft_version < 1:
-        return ErrorCode.UNSUPPORTED_VERSION, f"{KRAFT_VERSION_FEATURE} is {core.control.kraft_version}."
+        return ErrorCode.UNSUPPORTED_VERSION, f"{KRAFT_VERSION} is {core.control.kraft_version}."
     if core.control.voters_offset >= leader.high_watermark:
         return ErrorCode.REQUEST_TIMED_OUT, f"The voters at offset {core.control.voters_offset} are not committed yet."
     return ErrorCode.NONE, ""
@@ -83,8 +81,7 @@ def handle_add(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
         now_ms + core.config.request_timeout_ms,
         ack_when_committed=request.ack_when_committed,
     )
-    probe = ApiVersionsRequest(client_software_name=CLIENT_SOFTWARE, client_software_version=CLIENT_SOFTWARE_VERSION)
-    core.send(Kind.API_VERSIONS, key.id, endpoint, probe)
+    core.send(Kind.API_VERSIONS, key.id, endpoint, api_versions_request())
     core.is_dirty = True
 
 
@@ -97,12 +94,10 @@ def on_api_versions(core: RaftCore, node_id: int, response: ApiVersionsResponse 
     if response is None or response.error_code != ErrorCode.NONE:
         finish(core, leader, ErrorCode.REQUEST_TIMED_OUT, "The new voter did not answer.")
         return False
-    supported = next((each for each in response.supported_features if each.name == KRAFT_VERSION_FEATURE), None)
+    supported = next((each for each in response.supported_features if each.name == KRAFT_VERSION), None)
     level = core.control.kraft_version
     if supported is None or not supported.min_version <= level <= supported.max_version:
-        finish(
-            core, leader, ErrorCode.INVALID_REQUEST, f"The new voter does not support {KRAFT_VERSION_FEATURE} {level}."
-        )
+        finish(core, leader, ErrorCode.INVALID_REQUEST, f"The new voter does not support {KRAFT_VERSION} {level}.")
         return True
     known = leader.observers.get(change.voter.key)
     if known is None or known.last_caught_up_ms <= 0 or known.last_fetch_ms <= now_ms - CAUGHT_UP_WITHIN_MS:
@@ -243,7 +238,7 @@ def upgrade_kraft_version(core: RaftCore, level: int, now_ms: int, *, validate_o
     if level == now:
         return
     if not MIN_KRAFT_VERSION <= level <= MAX_KRAFT_VERSION or level < now:
-        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{KRAFT_VERSION_FEATURE} cannot go from {now} to {level}.")
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{KRAFT_VERSION} cannot go from {now} to {level}.")
     nodes = {**leader.volatile_voters, core.me.id: core.config.voter_node}
     for node_id in core.control.voters.by_id:
         node = nodes.get(node_id)

@@ -1,10 +1,10 @@
-"""ApiVersions as a controller answers it: its APIs, the features it supports, those the cluster has finalized.
+"""ApiVersions: the APIs a listener serves, the features this program supports, those the cluster has finalized.
 
 Source: SimpleApiVersionManager, ApiVersionsResponse and KIP-511, Kafka 4.3.1.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
@@ -23,6 +23,7 @@ from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADA
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NO_EPOCH: Final = -1
+_NAMED_SINCE: Final = 3
 _ZERO_MINIMUM_SINCE: Final = 4
 """Clients before this version cannot read a feature whose lowest level is 0, so it is left out. KAFKA-17011."""
 
@@ -34,20 +35,24 @@ def controller_versions() -> dict[int, tuple[int, int]]:
 
 
 class ApiVersionsAnswers:
-    """Encoded answers, kept while nothing they say has changed."""
+    """Encoded answers of a listener that serves the version ranges `served`, by api key.
 
-    def __init__(self, image: Callable[[], MetadataImage], kraft_version: Callable[[], int]) -> None:
-        self._image = image
-        self._kraft_version = kraft_version
+    `finalized` gives the epoch of the finalized features, -1 for none, and their levels by name.
+    """
+
+    def __init__(
+        self, served: Mapping[int, tuple[int, int]], finalized: Callable[[], tuple[int, Mapping[str, int]]]
+    ) -> None:
+        self._finalized = finalized
         self._apis = tuple(
             ApiVersionsResponseApiVersion(api_key=key, min_version=lowest, max_version=highest)
-            for key, (lowest, highest) in sorted(controller_versions().items())
+            for key, (lowest, highest) in sorted(served.items())
         )
 
     def answer(self, header: RequestHeader, body: ApiVersionsRequest) -> bytes:
         """Answer a version that is served. Client software named outside Kafka's pattern: INVALID_REQUEST."""
         named = (body.client_software_name, body.client_software_version)
-        if header.api_version >= 3 and not all(_SOFTWARE.fullmatch(name) for name in named):
+        if header.api_version >= _NAMED_SINCE and not all(_SOFTWARE.fullmatch(name) for name in named):
             response = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         else:
             response = self._response(header.api_version)
@@ -60,10 +65,7 @@ class ApiVersionsAnswers:
         return encode_response(response, (ApiKey.API_VERSIONS, 0), header.correlation_id)
 
     def _response(self, version: int) -> ApiVersionsResponse:
-        features = self._image().features
-        kraft_version = self._kraft_version()
-        levels = {**dict(features.levels.items()), KRAFT_VERSION: kraft_version}
-        levels[METADATA_VERSION] = features.metadata_version or MINIMUM_METADATA_VERSION
+        epoch, levels = self._finalized()
         return ApiVersionsResponse(
             api_keys=self._apis,
             supported_features=tuple(
@@ -73,10 +75,24 @@ class ApiVersionsAnswers:
                 for name, feature in sorted(FEATURES.items())
                 if version >= _ZERO_MINIMUM_SINCE or feature.minimum > 0
             ),
-            finalized_features_epoch=_NO_EPOCH if features.metadata_version is None else self._image().offset,
+            finalized_features_epoch=epoch,
             finalized_features=tuple(
                 ApiVersionsResponseFinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
                 for name, level in sorted(levels.items())
                 if level > 0
             ),
         )
+
+
+def controller_features(image: MetadataImage, kraft_version: int) -> tuple[int, Mapping[str, int]]:
+    """Finalized features as a controller tells them: kraft.version too, and a metadata.version even before there is one."""
+    features = image.features
+    levels = {**dict(features.levels.items()), KRAFT_VERSION: kraft_version}
+    levels[METADATA_VERSION] = features.metadata_version or MINIMUM_METADATA_VERSION
+    return _NO_EPOCH if features.metadata_version is None else image.offset, levels
+
+
+def broker_features(image: MetadataImage) -> tuple[int, Mapping[str, int]]:
+    """Finalized features as a broker tells them: what the image holds."""
+    levels = {**dict(image.features.levels.items()), METADATA_VERSION: image.features.level(METADATA_VERSION)}
+    return image.offset, levels

@@ -22,7 +22,8 @@ from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import decode_response, encode_request
-from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from kraft_core.protocol.messages import ApiVersionsResponse
+from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination
 from kraft_core.raft.events import FailureReason
@@ -32,8 +33,6 @@ log = logging.getLogger(__name__)
 Result = Message | FailureReason
 OnDone = Callable[[Result], None]
 
-SOFTWARE_NAME: Final = "conclave"
-SOFTWARE_VERSION: Final = "0.1.0"
 _API_VERSIONS_VERSION: Final = 4
 
 
@@ -163,8 +162,7 @@ class _Channel:
 
     def _negotiate(self, version: int) -> None:
         """Ask what the peer speaks, with the clock of a request."""
-        body = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        call = _Call(body, 0, self._negotiated)
+        call = _Call(api_versions_request(), 0, self._negotiated)
         call.version = version
         call.deadline = self._loop.call_later(self.config.connect_timeout_ms / 1000, self._expired, call)
         self._write(call)

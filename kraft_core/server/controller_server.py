@@ -41,7 +41,7 @@ from kraft_core.raft.events import (
     Timer,
 )
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.server.api_versions import ApiVersionsAnswers
+from kraft_core.server.api_versions import ApiVersionsAnswers, controller_features, controller_versions
 from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.clock import Clock
 from kraft_core.server.controller_apis import ControllerApis
@@ -88,7 +88,9 @@ class ControllerServer:
         self.node = Node(config, raft_log, store.read(), self._random, self.clock.now_ms())
         self._apis = ControllerApis(
             self,
-            ApiVersionsAnswers(lambda: self.node.image, lambda: self.node.raft.kraft_version),
+            ApiVersionsAnswers(
+                controller_versions(), lambda: controller_features(self.node.image, self.node.raft.kraft_version)
+            ),
             config.controller.heartbeat_interval_ms,
         )
         self._socket_servers = [

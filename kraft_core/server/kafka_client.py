@@ -27,13 +27,13 @@ from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, FetchResponse
+from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
 from kraft_core.server.metadata_source import LeaderEndpoint
 from kraft_core.server.quorum_fetch import endpoint_of, fetch_partition, leader_probe
 
 log = logging.getLogger(__name__)
 
-CLIENT_SOFTWARE_NAME: Final = "conclave"
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice what Kafka lets a response grow to; a huge size means garbage
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
@@ -156,7 +156,7 @@ class KafkaConnection(asyncio.Protocol):
 
     async def _negotiate(self, timeout_ms: int) -> None:
         """Ask for the versions; a node older than our request answers in version 0 with error 35, then 0 is asked."""
-        ask = ApiVersionsRequest(client_software_name=CLIENT_SOFTWARE_NAME, client_software_version="1")
+        ask = api_versions_request()
         for version in (ApiVersionsRequest.VERSIONS[1], 0):
             answer = cast("ApiVersionsResponse", await self._send(ask, version, timeout_ms))
             if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from kraft_core.protocol.control_records import (
-    ControlRecord,
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
-    encode_control,
+    encode_control_batch,
 )
 from kraft_core.protocol.metadata_records import FeatureLevelRecord, encode_record
 from kraft_core.protocol.metadata_version import (
@@ -199,16 +198,9 @@ def _bootstrap_checkpoint(features: Mapping[str, int]) -> bytes:
     values = [encode_record(record, 0) for record in bootstrap_records(features)]
     footer_offset = 1 + len(values)
     return (
-        _control_batch(0, 0, [SnapshotHeaderRecord()])
+        encode_control_batch(0, 0, 0, [SnapshotHeaderRecord()])
         + encode_batch(1, 0, 0, values)
-        + _control_batch(footer_offset, 0, [SnapshotFooterRecord()])
-    )
-
-
-def _control_batch(base_offset: int, timestamp_ms: int, records: Sequence[ControlRecord]) -> bytes:
-    encoded = [encode_control(record) for record in records]
-    return encode_batch(
-        base_offset, 0, timestamp_ms, [value for _, value in encoded], control_keys=[key for key, _ in encoded]
+        + encode_control_batch(footer_offset, 0, 0, [SnapshotFooterRecord()])
     )
 
 
@@ -219,6 +211,6 @@ def _write_voters(directory: Path, voters: VoterSet, kraft_version: int) -> None
     sink = SnapshotStore(directory).begin(BOOTSTRAP_SNAPSHOT_ID)
     header = SnapshotHeaderRecord(last_contained_log_timestamp=now_ms)
     version = KRaftVersionRecord(kraft_version=kraft_version)
-    sink.append(_control_batch(0, now_ms, [header, version, voters.to_record()]))
-    sink.append(_control_batch(3, now_ms, [SnapshotFooterRecord()]))
+    sink.append(encode_control_batch(0, 0, now_ms, [header, version, voters.to_record()]))
+    sink.append(encode_control_batch(3, 0, now_ms, [SnapshotFooterRecord()]))
     sink.freeze()
