@@ -4,7 +4,7 @@ Source: KRaftMetadataCache and ConfigHelper, Kafka 4.3.1.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kraft_core.broker.log.log_config import LogConfig, log_config
 from kraft_core.controller.config_definitions import config_def
@@ -66,11 +66,15 @@ class BrokerMetadata:
 
     def alive_brokers(self, listener_name: str) -> list[tuple[BrokerRegistration, Endpoint]]:
         """Unfenced brokers that have the listener, by id."""
+        return self.alive_of(self.image.cluster.brokers, listener_name)
+
+    def alive_of(self, broker_ids: Iterable[int], listener_name: str) -> list[tuple[BrokerRegistration, Endpoint]]:
+        """Those of the brokers that are unfenced and have the listener, by id."""
         found = []
-        for broker_id in sorted(self.image.cluster.brokers):
-            broker = self.image.cluster.brokers[broker_id]
-            endpoint = broker.listener(listener_name)
-            if not broker.fenced and endpoint is not None:
+        for broker_id in sorted(broker_ids):
+            broker = self.image.cluster.brokers.get(broker_id)
+            endpoint = None if broker is None or broker.fenced else broker.listener(listener_name)
+            if broker is not None and endpoint is not None:
                 found.append((broker, endpoint))
         return found
 

@@ -6,7 +6,7 @@ What happens to partitions when a broker comes or goes is in broker_lifecycle. S
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -36,6 +36,7 @@ from kraft_core.protocol.uuids import is_reserved
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from kraft_core.image.cluster_replay import EndpointData
     from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
     from kraft_core.protocol.messages import BrokerRegistrationRequest
 
@@ -127,18 +128,7 @@ def _check_directories(image: MetadataImage, request: BrokerRegistrationRequest)
             refuse(f"Broker {broker.id} is already registered with directory {min(taken)}")
 
 
-class _EndpointData(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def security_protocol(self) -> int: ...
-
-
-def _check_endpoints(endpoints: Sequence[_EndpointData]) -> None:
+def _check_endpoints(endpoints: Sequence[EndpointData]) -> None:
     """Refuse endpoints that nobody can connect to. Source: ListenerInfo, where it is an unexpected exception."""
     for each in endpoints:
         if each.security_protocol not in _SECURITY_PROTOCOLS:

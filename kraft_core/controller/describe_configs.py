@@ -76,7 +76,11 @@ def describe_configs(
                 error_message=None,
                 resource_type=kind,
                 resource_name=name,
-                configs=tuple(_result(entry, request) for entry in entries if _is_wanted(entry, resource)),
+                configs=tuple(
+                    config_result(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
+                    for entry in entries
+                    if _is_wanted(entry, resource)
+                ),
             )
         )
     return DescribeConfigsResponse(results=tuple(results))
@@ -129,10 +133,10 @@ def _is_wanted(entry: ConfigEntry, resource: DescribeConfigsRequestDescribeConfi
     return not resource.configuration_keys or entry.name in resource.configuration_keys
 
 
-def _result(
-    entry: ConfigEntry, request: DescribeConfigsRequest
+def config_result(
+    entry: ConfigEntry, *, synonyms: bool, documentation: bool
 ) -> DescribeConfigsResponseDescribeConfigsResourceResult:
-    synonyms = entry.synonyms if request.include_synonyms else ()
+    """Say one config as DescribeConfigs answers it, with what the request asked for."""
     return DescribeConfigsResponseDescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
@@ -141,8 +145,8 @@ def _result(
         is_sensitive=entry.is_sensitive,
         synonyms=tuple(
             DescribeConfigsResponseDescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
-            for synonym in synonyms
+            for synonym in (entry.synonyms if synonyms else ())
         ),
         config_type=0 if entry.type is None else entry.type,
-        documentation=entry.documentation if request.include_documentation else None,
+        documentation=entry.documentation if documentation else None,
     )

@@ -30,15 +30,24 @@ if TYPE_CHECKING:
     )
 
 
-class _EndpointData(Protocol):
+class EndpointData(Protocol):
+    """An endpoint as requests and records carry it."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the listener."""
+
     @property
-    def host(self) -> str: ...
+    def host(self) -> str:
+        """Where it is reached."""
+
     @property
-    def port(self) -> int: ...
+    def port(self) -> int:
+        """Where it is reached."""
+
     @property
-    def security_protocol(self) -> int: ...
+    def security_protocol(self) -> int:
+        """Kafka's number of the security protocol."""
 
 
 class _FeatureData(Protocol):
@@ -133,7 +142,7 @@ def _put(cluster: ClusterImage, broker: BrokerRegistration) -> ClusterImage:
     return msgspec.structs.replace(cluster, brokers=cluster.brokers.insert(broker.id, broker))
 
 
-def _endpoints(endpoints: Sequence[_EndpointData]) -> tuple[Endpoint, ...]:
+def _endpoints(endpoints: Sequence[EndpointData]) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(each.name, each.host, each.port, each.security_protocol) for each in endpoints)
 
 

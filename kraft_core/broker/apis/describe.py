@@ -9,6 +9,7 @@ from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.controller.describe_configs import config_result
 from kraft_core.controller.effective_config import (
     ConfigEntry,
     NodeConfigs,
@@ -24,9 +25,7 @@ from kraft_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
-    DescribeConfigsResponseDescribeConfigsResourceResult,
     DescribeConfigsResponseDescribeConfigsResult,
-    DescribeConfigsResponseDescribeConfigsSynonym,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResponseDescribeLogDirsPartition,
@@ -73,7 +72,7 @@ class DescribeHandler:
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=tuple(
-                _result(entry, synonyms=body.include_synonyms, documentation=body.include_documentation)
+                config_result(entry, synonyms=body.include_synonyms, documentation=body.include_documentation)
                 for entry in entries
                 if keys is None or entry.name in keys
             ),
@@ -174,22 +173,4 @@ def _directory_topic(name: str, logs: list[UnifiedLog]) -> DescribeLogDirsRespon
             )
             for entry in logs
         ),
-    )
-
-
-def _result(
-    entry: ConfigEntry, *, synonyms: bool, documentation: bool
-) -> DescribeConfigsResponseDescribeConfigsResourceResult:
-    return DescribeConfigsResponseDescribeConfigsResourceResult(
-        name=entry.name,
-        value=entry.value,
-        read_only=entry.is_read_only,
-        config_source=entry.source,
-        is_sensitive=entry.is_sensitive,
-        synonyms=tuple(
-            DescribeConfigsResponseDescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
-            for synonym in (entry.synonyms if synonyms else ())
-        ),
-        config_type=0 if entry.type is None else entry.type,
-        documentation=entry.documentation if documentation else None,
     )

@@ -159,12 +159,7 @@ class ProduceHandler:
         )
 
     def _endpoints(self, moved: set[int], request: Request) -> tuple[ProduceResponseNodeEndpoint, ...]:
-        found = []
-        for broker_id in sorted(moved):
-            endpoint = self._context.metadata.endpoint(broker_id, request.listener_name)
-            if endpoint is not None:
-                rack = self._context.metadata.image.cluster.brokers[broker_id].rack
-                found.append(
-                    ProduceResponseNodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=rack)
-                )
-        return tuple(found)
+        return tuple(
+            ProduceResponseNodeEndpoint(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+            for broker, endpoint in self._context.metadata.alive_of(moved, request.listener_name)
+        )
