@@ -7,7 +7,6 @@ from fastapi import Depends, Request
 
 from app.actions import Actions, Caller
 from app.cluster.cluster import Cluster
-from app.cluster.topic_table import TopicTable
 from app.config import Settings
 from app.db.database import Database
 from app.errors import ApiError
@@ -25,7 +24,6 @@ class Services:
     database: Database
     security: Security
     cluster: Cluster
-    topics: TopicTable
     actions: Actions
     reports: ReportRunner
     schedules: ReportScheduler

@@ -18,7 +18,6 @@ from app.actions import Actions
 from app.answers import Answers
 from app.cluster.cluster import Cluster
 from app.cluster.history import OffsetGone
-from app.cluster.topic_table import TopicTable
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.db.migrate import upgrade
@@ -83,7 +82,6 @@ def make_services(settings: Settings, database: Database) -> Services:
         database=database,
         security=security,
         cluster=cluster,
-        topics=TopicTable(),
         actions=Actions(cluster, security),
         reports=reports,
         schedules=ReportScheduler(database, reports),

@@ -102,6 +102,8 @@ class Cluster:
     def _on_image(self, old: MetadataImage, new: MetadataImage, _records: object) -> None:
         if new.cluster is not old.cluster:
             self.statics.follow(new)
+        if old.offset < 0:  # the first image: count its topics now, so that the first page need not
+            asyncio.get_running_loop().call_soon(self.topic_table.totals)
 
     async def _learn_cluster_id(self) -> None:
         """The log does not carry the cluster id, so a controller is asked, until one answers."""

@@ -135,7 +135,7 @@ def known_broker(image: MetadataImage, broker_id: int) -> BrokerRegistration:
 async def brokers(request: Request, _caller: Reader) -> Response:
     """The list."""
     services = services_of(request)
-    view = brokers_view(services.cluster.image, services.topics)
+    view = brokers_view(services.cluster.image, services.cluster.topic_table)
     return render(request, "brokers.html", page=page_of(request, "Brokers", "/brokers"), view=view)
 
 
@@ -143,7 +143,7 @@ async def brokers(request: Request, _caller: Reader) -> Response:
 async def brokers_fragment(request: Request, _caller: Reader) -> Response:
     """The list without its frame."""
     services = services_of(request)
-    return render(request, "_brokers.html", view=brokers_view(services.cluster.image, services.topics))
+    return render(request, "_brokers.html", view=brokers_view(services.cluster.image, services.cluster.topic_table))
 
 
 @router.get("/brokers/{broker_id}")
@@ -151,5 +151,5 @@ async def broker(request: Request, _caller: Reader, broker_id: int, page: int = 
     """One broker."""
     services = services_of(request)
     image = services.cluster.image
-    view = broker_view(image, services.topics, known_broker(image, broker_id), page)
+    view = broker_view(image, services.cluster.topic_table, known_broker(image, broker_id), page)
     return render(request, "broker.html", page=page_of(request, f"Broker {broker_id}", "/brokers"), view=view)

@@ -146,8 +146,7 @@ async def dashboard_view(found: Services) -> DashboardView:
     cluster = found.cluster
     freshness, image = cluster.freshness, cluster.image
     quorum = await cluster.quorum()
-    found.topics.refresh(image)
-    totals = found.topics.totals()
+    totals = cluster.topic_table.totals()
     run = await found.database.read(store.latest_report)
     leader = next((voter for voter in quorum.voters if voter.is_leader), None)
     problem = ""

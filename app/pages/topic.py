@@ -166,7 +166,7 @@ async def topic(request: Request, _caller: Reader, name: str, page: int = 1) -> 
     found = known_topic(services.cluster, name)
     user = visitor_of(request)
     may_edit = user is not None and user.role >= Role.EDITOR
-    view = topic_view(services.cluster, services.topics, found, page, may_edit=may_edit)
+    view = topic_view(services.cluster, services.cluster.topic_table, found, page, may_edit=may_edit)
     return render(request, "topic.html", page=page_of(request, name, "/topics"), view=view)
 
 

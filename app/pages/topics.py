@@ -102,7 +102,7 @@ def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str
 async def topics(request: Request, _caller: Reader) -> Response:
     """The list."""
     services = services_of(request)
-    view = topics_view(services.cluster.image, services.topics, request.query_params)
+    view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
     return render(request, "topics.html", page=page_of(request, "Topics", "/topics"), view=view)
 
 
@@ -110,7 +110,7 @@ async def topics(request: Request, _caller: Reader) -> Response:
 async def topics_fragment(request: Request, _caller: Reader) -> Response:
     """The list without its frame; a search changes the address too, so that it can be shared."""
     services = services_of(request)
-    view = topics_view(services.cluster.image, services.topics, request.query_params)
+    view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
     response = render(request, "_topics.html", view=view)
     if request.headers.get("HX-Trigger") != "topics":
         response.headers["HX-Push-Url"] = f"/topics?{view.query}"

@@ -146,22 +146,27 @@ class PageRequest:
 
 
 def page_request(
+    request: Request,
     page_size: Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="at most so many items")] = PAGE_SIZE_MAX,
     page_token: Annotated[str | None, Query(max_length=2_000, description="from `metadata.next`")] = None,
 ) -> PageRequest:
-    """Read the paging parameters. Raises ApiError 400 for a token that was not given out."""
+    """Read the paging parameters. Raises ApiError 400 for a token that was not given out, or for another list."""
     if page_token is None:
         return PageRequest(page_size, None)
     try:
-        after = json.loads(base64.urlsafe_b64decode(page_token.encode("ascii")))["after"]
+        said = json.loads(base64.urlsafe_b64decode(page_token.encode("ascii")))
+        path, after = said["list"], said["after"]
     except (ValueError, KeyError, TypeError):
         raise ApiError(400, "Bad Request: page_token is not one of this API's.") from None
+    if path != request.url.path:
+        raise ApiError(400, "Bad Request: page_token belongs to another list.")
     return PageRequest(page_size, after)
 
 
-def page_token(after: Any) -> str:
-    """Return the token that continues a list after the item with this key."""
-    return base64.urlsafe_b64encode(json.dumps({"after": after}).encode()).decode()
+def page_token(request: Request, after: Any) -> str:
+    """Return the token that continues this request's list after the item with this key."""
+    said = {"list": request.url.path, "after": after}
+    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode()
 
 
 PageDep = Annotated[PageRequest, Depends(page_request)]
@@ -190,7 +195,7 @@ def list_body(
     url = f"{view.base_url}{quote(request.url.path, safe='/:-')}"
     following = None
     if start + page.size < len(items):
-        token = page_token(key(chosen[-1]))
+        token = page_token(request, key(chosen[-1]))
         others = [(name, value) for name, value in request.query_params.multi_items() if name != "page_token"]
         following = f"{url}?{urlencode([*others, ('page_token', token)])}"
     return {"kind": kind, "metadata": {"self": url, "next": following}, "data": [shape(item) for item in chosen]}

@@ -139,7 +139,7 @@ async def list_violations(
     following = None
     if start + len(rows) < total:
         others = [(name, value) for name, value in request.query_params.multi_items() if name != "page_token"]
-        following = f"{url}?{urlencode([*others, ('page_token', page_token(start + len(rows)))])}"
+        following = f"{url}?{urlencode([*others, ('page_token', page_token(request, start + len(rows)))])}"
     body = {
         "kind": "KafkaPlacementViolationList",
         "metadata": {"self": url, "next": following},

@@ -31,7 +31,7 @@ class RaftConfig:
     fetch_max_bytes: int = 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
     max_batch_bytes: int = 8 * 1024 * 1024
-    suspicion_max_ms: int = 8  # after a reset leader connection: pre-vote within 1..this
+    suspicion_max_ms: int = 25  # after a reset leader connection: pre-vote within 1..this; wider than a vote round
 
     @property
     def key(self) -> ReplicaKey:

@@ -39,8 +39,10 @@ def settle(futures: dict[object, object]) -> None:
 
 
 def create(bootstrap: str, name: str, partitions: int) -> AdminClient:
+    """Create a topic and wait until the broker has read of it too: the controller answers first."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     settle(admin.create_topics([NewTopic(name, partitions, 1)]))
+    kafka.wait_until(lambda: name in admin.list_topics(timeout=10).topics, 10, f"the broker knows {name}")
     return admin
 
 

@@ -391,7 +391,7 @@ def test_a_reset_leader_connection_starts_a_pre_vote_within_milliseconds() -> No
     node.follow()
     node.answer(node.fetch_out(), fetch_response(1, 1))
     node.step(PeerDisconnected(1))
-    node.pass_time(10)
+    node.pass_time(30)
     assert node.client.state_name == "prospective"
 
 
@@ -402,5 +402,5 @@ def test_an_unanswered_fetch_starts_a_pre_vote_before_the_fetch_timeout() -> Non
     node.answer(node.fetch_out(), fetch_response(1, 1))
     node.pass_time(740)
     assert node.client.state_name == "follower"
-    node.pass_time(30)
+    node.pass_time(50)
     assert node.client.state_name == "prospective"
