@@ -192,7 +192,7 @@ class LifecycleManager:
                     extra = {"broker_id": self._identity.broker_id, "broker_epoch": self.broker_epoch}
                     log.info("broker_registered", extra=extra)
                     return True
-                reason = _name_of(response.error_code)
+                reason = ErrorCode(response.error_code).name
             except KafkaError as error:
                 reason = error.message
             log.info("broker_not_registered_yet", extra={"reason": reason})
@@ -246,7 +246,7 @@ class LifecycleManager:
             await self._register(self._config.registration_timeout_ms)
             return
         if response.error_code != ErrorCode.NONE:
-            log.info("heartbeat_refused", extra={"reason": _name_of(response.error_code)})
+            log.info("heartbeat_refused", extra={"reason": ErrorCode(response.error_code).name})
             return
         self._heard(response)
 
@@ -258,11 +258,3 @@ class LifecycleManager:
             self.unfenced.set()
         if response.should_shut_down:
             self.may_stop.set()
-
-
-def _name_of(error_code: int) -> str:
-    """An error code's name, or the number of one that is newer than we are."""
-    try:
-        return ErrorCode(error_code).name
-    except ValueError:
-        return str(error_code)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
+from kraft_core.protocol.uuids import METADATA_TOPIC_ID, uuid_to_text
 from kraft_core.storage.batch_scan import REPAIR, BadBatch, corrupt, find_batch, scan_batches
 from kraft_core.storage.files import (
     CorruptFile,
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 
 PARTITION_DIRECTORY: Final = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 PARTITION_METADATA: Final = "partition.metadata"
-_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _LEFTOVERS: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 
@@ -58,13 +58,15 @@ def prepare_directory(directory: Path) -> None:
                 path.unlink()
     path = directory / PARTITION_METADATA
     if not path.exists():
-        write_file(path, f"version: 0\ntopic_id: {_TOPIC_ID}".encode())
+        write_file(path, f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}".encode())
         return
     with storage_errors("read", path):
         text = path.read_text(encoding="utf-8", errors="replace")
     found = parse_properties(text)
-    if found.get("version") != "0" or found.get("topic_id") != _TOPIC_ID:
-        raise StorageError(f"{path} does not belong to the metadata log: it needs version 0 and topic_id {_TOPIC_ID}")
+    if found.get("version") != "0" or found.get("topic_id") != uuid_to_text(METADATA_TOPIC_ID):
+        raise StorageError(
+            f"{path} does not belong to the metadata log: it needs version 0 and topic_id {uuid_to_text(METADATA_TOPIC_ID)}"
+        )
 
 
 def recover_segments(directory: Path) -> RecoveredLog:
