@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
 HEARTBEAT_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 1.0
+FIND_LEADER_MS: Final = 5_000  # longer than any election; then a person is told that there is no leader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,12 @@ class Cluster:
         self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id))
         self.history = History(history_records_max)
         self.observer.subscribe_log(self.history.add, self.history.snapshot)
-        self.client = ControllerClient(bootstrap, cluster_id=cluster_id, leader_hint=self.observer.leader)
+        self.client = ControllerClient(
+            bootstrap,
+            cluster_id=cluster_id,
+            find_leader_timeout_ms=FIND_LEADER_MS,
+            leader_hint=self.observer.leader,
+        )
         self._quorum = QuorumWatch(self.client, self.observer)
         self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.voters = VoterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)

@@ -209,7 +209,8 @@ class ControllerClient:
     """Sends requests to the active controller, wherever it is at the moment.
 
     `bootstrap` names nodes to ask first. `leader_hint` is asked before them, e.g. the `leader` method of a metadata
-    observer of the same process. One connection is kept; requests are pipelined on it.
+    observer of the same process. One connection is kept; requests are pipelined on it. `find_leader_timeout_ms` bounds
+    the search for an active controller, where somebody waits who should hear of it sooner than the request may take.
     """
 
     def __init__(
@@ -219,12 +220,14 @@ class ControllerClient:
         client_id: str = "conclave-admin",
         cluster_id: str | None = None,
         connect_timeout_ms: int = 2_000,
+        find_leader_timeout_ms: int | None = None,
         leader_hint: Callable[[], LeaderEndpoint | None] | None = None,
     ) -> None:
         self._bootstrap = deque(bootstrap)
         self._client_id = client_id
         self._cluster_id = cluster_id
         self._connect_timeout_ms = connect_timeout_ms
+        self._find_leader_timeout_ms = find_leader_timeout_ms
         self._leader_hint = leader_hint
         self._connection: KafkaConnection | None = None
         self._connecting = asyncio.Lock()
@@ -252,9 +255,11 @@ class ControllerClient:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
+        find_ms = min(timeout_ms, self._find_leader_timeout_ms or timeout_ms)
+        find_deadline = loop.time() + find_ms / 1000
         backoff_ms = RETRY_BACKOFF_MS
         while True:
-            connection = await self._connected(deadline)
+            connection = await self._connected(find_deadline)
             remaining_ms = max(1, int((deadline - loop.time()) * 1000))
             try:
                 answer = await connection.request(message, remaining_ms)
@@ -269,8 +274,8 @@ class ControllerClient:
                 if not says_not_active(answer):
                     return answer
                 self._forget(connection)
-                if loop.time() >= deadline:
-                    raise NoActiveController(f"no controller was active within {timeout_ms} ms")
+                if loop.time() >= find_deadline:
+                    raise NoActiveController(f"no controller was active within {find_ms} ms")
             await asyncio.sleep(backoff_ms / 1000)
             backoff_ms = min(RETRY_BACKOFF_MAX_MS, backoff_ms * 2)
 

@@ -7,11 +7,13 @@ Source: UnifiedLog and LocalLog, Kafka 4.3.1.
 """
 
 import bisect
+import logging
 import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kraft_core.broker.log.batch_header import BatchHeader, read_header
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
@@ -21,6 +23,10 @@ from kraft_core.broker.log.log_validator import stamp, validate_produced
 from kraft_core.broker.log.producer_state import ProducerStateManager
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
+
+log = logging.getLogger(__name__)
+
+COMPLAINT_INTERVAL_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,7 @@ class UnifiedLog:
         self.log_end_offset = log_end_offset
         self.recovery_point = log_start_offset
         self.last_flush_ms = 0
+        self._complained_ms = -COMPLAINT_INTERVAL_MS
         self._bases = [segment.base_offset for segment in segments]
 
     @property
@@ -128,6 +135,7 @@ class UnifiedLog:
             self._maybe_roll(written, now_ms)
             self.active.append(stamped, [written])
         except OSError as error:
+            self._complain(error, now_ms)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.topic}-{self.partition}: {error.strerror}."
             ) from error
@@ -135,6 +143,20 @@ class UnifiedLog:
         self.epochs.assign(leader_epoch, first_offset)
         self.producers.update(written)
         return AppendInfo(first_offset, written.last_offset, append_time if append_time is not None else -1)
+
+    def _complain(self, error: OSError, now_ms: int) -> None:
+        """Say that the disk refuses, at most once a minute however often clients try."""
+        if now_ms - self._complained_ms >= COMPLAINT_INTERVAL_MS:
+            self._complained_ms = now_ms
+            log.error(
+                "append_failed",
+                extra={
+                    "topic": self.topic,
+                    "partition": self.partition,
+                    "directory": str(self.directory),
+                    "cause": str(error),
+                },
+            )
 
     def _maybe_roll(self, incoming: BatchHeader, now_ms: int) -> None:
         config = self.config
