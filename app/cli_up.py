@@ -204,6 +204,9 @@ def _first_properties(data: Path) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # after a crash the broker's old session must end before it may register again: here nobody else waits for it
+        "broker.heartbeat.interval.ms": "500",
+        "broker.session.timeout.ms": "3000",
     }
 
 
