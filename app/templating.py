@@ -9,6 +9,7 @@ import hashlib
 import mimetypes
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -94,3 +95,9 @@ class StaticFiles:
             return Response(found.content, media_type=found.media_type, headers=headers)
 
         return router
+
+
+@lru_cache(maxsize=1)
+def static_files() -> StaticFiles:
+    """Return the static files of this process, read once: the route serves them, pages link to them."""
+    return StaticFiles()

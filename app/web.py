@@ -34,7 +34,7 @@ from app.security.edge import Edge
 from app.security.guard import Guard
 from app.security.service import Security
 from app.services import Services
-from app.templating import StaticFiles
+from app.templating import static_files
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
 
@@ -97,7 +97,6 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     services = make_services(settings, Database(settings.sqlalchemy_url))
     metrics = Metrics(services.cluster)
-    statics = StaticFiles()
     answers = Answers(site.error_page)
     url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
 
@@ -135,7 +134,7 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
     )
     app.state.services = services
     app.state.metrics = metrics
-    app.include_router(statics.router())
+    app.include_router(static_files().router())
     api.include(app)
     site.include(app)
     return app

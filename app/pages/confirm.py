@@ -1,5 +1,6 @@
 """A change, shown before it happens."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,3 +26,11 @@ class ConfirmView:
     dangerous: bool = False
     verdict: str = ""
     error: str = ""
+
+
+def curl_line(base_url: str, cluster_id: str | None, method: str, path: str, body: object | None = None) -> str:
+    """A change as a REST call for a shell; a quote in a value stays a quote."""
+    where = f"{base_url}/v3/clusters/{cluster_id or 'CLUSTER_ID'}/{path}"
+    text = json.dumps(body).replace("'", "'\\''")
+    data = "" if body is None else f" -H \"Content-Type: application/json\" \\\n  -d '{text}'"
+    return f'curl -X {method} -H "Authorization: Bearer $CONCLAVE_TOKEN"{data} \\\n  {where}'

@@ -19,7 +19,7 @@ from app.errors import of_connection, of_kafka
 from app.flash import Flash, clear_flash, set_flash, take_flash
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, services_of, visitor_of
-from app.templating import StaticFiles, make_environment
+from app.templating import make_environment, static_files
 from kraft_core.protocol.errors import KafkaError
 
 NAVIGATION: Final = (
@@ -78,12 +78,6 @@ class Page:
     def asset(name: str) -> str:
         """Address of a static file; it changes with the file, so that browsers may keep it for ever."""
         return static_files().url(name)
-
-
-@lru_cache(maxsize=1)
-def static_files() -> StaticFiles:
-    """The static files, read once."""
-    return StaticFiles()
 
 
 def number(value: float | None) -> str:

@@ -15,13 +15,13 @@ from markupsafe import Markup
 from app.errors import ApiError
 from app.flash import Flash
 from app.pages import charts
-from app.pages.frame import UNKNOWN, go_to, number, page_of, render
+from app.pages.frame import UNKNOWN, go_to, number, page_of, render, whole_number
 from app.report_actions import ReportActions
 from app.reports import store
 from app.reports.models import ACTIVE_STATES, ReportRun
 from app.reports.runner import NoImageError
 from app.reports.scheduler import InvalidCronError, next_due
-from app.reports.violations import REASONS, violations_csv, violations_page
+from app.reports.violations import REASONS, safe_cell, violations_csv, violations_page
 from app.services import Reader, ReportEditor, Services, services_of
 
 router = APIRouter(include_in_schema=False)
@@ -330,10 +330,9 @@ class Listed:
 
 def list_violations(services: Services, run_id: int, asked: Mapping[str, str]) -> Listed:
     """The page of violations that an address asks for."""
-    wanted = asked.get("page", "1")
-    page = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 8 else 1
+    page = whole_number(asked.get("page", "1"), 1, 10**7) or 1
     reason = asked.get("reason") if asked.get("reason") in REASONS else None
-    start = (max(1, page) - 1) * VIOLATIONS_SHOWN
+    start = (page - 1) * VIOLATIONS_SHOWN
     out = services.reports.folder_of(run_id) / "out"
     try:
         rows, total = violations_page(
@@ -341,7 +340,7 @@ def list_violations(services: Services, run_id: int, asked: Mapping[str, str]) -
         )
     except FileNotFoundError as gone:
         return Listed([], 1, 1, str(gone))
-    return Listed(rows, max(1, page), max(1, -(-total // VIOLATIONS_SHOWN)))
+    return Listed(rows, page, max(1, -(-total // VIOLATIONS_SHOWN)))
 
 
 @router.get("/reports/{run_id}.json")
@@ -376,11 +375,6 @@ async def brokers_file(request: Request, _caller: Reader, run_id: int) -> Respon
         writer.writerows({name: safe_cell(value) for name, value in row.items()} for row in rows)
     headers = {"Content-Disposition": f'attachment; filename="report-{run_id}-brokers.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def safe_cell(value: Any) -> Any:
-    """Keep a spreadsheet from reading a text (a rack's name) as a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
 
 
 @router.get("/reports/{run_id}/log")

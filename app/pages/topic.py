@@ -1,6 +1,5 @@
 """One topic: partitions, configs, history; growing and deleting it, each shown before it happens."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -13,7 +12,7 @@ from app.cluster.history import Change
 from app.cluster.topic_table import TopicRow, TopicTable, partition_health
 from app.errors import ApiError
 from app.flash import Flash
-from app.pages.confirm import ConfirmView
+from app.pages.confirm import ConfirmView, curl_line
 from app.pages.frame import go_to, page_of, refusal, render, whole_number
 from app.pages.overview import FeedLine, feed_lines
 from app.security.roles import Role
@@ -171,10 +170,8 @@ async def topic(request: Request, _caller: Reader, name: str, page: int = 1) -> 
 
 
 def curl(request: Request, services: Services, method: str, path: str, body: object | None = None) -> str:
-    """A change as a REST call."""
-    where = f"{str(request.base_url).rstrip('/')}/v3/clusters/{services.cluster.cluster_id or 'CLUSTER_ID'}/{path}"
-    data = "" if body is None else f" -H \"Content-Type: application/json\" -d '{json.dumps(body)}'"
-    return f'curl -X {method} -H "Authorization: Bearer $CONCLAVE_TOKEN"{data} \\\n  {where}'
+    """A change as a REST call, at the address this page came from."""
+    return curl_line(str(request.base_url).rstrip("/"), services.cluster.cluster_id, method, path, body)
 
 
 @router.post("/topics/{name}/partitions")

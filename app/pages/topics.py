@@ -1,6 +1,5 @@
 """The list of topics, and creating one: with a check that changes nothing, and every refusal beside its field."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
@@ -11,6 +10,7 @@ from fastapi.responses import Response
 
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.flash import Flash
+from app.pages.confirm import curl_line
 from app.pages.frame import go_to, page_of, refusal, render, whole_number
 from app.services import Reader, TopicEditor, services_of
 from kraft_core.image.metadata_image import MetadataImage
@@ -190,11 +190,7 @@ def create_curl(base_url: str, cluster_id: str | None, wish: TopicWish) -> str:
         body["replication_factor"] = wish.replication_factor
     if wish.configs:
         body["configs"] = [{"name": name, "value": value} for name, value in wish.configs.items()]
-    text = json.dumps(body).replace("'", "'\\''")
-    return (
-        'curl -H "Authorization: Bearer $CONCLAVE_TOKEN" -H "Content-Type: application/json" \\\n'
-        f"  -d '{text}' {base_url}/v3/clusters/{cluster_id or 'CLUSTER_ID'}/topics"
-    )
+    return curl_line(base_url, cluster_id, "POST", "topics", body)
 
 
 @router.get("/create-topic")

@@ -86,5 +86,9 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, list):
         return _cell(" ".join(str(item) for item in value))
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA_STARTS) else text
+    return str(safe_cell(value))
+
+
+def safe_cell(value: Any) -> Any:
+    """Keep a spreadsheet from reading a text (a topic, a rack) as a formula; anything but text stays as it is."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

@@ -12,9 +12,9 @@ from app.pages import charts
 from app.pages.access import safe_next
 from app.pages.frame import age, doc, environment, number, whole_number
 from app.pages.quorum import epoch_row
-from app.pages.reports import safe_cell, strip
+from app.pages.reports import strip
 from app.pages.topics import TopicForm, create_curl, read_form, topics_view
-from app.reports.violations import violations_csv
+from app.reports.violations import safe_cell, violations_csv
 from app.templating import folder
 from tests.app.reports.clusters import broker, image, partition
 from tests.app.reports.test_report import three_racks
