@@ -1,8 +1,9 @@
 # make run: set up and start the product (ARGS: options of `conclave up`).
-# make test: set up, check and run every test (TESTS: some of them).
+# make test: set up, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other).
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
+WORKERS ?= 2
 STAMP := $(VENV)/.installed
 
 .PHONY: help setup run test check format simulate bench clean
@@ -35,7 +36,7 @@ format: setup
 
 test: setup check
 	$(BIN)/python -m tests.needs
-	$(BIN)/pytest $(TESTS)
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile $(TESTS)
 
 simulate: setup
 	$(BIN)/python -m tests.simulator --seeds 10000
