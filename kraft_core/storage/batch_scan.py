@@ -3,7 +3,6 @@
 Source: DefaultRecordBatch (magic 2), FileChannelRecordBatch and LogSegment.recover of Kafka 4.3.1.
 """
 
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from kraft_core.storage.files import CorruptFile
+from kraft_core.storage.files import CorruptFile, FileSystem
 
 HEADER: Final = struct.Struct(">qiiBIhiqq")
 """base offset, length after it, epoch, magic, CRC, attributes, last offset delta, base and max timestamp."""
@@ -63,7 +62,7 @@ def _check(data: memoryview, at: int, position: int) -> BatchHeader:
     )
 
 
-def scan_batches(descriptor: int, size: int) -> Iterator[BatchHeader]:
+def scan_batches(files: FileSystem, descriptor: int, size: int) -> Iterator[BatchHeader]:
     """Yield every batch of a file of `size` bytes, checked.
 
     Raises BadBatch at the first place that holds no whole, undamaged batch; a clean end raises nothing.
@@ -74,7 +73,7 @@ def scan_batches(descriptor: int, size: int) -> Iterator[BatchHeader]:
     while position < size:
         at = position - start
         if len(buffer) - at < HEADER_BYTES:
-            buffer, start, at = memoryview(os.pread(descriptor, _CHUNK_BYTES, position)), position, 0
+            buffer, start, at = memoryview(files.pread(descriptor, _CHUNK_BYTES, position)), position, 0
             if len(buffer) < HEADER_BYTES:
                 raise BadBatch(position, f"{size - position} bytes are left, fewer than a header")
         length: int = struct.unpack_from(">i", buffer, at + 8)[0]
@@ -85,20 +84,20 @@ def scan_batches(descriptor: int, size: int) -> Iterator[BatchHeader]:
             raise BadBatch(position, f"batch length {length} goes beyond the end of the file")
         if end > len(buffer):
             wanted = max(LENGTH_OVERHEAD + length, _CHUNK_BYTES)
-            buffer, start, at = memoryview(os.pread(descriptor, wanted, position)), position, 0
+            buffer, start, at = memoryview(files.pread(descriptor, wanted, position)), position, 0
         batch = _check(buffer, at, position)
         yield batch
         position += batch.size
 
 
-def find_batch(descriptor: int, position: int, size: int, base_offset_min: int) -> int | None:
+def find_batch(files: FileSystem, descriptor: int, position: int, size: int, base_offset_min: int) -> int | None:
     """Look for an undamaged batch anywhere at or after `position` whose offset is at least `base_offset_min`.
 
     This is what tells a torn tail (none) from corruption in the middle. -> its position, or None. The length field of
     the damaged batch cannot be trusted, so every byte that could be a magic is tried; the CRC decides.
     """
     while position + HEADER_BYTES <= size:
-        chunk = os.pread(descriptor, _CHUNK_BYTES, position)
+        chunk = files.pread(descriptor, _CHUNK_BYTES, position)
         view = memoryview(chunk)
         at = chunk.find(2, _MAGIC_AT)
         while at >= 0:
@@ -109,7 +108,7 @@ def find_batch(descriptor: int, position: int, size: int, base_offset_min: int) 
             if base_offset_min <= base < base_offset_min + 2**40 and _LENGTH_MIN <= length <= size - position - begin:
                 data = view[begin : begin + LENGTH_OVERHEAD + length]
                 if len(data) < LENGTH_OVERHEAD + length:
-                    data = memoryview(os.pread(descriptor, LENGTH_OVERHEAD + length, position + begin))
+                    data = memoryview(files.pread(descriptor, LENGTH_OVERHEAD + length, position + begin))
                 if len(data) == LENGTH_OVERHEAD + length and _is_whole(data):
                     return position + begin
             at = chunk.find(2, at + 1)

@@ -1,12 +1,14 @@
-"""Durable file operations and the one error that a disk can give.
+"""The file operations of storage, and the one error that a disk can give.
 
-A file's bytes are durable after fdatasync, its name after fsync of the directory. Nothing here retries a failed sync:
-after one the kernel may have dropped the dirty pages, so a second that succeeds would prove nothing.
+Everything in storage goes through a `FileSystem`: the operating system's, unless another is passed in, as the simulator
+does with a disk that loses, tears and damages what it holds. A file's bytes are durable after fdatasync, its name after
+a sync of its directory. Nothing here retries a failed sync: after one the kernel may have dropped the dirty pages, so a
+second that succeeds would prove nothing.
 """
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -47,51 +49,130 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
         raise StorageError(f"Cannot {action} {path}: {reason}") from error
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
+class FileSystem:
+    """The operating system's files. Descriptors are its own; every method raises OSError, which `storage_errors` explains."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        """Open a file -> its descriptor. `flags` are those of os.open; a program started later does not inherit it."""
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
         os.close(descriptor)
 
+    def pread(self, descriptor: int, size: int, position: int) -> bytes:
+        """Read at most `size` bytes at `position`, fewer only at the end of the file."""
+        return os.pread(descriptor, size, position)
 
-def create_directory(path: Path) -> None:
-    """Create a directory and its missing parents, durably; one that exists is left alone."""
-    if path.is_dir():
+    def pwritev(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> int:
+        """Write buffers one after the other at `position` -> bytes written, which may be fewer than there are."""
+        return os.pwritev(descriptor, buffers, position)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Cut a file to `size` bytes."""
+        os.ftruncate(descriptor, size)
+
+    def fdatasync(self, descriptor: int) -> None:
+        """Make a file's bytes and its size durable."""
+        os.fdatasync(descriptor)
+
+    def fsync(self, descriptor: int) -> None:
+        """Make a file's bytes and everything about it durable, but for its name."""
+        os.fsync(descriptor)
+
+    def chmod(self, descriptor: int, mode: int) -> None:
+        """Set a file's permissions."""
+        os.fchmod(descriptor, mode)
+
+    def size(self, descriptor: int) -> int:
+        """Bytes in an open file."""
+        return os.fstat(descriptor).st_size
+
+    def size_of(self, path: Path) -> int | None:
+        """Bytes in the file of this name; None when there is no such file."""
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def is_directory(self, path: Path) -> bool:
+        """Whether there is a directory of this name."""
+        return path.is_dir()
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in a directory, sorted."""
+        return sorted(os.listdir(directory))  # noqa: PTH208  # names are wanted, not paths
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file another name, replacing the file that has it."""
+        source.rename(target)
+
+    def unlink(self, path: Path) -> None:
+        """Delete a file; one that does not exist is deleted already."""
+        path.unlink(missing_ok=True)
+
+    def make_directory(self, path: Path) -> None:
+        """Create a directory whose parent exists; one that exists is left alone."""
+        path.mkdir(exist_ok=True)
+
+    def sync_directory(self, path: Path) -> None:
+        """Make the names in a directory durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+OPERATING_SYSTEM: Final = FileSystem()
+"""What storage uses unless it is told otherwise."""
+
+
+def create_directory(path: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
+    """Create a directory and its missing parents, durably; one that exists is left alone. Raises StorageError."""
+    if files.is_directory(path):
         return
     with storage_errors("create", path):
-        create_directory(path.parent)
-        path.mkdir(exist_ok=True)
-        sync_directory(path.parent)
+        create_directory(path.parent, files)
+        files.make_directory(path)
+        files.sync_directory(path.parent)
 
 
-def write_all(descriptor: int, data: bytes | memoryview, position: int) -> None:
+def write_all(files: FileSystem, descriptor: int, data: bytes | memoryview, position: int) -> None:
     """Write every byte at `position`; a short write goes on where it stopped. Raises OSError."""
-    written = os.pwrite(descriptor, data, position)
+    written = files.pwritev(descriptor, [data], position)
     if written < len(data):
         view = memoryview(data)
         while written < len(data):
-            written += os.pwrite(descriptor, view[written:], position + written)
+            written += files.pwritev(descriptor, [view[written:]], position + written)
 
 
-def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file as a whole: temporary file, fsync, rename, fsync of the directory.
+def read_file(path: Path, files: FileSystem = OPERATING_SYSTEM) -> bytes:
+    """Read a small file as a whole. Raises OSError, FileNotFoundError among them."""
+    descriptor = files.open(path, os.O_RDONLY)
+    try:
+        return files.pread(descriptor, files.size(descriptor), 0)
+    finally:
+        files.close(descriptor)
+
+
+def write_file(path: Path, data: bytes, files: FileSystem = OPERATING_SYSTEM) -> None:
+    """Replace a file as a whole: temporary file, fsync, rename, sync of the directory.
 
     A crash leaves the old content or the new. Raises StorageError.
     """
     temporary = path.with_name(path.name + ".tmp")
     with storage_errors("write", path):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            descriptor = files.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
-                write_all(descriptor, data, 0)
-                os.fsync(descriptor)
+                write_all(files, descriptor, data, 0)
+                files.fsync(descriptor)
             finally:
-                os.close(descriptor)
-            temporary.rename(path)
+                files.close(descriptor)
+            files.rename(temporary, path)
         except BaseException:
             with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                files.unlink(temporary)
             raise
-        sync_directory(path.parent)
+        files.sync_directory(path.parent)

@@ -30,7 +30,7 @@ from kraft_core.protocol.record_batch import encode_batch
 from kraft_core.protocol.uuids import is_reserved, random_uuid, uuid_from_text
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
-from kraft_core.storage.files import StorageError, create_directory, write_file
+from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, create_directory, write_file
 from kraft_core.storage.meta_properties import MetaProperties, verify_meta_properties, write_meta_properties
 from kraft_core.storage.recovery import PARTITION_DIRECTORY
 from kraft_core.storage.snapshots import SnapshotStore
@@ -146,7 +146,7 @@ def effective_features(request: FormatRequest) -> dict[str, int]:
     return features
 
 
-def format_storage(request: FormatRequest, report: Callable[[str], None]) -> None:
+def format_storage(request: FormatRequest, report: Callable[[str], None], files: FileSystem = OPERATING_SYSTEM) -> None:
     """Format every directory that is not formatted yet; `report` gets one line for each.
 
     Raises StorageError: a directory that is formatted already (unless `ignore_formatted`), belongs to another node or
@@ -156,7 +156,7 @@ def format_storage(request: FormatRequest, report: Callable[[str], None]) -> Non
         raise FormatError("You must specify the cluster id.")
     features = effective_features(request)
     every = list(dict.fromkeys([*request.log_dirs, request.metadata_log_dir]))
-    formatted = verify_meta_properties(every, request.node_id, request.cluster_id)
+    formatted = verify_meta_properties(every, request.node_id, request.cluster_id, files)
     if formatted and not request.ignore_formatted:
         raise FormatError(
             f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this directory "
@@ -172,12 +172,12 @@ def format_storage(request: FormatRequest, report: Callable[[str], None]) -> Non
         report(
             f"Formatting {kind} {log_dir} with metadata.version {metadata_version_name(features[METADATA_VERSION])}."
         )
-        create_directory(log_dir)
-        write_file(log_dir / BOOTSTRAP_NAME, _bootstrap_checkpoint(features))
+        create_directory(log_dir, files)
+        write_file(log_dir / BOOTSTRAP_NAME, _bootstrap_checkpoint(features), files)
         if is_metadata and request.voters is not None:
-            _write_voters(log_dir / PARTITION_DIRECTORY, request.voters, features[KRAFT_VERSION])
+            _write_voters(log_dir / PARTITION_DIRECTORY, request.voters, features[KRAFT_VERSION], files)
         directory_id = voter.key.directory_id if voter is not None else random_uuid()
-        write_meta_properties(log_dir, MetaProperties(request.cluster_id, request.node_id, directory_id))
+        write_meta_properties(log_dir, MetaProperties(request.cluster_id, request.node_id, directory_id), files)
 
 
 def _kind(request: FormatRequest, *, is_metadata: bool, is_voter: bool) -> str:
@@ -204,11 +204,11 @@ def _bootstrap_checkpoint(features: Mapping[str, int]) -> bytes:
     )
 
 
-def _write_voters(directory: Path, voters: VoterSet, kraft_version: int) -> None:
+def _write_voters(directory: Path, voters: VoterSet, kraft_version: int, files: FileSystem) -> None:
     """Write 0-0.checkpoint: the voter set before the first record of the log."""
     now_ms = time.time_ns() // 1_000_000
-    create_directory(directory)
-    sink = SnapshotStore(directory).begin(BOOTSTRAP_SNAPSHOT_ID)
+    create_directory(directory, files)
+    sink = SnapshotStore(directory, files).begin(BOOTSTRAP_SNAPSHOT_ID)
     header = SnapshotHeaderRecord(last_contained_log_timestamp=now_ms)
     version = KRaftVersionRecord(kraft_version=kraft_version)
     sink.append(encode_control_batch(0, 0, now_ms, [header, version, voters.to_record()]))

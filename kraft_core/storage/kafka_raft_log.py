@@ -21,7 +21,7 @@ from typing import Self
 
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.storage.batch_scan import CONTROL_FLAG, HEADER, HEADER_BYTES, LENGTH_OVERHEAD
-from kraft_core.storage.files import StorageError, storage_errors
+from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, storage_errors, write_file
 from kraft_core.storage.leader_epochs import CHECKPOINT_NAME
 from kraft_core.storage.log_segment import LogSegment
 from kraft_core.storage.log_writer import Append, Create, Cut, LogWriter, Remove, Roll
@@ -43,6 +43,7 @@ class KafkaRaftLog:
     """The log of __cluster_metadata-0 in one directory. Build it with `open`."""
 
     def __init__(self, directory: Path, config: LogConfig, recovered: RecoveredLog, snapshots: SnapshotStore) -> None:
+        self._files = snapshots.files
         self._directory = directory
         self._config = config
         self._segments = recovered.segments
@@ -55,21 +56,21 @@ class KafkaRaftLog:
         self._last_epoch = self._epochs.latest or 0
         self._flushed_offset = self._end_offset
         self._tail = TailCache(config.cache_bytes)
-        self._writer = LogWriter(directory)
+        self._writer = LogWriter(self._files, directory)
         self._is_flushing = False
 
     @classmethod
-    def open(cls, metadata_dir: Path, config: LogConfig | None = None) -> Self:
+    def open(cls, metadata_dir: Path, config: LogConfig | None = None, files: FileSystem = OPERATING_SYSTEM) -> Self:
         """Open or create the log below `metadata_dir` (metadata.log.dir) and recover it.
 
         What is in memory afterwards is small whatever the log's size. If the newest snapshot is ahead of the log, the
         log is emptied to begin there, as after a crash between the two. Raises CorruptFile and StorageError.
         """
         directory = metadata_dir / PARTITION_DIRECTORY
-        prepare_directory(directory)
-        recovered = recover_segments(directory)
+        prepare_directory(files, directory)
+        recovered = recover_segments(files, directory)
         try:
-            snapshots = SnapshotStore(directory)
+            snapshots = SnapshotStore(directory, files)
             snapshots.load()
             log = cls(directory, config or LogConfig(), recovered, snapshots)
             log._settle_snapshots()
@@ -219,7 +220,7 @@ class KafkaRaftLog:
             self._tail.evict(self._flushed_offset)
 
     def _roll(self) -> LogSegment:
-        segment = LogSegment(self._directory, self._end_offset)
+        segment = LogSegment(self._files, self._directory, self._end_offset)
         self._writer.put(Roll(self._active, segment))
         self._segments.append(segment)
         self._active = segment
@@ -263,7 +264,7 @@ class KafkaRaftLog:
         assert not self._is_flushing, "truncation during a flush"
         assert snapshot_id in self._snapshots.ids, snapshot_id
         removed = tuple(reversed(self._segments))
-        self._active = LogSegment(self._directory, snapshot_id.offset)
+        self._active = LogSegment(self._files, self._directory, snapshot_id.offset)
         self._segments = [self._active]
         self._start_offset = self._end_offset = self._flushed_offset = snapshot_id.offset
         self._tail.clear()
@@ -369,9 +370,7 @@ class KafkaRaftLog:
                 segment.close()
 
     def _write_epoch_checkpoint(self) -> None:
-        path = self._directory / CHECKPOINT_NAME
-        with storage_errors("write", path):
-            path.write_text(self._epochs.checkpoint_text(), encoding="ascii")
+        write_file(self._directory / CHECKPOINT_NAME, self._epochs.checkpoint_text().encode("ascii"), self._files)
 
 
 def _base_offset(segment: LogSegment) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft_core.storage.batch_scan import HEADER, LENGTH_OVERHEAD, BatchHeader
-from kraft_core.storage.files import storage_errors
+from kraft_core.storage.files import FileSystem, storage_errors, write_all
 
 INDEX_INTERVAL_BYTES: Final = 4096
 """An index entry at most every so many bytes: log.index.interval.bytes."""
@@ -36,6 +36,7 @@ class LogSegment:
         "descriptor",
         "directory",
         "end_offset",
+        "files",
         "first_timestamp",
         "index_offsets",
         "index_positions",
@@ -45,7 +46,8 @@ class LogSegment:
         "size",
     )
 
-    def __init__(self, directory: Path, base_offset: int) -> None:
+    def __init__(self, files: FileSystem, directory: Path, base_offset: int) -> None:
+        self.files = files
         self.directory = directory
         self.path = directory / f"{segment_name(base_offset)}.log"
         self.base_offset = base_offset
@@ -60,21 +62,21 @@ class LogSegment:
 
     def open(self, *, create: bool) -> None:
         """Open the file; with `create` it must not exist yet. Raises StorageError."""
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0)
+        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0)
         with storage_errors("create" if create else "open", self.path):
-            self.descriptor = os.open(self.path, flags, 0o644)
+            self.descriptor = self.files.open(self.path, flags)
 
     def close(self) -> None:
         """Close the file, if it is open."""
         if self.descriptor >= 0:
-            os.close(self.descriptor)
+            self.files.close(self.descriptor)
             self.descriptor = -1
 
     def remove(self) -> None:
         """Close and delete the file and those beside it; the caller syncs the directory. Raises OSError."""
         self.close()
         for suffix in SIBLINGS:
-            self.path.with_suffix(suffix).unlink(missing_ok=True)
+            self.files.unlink(self.path.with_suffix(suffix))
 
     def add(self, size: int, base_offset: int, end_offset: int, timestamp: int, max_timestamp: int) -> None:
         """Take a batch into the logical picture: it lies at the present end."""
@@ -100,7 +102,7 @@ class LogSegment:
         buffer, start = b"", position
         while True:
             if position - start + HEADER.size > len(buffer):
-                buffer, start = os.pread(self.descriptor, _WALK_BYTES, position), position
+                buffer, start = self.files.pread(self.descriptor, _WALK_BYTES, position), position
             base, length, _, _, _, _, delta, _, _ = HEADER.unpack_from(buffer, position - start)
             if base + delta >= offset:
                 return position, base, LENGTH_OVERHEAD + length
@@ -118,7 +120,7 @@ class LogSegment:
             end = position + size
             if max_bytes > size:
                 end = self._boundary(end, min(position + max_bytes, limit), limit)
-            data = os.pread(self.descriptor, end - position, position)
+            data = self.files.pread(self.descriptor, end - position, position)
         assert len(data) == end - position, (self.path, position, end, len(data))
         return data
 
@@ -131,7 +133,7 @@ class LogSegment:
         if indexed > low:
             return indexed
         while low < high:
-            header = os.pread(self.descriptor, LENGTH_OVERHEAD, low)
+            header = self.files.pread(self.descriptor, LENGTH_OVERHEAD, low)
             size = LENGTH_OVERHEAD + int(struct.unpack_from(">i", header, 8)[0])
             if low + size > high:
                 break
@@ -162,5 +164,9 @@ class LogSegment:
             if timestamp > latest:
                 times.append(struct.pack(">qi", timestamp, offset - self.base_offset))
                 latest = timestamp
-        self.path.with_suffix(".index").write_bytes(offsets)
-        self.path.with_suffix(".timeindex").write_bytes(b"".join(times))
+        for suffix, data in ((".index", offsets), (".timeindex", b"".join(times))):
+            descriptor = self.files.open(self.path.with_suffix(suffix), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try:
+                write_all(self.files, descriptor, data, 0)
+            finally:
+                self.files.close(descriptor)

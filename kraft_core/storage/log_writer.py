@@ -4,12 +4,11 @@ The owner puts operations in at one end while the I/O thread takes them out at t
 lock. An operation names the segment and the place, so nothing of the owner's picture is read here.
 """
 
-import os
 from collections import deque
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft_core.storage.files import StorageError, storage_errors, sync_directory, write_all
+from kraft_core.storage.files import FileSystem, StorageError, storage_errors, write_all
 from kraft_core.storage.log_segment import LogSegment
 
 _IOV_MAX: Final = 512
@@ -59,7 +58,8 @@ Operation = Append | Roll | Remove | Cut | Create
 class LogWriter:
     """The queue of one log's directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, files: FileSystem, directory: Path) -> None:
+        self._files = files
         self._directory = directory
         self._pending: deque[Operation] = deque()
         self._failure: StorageError | None = None
@@ -93,12 +93,12 @@ class LogWriter:
         for operation in operations:
             if isinstance(operation, Append):
                 if len(appends) == _IOV_MAX:
-                    _write(appends)
+                    self._write(appends)
                     appends = []
                 appends.append(operation)
                 dirty, end = operation.segment, operation.end_offset
                 continue
-            _write(appends)
+            self._write(appends)
             appends = []
             if isinstance(operation, Roll):
                 self._roll(operation)
@@ -107,41 +107,41 @@ class LogWriter:
                 self._create(operation.segment)
                 end = operation.end_offset
             elif isinstance(operation, Cut):
-                os.ftruncate(operation.segment.descriptor, operation.size)
-                os.fdatasync(operation.segment.descriptor)
+                self._files.truncate(operation.segment.descriptor, operation.size)
+                self._files.fdatasync(operation.segment.descriptor)
                 end = operation.end_offset
             else:
                 self._remove(operation)
-        _write(appends)
+        self._write(appends)
         if dirty is not None and dirty.descriptor >= 0:  # a truncation in between may have removed it
-            os.fdatasync(dirty.descriptor)
+            self._files.fdatasync(dirty.descriptor)
         return end
 
     def _roll(self, operation: Roll) -> None:
-        os.fdatasync(operation.sealed.descriptor)  # before the next segment can be seen to exist
+        self._files.fdatasync(operation.sealed.descriptor)  # before the next segment can be seen to exist
         operation.sealed.write_indexes()
         self._create(operation.segment)
 
     def _create(self, segment: LogSegment) -> None:
         segment.open(create=True)
-        sync_directory(self._directory)
+        self._files.sync_directory(self._directory)
 
     def _remove(self, operation: Remove) -> None:
         for path in operation.paths:
-            path.unlink(missing_ok=True)
+            self._files.unlink(path)
         for segment in operation.segments:
             segment.remove()
-            sync_directory(self._directory)  # one by one, so that a crash leaves no hole
+            self._files.sync_directory(self._directory)  # one by one, so that a crash leaves no hole
         if operation.paths:
-            sync_directory(self._directory)
+            self._files.sync_directory(self._directory)
 
-
-def _write(appends: list[Append]) -> None:
-    """Write consecutive batches, all of one segment: a roll stands between those of two. Raises OSError."""
-    if not appends:
-        return
-    first = appends[0]
-    buffers = [append.data for append in appends]
-    written = os.pwritev(first.segment.descriptor, buffers, first.position)
-    if written < sum(map(len, buffers)):
-        write_all(first.segment.descriptor, b"".join(buffers)[written:], first.position + written)
+    def _write(self, appends: list[Append]) -> None:
+        """Write consecutive batches, all of one segment: a roll stands between those of two. Raises OSError."""
+        if not appends:
+            return
+        first = appends[0]
+        buffers = [append.data for append in appends]
+        written = self._files.pwritev(first.segment.descriptor, buffers, first.position)
+        if written < sum(map(len, buffers)):
+            rest = b"".join(buffers)[written:]
+            write_all(self._files, first.segment.descriptor, rest, first.position + written)

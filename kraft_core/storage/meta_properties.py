@@ -12,7 +12,15 @@ from typing import Final, Self
 from uuid import UUID
 
 from kraft_core.protocol.uuids import is_reserved, random_uuid, uuid_from_text, uuid_to_text
-from kraft_core.storage.files import StorageError, write_file
+from kraft_core.storage.files import (
+    OPERATING_SYSTEM,
+    FileSystem,
+    StorageError,
+    create_directory,
+    read_file,
+    storage_errors,
+    write_file,
+)
 from kraft_core.storage.properties import format_properties, parse_properties
 
 log = logging.getLogger(__name__)
@@ -62,26 +70,30 @@ class MetaProperties:
         return format_properties(properties)
 
 
-def read_meta_properties(log_dir: Path) -> MetaProperties | None:
+def read_meta_properties(log_dir: Path, files: FileSystem = OPERATING_SYSTEM) -> MetaProperties | None:
     """Read the file of a log directory; None when there is none. Raises StorageError."""
     path = log_dir / FILE_NAME
+    with storage_errors("read", path):
+        try:
+            raw = read_file(path, files)
+        except FileNotFoundError:
+            return None
     try:
-        return MetaProperties.parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"Cannot read {path}: {error.strerror}") from error
+        return MetaProperties.parse(raw.decode())
     except ValueError as error:
         raise StorageError(f"Error while reading meta.properties file {path}: {error}") from error
 
 
-def write_meta_properties(log_dir: Path, properties: MetaProperties) -> None:
+def write_meta_properties(log_dir: Path, properties: MetaProperties, files: FileSystem = OPERATING_SYSTEM) -> None:
     """Write the file of a log directory durably. Raises StorageError."""
-    write_file(log_dir / FILE_NAME, properties.text().encode())
+    write_file(log_dir / FILE_NAME, properties.text().encode(), files)
 
 
 def verify_meta_properties(
-    log_dirs: Sequence[Path], expected_node_id: int, expected_cluster_id: str | None = None
+    log_dirs: Sequence[Path],
+    expected_node_id: int,
+    expected_cluster_id: str | None = None,
+    files: FileSystem = OPERATING_SYSTEM,
 ) -> dict[Path, MetaProperties]:
     """Read the files of all log directories and check that they belong together -> those that have one.
 
@@ -90,7 +102,7 @@ def verify_meta_properties(
     found: dict[Path, MetaProperties] = {}
     seen: dict[UUID, Path] = {}
     for log_dir in log_dirs:
-        properties = read_meta_properties(log_dir)
+        properties = read_meta_properties(log_dir, files)
         if properties is None:
             continue
         path = log_dir / FILE_NAME
@@ -119,14 +131,16 @@ def verify_meta_properties(
     return found
 
 
-def load_meta_properties(log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int) -> dict[Path, MetaProperties]:
+def load_meta_properties(
+    log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int, files: FileSystem = OPERATING_SYSTEM
+) -> dict[Path, MetaProperties]:
     """What a node does at its start: read, check, and give an id to a directory that has none -> all of `log_dirs`.
 
     `metadata_log_dir` counts as one of `log_dirs`. A directory without the file takes the cluster of the others, unless
     it is the metadata directory: then nobody knows whether the log was lost. Raises StorageError.
     """
     every = list(dict.fromkeys([*log_dirs, metadata_log_dir]))
-    found = verify_meta_properties(every, node_id)
+    found = verify_meta_properties(every, node_id, files=files)
     if metadata_log_dir not in found:
         raise StorageError(
             "No readable meta.properties files found."
@@ -139,9 +153,6 @@ def load_meta_properties(log_dirs: Sequence[Path], metadata_log_dir: Path, node_
             if log_dir == metadata_log_dir:
                 log.error("directory_id_generated", extra={"log_dir": str(log_dir), "consequence": "not a voter"})
             found[log_dir] = MetaProperties(cluster_id, node_id, random_uuid())
-            try:
-                log_dir.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise StorageError(f"Cannot create {log_dir}: {error.strerror}") from error
-            write_meta_properties(log_dir, found[log_dir])
+            create_directory(log_dir, files)
+            write_meta_properties(log_dir, found[log_dir], files)
     return found

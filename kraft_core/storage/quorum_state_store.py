@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kraft_core.raft.quorum_state import ElectionState
-from kraft_core.storage.files import StorageError, storage_errors, write_file
+from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, read_file, storage_errors, write_file
 from kraft_core.storage.recovery import PARTITION_DIRECTORY
 from kraft_core.storage.snapshots import snapshot_id_of
 
@@ -21,7 +21,8 @@ VERSION_MAX: Final = 1
 class QuorumStateStore:
     """The file below `metadata_dir` (metadata.log.dir), beside the log."""
 
-    def __init__(self, metadata_dir: Path) -> None:
+    def __init__(self, metadata_dir: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
+        self._files = files
         self.path = metadata_dir / PARTITION_DIRECTORY / FILE_NAME
 
     def read(self) -> ElectionState | None:
@@ -30,11 +31,14 @@ class QuorumStateStore:
         Raises StorageError for a file that cannot be understood, and when the file is missing although the log has
         records: a node that forgot its vote could vote twice in one epoch.
         """
-        if not self.path.exists():
+        with storage_errors("read", self.path):
+            try:
+                raw = read_file(self.path, self._files)
+            except FileNotFoundError:
+                raw = None
+        if raw is None:
             self._refuse_if_log_has_records()
             return None
-        with storage_errors("read", self.path):
-            raw = self.path.read_bytes()
         try:
             return _parse(json.loads(raw.decode("utf-8")))
         except (ValueError, TypeError, KeyError) as error:
@@ -43,15 +47,15 @@ class QuorumStateStore:
 
     def _refuse_if_log_has_records(self) -> None:
         directory = self.path.parent
-        if not directory.is_dir():
+        if not self._files.is_directory(directory):
             return
         with storage_errors("list", directory):
-            for path in directory.iterdir():
-                snapshot_id = snapshot_id_of(path.name)
+            for name in self._files.names(directory):
+                snapshot_id = snapshot_id_of(name)
                 is_real_snapshot = snapshot_id is not None and snapshot_id.offset > 0
-                if is_real_snapshot or (path.suffix == ".log" and path.stat().st_size):
+                if is_real_snapshot or (name.endswith(".log") and self._files.size_of(directory / name)):
                     raise StorageError(
-                        f"{self.path} is missing although the metadata log has records ({path.name}); a node that forgot "
+                        f"{self.path} is missing although the metadata log has records ({name}); a node that forgot "
                         "its vote could vote twice. Restore the file, or empty the directory and let the node join anew."
                     )
 
@@ -79,7 +83,7 @@ class QuorumStateStore:
                 "votedDirectoryId": uuid_to_text(election.voted_directory_id),
                 "data_version": 1,
             }
-        write_file(self.path, json.dumps(state, separators=(",", ":")).encode("ascii"))
+        write_file(self.path, json.dumps(state, separators=(",", ":")).encode("ascii"), self._files)
 
 
 def _parse(state: object) -> ElectionState:

@@ -16,7 +16,7 @@ from typing import Final
 
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.storage.batch_scan import HEADER_BYTES, BadBatch, BatchHeader, scan_batches
-from kraft_core.storage.files import CorruptFile, StorageError, storage_errors, sync_directory, write_all
+from kraft_core.storage.files import OPERATING_SYSTEM, CorruptFile, FileSystem, StorageError, storage_errors, write_all
 
 log = logging.getLogger(__name__)
 
@@ -69,26 +69,26 @@ def first_control_record(batch: bytes) -> tuple[int, bytes]:
     return kind, batch[at : at + value_bytes]
 
 
-def check_snapshot(path: Path) -> int:
+def check_snapshot(path: Path, files: FileSystem = OPERATING_SYSTEM) -> int:
     """Check every batch of a snapshot file -> its lastContainedLogTimestamp, in ms.
 
     Raises IncompleteSnapshot when header or footer is missing, CorruptFile when bytes are damaged, else StorageError.
     """
     with storage_errors("read", path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = files.open(path, os.O_RDONLY)
     try:
         with storage_errors("read", path):
-            return _check_batches(descriptor, path)
+            return _check_batches(files, descriptor, path)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
-def _check_batches(descriptor: int, path: Path) -> int:
-    size = os.fstat(descriptor).st_size
+def _check_batches(files: FileSystem, descriptor: int, path: Path) -> int:
+    size = files.size(descriptor)
     first: BatchHeader | None = None
     last: BatchHeader | None = None
     try:
-        for batch in scan_batches(descriptor, size):
+        for batch in scan_batches(files, descriptor, size):
             first = first or batch
             last = batch
     except BadBatch as bad:
@@ -103,7 +103,7 @@ def _check_batches(descriptor: int, path: Path) -> int:
         if not batch.is_control:
             kinds.append(-1)
             continue
-        kind, value = first_control_record(os.pread(descriptor, batch.size, batch.position))
+        kind, value = first_control_record(files.pread(descriptor, batch.size, batch.position))
         kinds.append(kind)
         if kind == HEADER_TYPE:
             timestamp_ms = struct.unpack_from(">q", value, 2)[0]
@@ -118,14 +118,15 @@ class FileSnapshotSink:
 
     def __init__(self, store: "SnapshotStore", snapshot_id: OffsetAndEpoch) -> None:
         self._store = store
+        self._files = store.files
         self._id = snapshot_id
         self._path = store.path(snapshot_id)
         self._part = self._path.with_name(self._path.name + PART_SUFFIX)
         self._size = 0
         self._is_frozen = False
         with storage_errors("create", self._part):
-            self._part.unlink(missing_ok=True)
-            self._descriptor = os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._files.unlink(self._part)
+            self._descriptor = self._files.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
 
     @property
     def id(self) -> OffsetAndEpoch:
@@ -142,7 +143,7 @@ class FileSnapshotSink:
         if self._descriptor < 0:
             raise ValueError(f"Snapshot {self._path.name} takes no more bytes: it is frozen or aborted.")
         with storage_errors("write", self._part):
-            write_all(self._descriptor, data, self._size)
+            write_all(self._files, self._descriptor, data, self._size)
         self._size += len(data)
 
     def freeze(self) -> None:
@@ -155,16 +156,16 @@ class FileSnapshotSink:
         if self._descriptor < 0:
             raise ValueError(f"Snapshot {self._path.name} was aborted.")
         try:
-            timestamp_ms = check_snapshot(self._part)
+            timestamp_ms = check_snapshot(self._part, self._files)
             with storage_errors("write", self._path):
-                os.fchmod(self._descriptor, 0o400)
-                os.fsync(self._descriptor)
-                self._part.rename(self._path)
-                sync_directory(self._path.parent)
+                self._files.chmod(self._descriptor, 0o400)
+                self._files.fsync(self._descriptor)
+                self._files.rename(self._part, self._path)
+                self._files.sync_directory(self._path.parent)
         except BaseException:
             self.abort()
             raise
-        os.close(self._descriptor)
+        self._files.close(self._descriptor)
         self._descriptor = -1
         self._is_frozen = True
         self._store.add(self._id, timestamp_ms)
@@ -172,10 +173,10 @@ class FileSnapshotSink:
     def abort(self) -> None:
         """Throw away what was written; does nothing after `freeze`."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._files.close(self._descriptor)
             self._descriptor = -1
             with storage_errors("delete", self._part):
-                self._part.unlink(missing_ok=True)
+                self._files.unlink(self._part)
 
 
 class SnapshotStore:
@@ -185,7 +186,8 @@ class SnapshotStore:
     replaced as a whole, so a reader never sees half a change.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
+        self.files = files
         self._directory = directory
         self._change = threading.Lock()  # held while `_ids` is replaced
         self._timestamps: dict[OffsetAndEpoch, int] = {}  # of those that were checked
@@ -210,10 +212,10 @@ class SnapshotStore:
         """
         found: list[OffsetAndEpoch] = []
         with storage_errors("list", self._directory):
-            for path in sorted(self._directory.iterdir()):
-                if path.name.endswith((SUFFIX + PART_SUFFIX, SUFFIX + DELETED_SUFFIX)):
-                    path.unlink()
-                elif (snapshot_id := snapshot_id_of(path.name)) is not None:
+            for name in self.files.names(self._directory):
+                if name.endswith((SUFFIX + PART_SUFFIX, SUFFIX + DELETED_SUFFIX)):
+                    self.files.unlink(self._directory / name)
+                elif (snapshot_id := snapshot_id_of(name)) is not None:
                     found.append(snapshot_id)
         found.sort()
         while found and not self._is_whole(found[-1]):
@@ -224,7 +226,7 @@ class SnapshotStore:
         """Check a snapshot once. Raises CorruptFile."""
         if snapshot_id not in self._timestamps:
             try:
-                self._timestamps[snapshot_id] = check_snapshot(self.path(snapshot_id))
+                self._timestamps[snapshot_id] = check_snapshot(self.path(snapshot_id), self.files)
             except IncompleteSnapshot as error:
                 self.ignored += f" (ignored: {error})"
                 log.error("incomplete_snapshot_ignored", extra={"reason": str(error)})  # noqa: TRY400  # no traceback: the reason says all
@@ -256,18 +258,15 @@ class SnapshotStore:
             self.close()
             path = self.path(snapshot_id)
             with storage_errors("read", path):
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                self._reader = (snapshot_id, descriptor, os.fstat(descriptor).st_size)
+                descriptor = self.files.open(path, os.O_RDONLY)
+                self._reader = (snapshot_id, descriptor, self.files.size(descriptor))
         _, descriptor, size = self._reader
         with storage_errors("read", self.path(snapshot_id)):
-            return os.pread(descriptor, max_bytes, position), size
+            return self.files.pread(descriptor, max_bytes, position), size
 
     def size(self, snapshot_id: OffsetAndEpoch) -> int:
         """Bytes of a snapshot's file; 0 when it is gone."""
-        try:
-            return self.path(snapshot_id).stat().st_size
-        except FileNotFoundError:
-            return 0
+        return self.files.size_of(self.path(snapshot_id)) or 0
 
     def timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int | None:
         """Time of the last record in a snapshot; None when the file turns out not to be whole."""
@@ -287,5 +286,5 @@ class SnapshotStore:
     def close(self) -> None:
         """Close the file being read."""
         if self._reader is not None:
-            os.close(self._reader[1])
+            self.files.close(self._reader[1])
             self._reader = None

@@ -1,7 +1,7 @@
 """quorum-state, meta.properties and .lock: a vote is never forgotten, a folder never mistaken, two processes never in one."""
 
+import errno
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 
 from kraft_core.protocol.uuids import ZERO_UUID, random_uuid, uuid_to_text
 from kraft_core.raft.quorum_state import ElectionState
-from kraft_core.storage.files import StorageError
+from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.meta_properties import (
@@ -23,13 +23,14 @@ from kraft_core.storage.meta_properties import (
 )
 from kraft_core.storage.quorum_state_store import QuorumStateStore
 from tests.storage.batches import batch
+from tests.storage.disks import FailingFiles, RecordingFiles
 
 CLUSTER = "AAAAAAAAQ5uaaaaaaaaaaA"
 
 
-def store_of(root: Path) -> QuorumStateStore:
+def store_of(root: Path, files: FileSystem = OPERATING_SYSTEM) -> QuorumStateStore:
     KafkaRaftLog.open(root).close()
-    return QuorumStateStore(root)
+    return QuorumStateStore(root, files)
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
@@ -87,40 +88,23 @@ def test_a_missing_state_is_fine_only_while_the_log_is_empty(tmp_path: Path):
         store.read()
 
 
-def test_a_failed_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    store = store_of(tmp_path)
+@pytest.mark.parametrize("steps", [0, 1, 2], ids=["write", "sync", "rename"])
+def test_a_failed_write_leaves_the_old_state(tmp_path: Path, steps: int):
+    files = FailingFiles()
+    store = store_of(tmp_path, files)
     store.write(ElectionState(3, 1, -1, ZERO_UUID), 1)
+    files.steps_left, files.error = steps, OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(StorageError, match="no space left"):
+        store.write(ElectionState(4, 2, -1, ZERO_UUID), 1)
+    assert QuorumStateStore(tmp_path).read() == ElectionState(3, 1, -1, ZERO_UUID)
 
-    def fail(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", fail)
-        with pytest.raises(StorageError, match="no space left"):
-            store.write(ElectionState(4, 2, -1, ZERO_UUID), 1)
-    assert store.read() == ElectionState(3, 1, -1, ZERO_UUID)
+def test_a_state_is_synced_before_it_is_renamed_and_its_directory_after(tmp_path: Path):
+    files = RecordingFiles()
+    store = store_of(tmp_path, files)
+    store.write(ElectionState(3, 1, -1, ZERO_UUID), 1)
+    assert files.calls == ["sync", "rename", "sync directory"]
     assert [path.name for path in store.path.parent.glob("quorum-state*")] == ["quorum-state"]
-
-
-def test_a_state_is_synced_before_it_is_renamed_and_its_directory_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    store = store_of(tmp_path)
-    calls: list[str] = []
-    real_sync, real_rename = os.fsync, Path.rename
-
-    def sync(descriptor: int) -> None:
-        calls.append("directory" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
-        real_sync(descriptor)
-
-    def rename(path: Path, target: Path) -> Path:
-        calls.append("rename")
-        return real_rename(path, target)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "rename", rename)
-    store.write(ElectionState(3, 1, -1, ZERO_UUID), 1)
-    assert calls == ["file", "rename", "directory"]
 
 
 def test_meta_properties_read_back_and_in_apaches_form(tmp_path: Path):

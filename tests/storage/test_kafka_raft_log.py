@@ -11,6 +11,7 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
 from tests.storage.batches import batch
+from tests.storage.disks import FailingFiles, RecordingFiles
 from tests.storage.logs import SMALL, contents, directory_of, filled, with_snapshot
 
 
@@ -149,22 +150,17 @@ def test_end_offset_for_epoch_answers_as_kafka_does(tmp_path: Path):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
-@pytest.mark.parametrize("call", ["pwritev", "fdatasync"])
-def test_a_failing_disk_is_one_error_and_acknowledges_nothing_from_then_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, call: str
-):
-    log = KafkaRaftLog.open(tmp_path)
+@pytest.mark.parametrize("steps", [0, 1], ids=["write", "sync"])
+def test_a_failing_disk_is_one_error_and_acknowledges_nothing_from_then_on(tmp_path: Path, number: int, steps: int):
+    files = FailingFiles()
+    log = KafkaRaftLog.open(tmp_path, files=files)
     log.append(batch(0))
     log.flush()
-
-    def fail(*arguments: object) -> int:
-        raise OSError(number, os.strerror(number))
-
     log.append(batch(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        with pytest.raises(StorageError, match="Cannot write"):
-            log.flush()
+    files.steps_left, files.error = steps, OSError(number, os.strerror(number))
+    with pytest.raises(StorageError, match="Cannot write"):
+        log.flush()
+    files.steps_left = -1
     with pytest.raises(StorageError, match="Cannot write"):
         log.flush()
     assert log.flushed_offset == 1
@@ -215,32 +211,20 @@ def test_appends_and_reads_go_on_while_another_thread_flushes(tmp_path: Path):
     log.close()
 
 
-def test_every_written_file_is_synced_before_the_offset_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    log = KafkaRaftLog.open(tmp_path, SMALL)
+def test_every_written_file_is_synced_before_the_offset_is_published(tmp_path: Path):
+    files = RecordingFiles()
+    log = KafkaRaftLog.open(tmp_path, SMALL, files)
     for offset in range(8):
         log.append(batch(offset))
     log.flush()
     with_snapshot(log, 2)
     with_snapshot(log, 7)
-    unsynced: set[int] = set()
-    real_write, real_sync = os.pwritev, os.fdatasync
-
-    def write(descriptor: int, buffers: list[bytes], position: int) -> int:
-        unsynced.add(descriptor)
-        return real_write(descriptor, buffers, position)
-
-    def sync(descriptor: int) -> None:
-        unsynced.discard(descriptor)
-        real_sync(descriptor)
-
-    monkeypatch.setattr(os, "pwritev", write)
-    monkeypatch.setattr(os, "fdatasync", sync)
     for offset in range(8, 40):
         log.append(batch(offset))
         if offset % 8 == 0:
             log.clean(0, -1, 0)
         if offset % 3 == 0:
             log.flush()
-            assert unsynced == set()
+            assert not files.unsynced
             assert log.flushed_offset == offset + 1
     log.close()

@@ -5,10 +5,8 @@ perhaps torn. The model is a list of batches, and every list that it has been si
 must be a prefix of one of them, with everything flushed in it.
 """
 
-import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import settings
@@ -16,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.storage import log_writer
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
 from tests.storage.batches import batch, snapshot_bytes
+from tests.storage.disks import FailingFiles
 
 Batch = tuple[int, int, bytes]  # base offset, epoch, raw
 CONFIG = LogConfig(segment_bytes=600, cache_bytes=300)
@@ -29,39 +27,14 @@ class PowerLostError(OSError):
     """The machine stops here."""
 
 
-class FailingOs:
-    """The `os` of the writer: performs `steps_left` calls that change something, tears the next, then fails."""
-
-    CHANGES = ("pwritev", "pwrite", "ftruncate", "fdatasync")
-
-    def __init__(self, steps_left: int, torn_bytes: int) -> None:
-        self.steps_left = steps_left
-        self.torn_bytes = torn_bytes
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        real: Callable[..., object] = getattr(os, name)
-        if name not in self.CHANGES:
-            return real
-
-        def call(*arguments: object) -> object:
-            if self.steps_left == 0:
-                if name == "pwritev":
-                    descriptor, buffers, position = arguments
-                    os.pwrite(descriptor, b"".join(buffers)[: self.torn_bytes], position)  # type: ignore[arg-type, call-overload]  # as pwritev takes them
-                raise PowerLostError("power lost")
-            self.steps_left -= 1
-            return real(*arguments)
-
-        return call
-
-
 class LogMachine(RuleBasedStateMachine):
     """Appends, flushes, truncations, snapshots, cleaning, clean restarts and crashes, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.root = Path(tempfile.mkdtemp(prefix="log-model-"))
-        self.log = KafkaRaftLog.open(self.root, CONFIG)
+        self.files = FailingFiles()
+        self.log = KafkaRaftLog.open(self.root, CONFIG, self.files)
         self.batches: list[Batch] = []
         self.histories: list[tuple[Batch, ...]] = [()]  # what `batches` was since the last flush
         self.start = 0
@@ -149,7 +122,8 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(steps=st.integers(0, 6), torn_bytes=st.integers(0, 600))
     def crash(self, steps: int, torn_bytes: int) -> None:
-        log_writer.os = FailingOs(steps, torn_bytes)  # type: ignore[assignment]  # stands in for the module
+        files = self.files
+        files.steps_left, files.torn_bytes, files.error = steps, torn_bytes, PowerLostError("power lost")
         try:
             self.log.flush()
             self.is_flushed()
@@ -158,7 +132,7 @@ class LogMachine(RuleBasedStateMachine):
             if not isinstance(cause, PowerLostError):
                 raise
         finally:
-            log_writer.os = os
+            files.steps_left = -1
         moved = Path(tempfile.mkdtemp(prefix="log-model-"))
         shutil.rmtree(moved)
         shutil.copytree(self.root, moved)
@@ -169,7 +143,7 @@ class LogMachine(RuleBasedStateMachine):
         self.root = moved
 
     def _reopen(self, root: Path) -> None:
-        self.log = log = KafkaRaftLog.open(root, CONFIG)
+        self.log = log = KafkaRaftLog.open(root, CONFIG, self.files)
         end = log.end_offset
         found = [
             history[:count]

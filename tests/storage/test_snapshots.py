@@ -9,6 +9,7 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.storage.files import CorruptFile, StorageError
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from tests.storage.batches import batch, snapshot_bytes
+from tests.storage.disks import RecordingFiles
 from tests.storage.logs import SMALL, contents, damage, directory_of, filled, with_snapshot
 
 
@@ -193,23 +194,10 @@ def test_after_cleaning_epochs_begin_where_the_log_does(tmp_path: Path):
     assert (directory_of(tmp_path) / "leader-epoch-checkpoint").read_text() == "0\n2\n2 5\n3 6\n"
 
 
-def test_a_snapshot_is_synced_before_it_has_its_name_and_its_directory_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    log = KafkaRaftLog.open(tmp_path)
-    calls: list[str] = []
-    real_sync, real_rename = os.fsync, Path.rename
-
-    def sync(descriptor: int) -> None:
-        calls.append("directory" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
-        real_sync(descriptor)
-
-    def rename(path: Path, target: Path) -> Path:
-        calls.append("rename")
-        return real_rename(path, target)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "rename", rename)
+def test_a_snapshot_is_synced_before_it_has_its_name_and_its_directory_after(tmp_path: Path):
+    files = RecordingFiles()
+    log = KafkaRaftLog.open(tmp_path, files=files)
+    files.calls.clear()
     with_snapshot(log, 0)
-    assert calls == ["file", "rename", "directory"]
+    assert files.calls == ["sync", "rename", "sync directory"]
     log.close()
