@@ -1,0 +1,281 @@
+"""Three of our controllers carry three unmodified Apache brokers through restarts and deaths of both.
+
+Each test leaves the cluster whole: every broker up, every ISR full, a controller leading.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop import conclave, kafka
+
+pytestmark = pytest.mark.interop
+
+BROKER_IDS = (101, 102, 103)
+REPLICATED_INTERNALS = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "min.insync.replicas": 2,
+}
+
+
+@dataclass
+class Cluster:
+    """Three controllers of ours and three brokers of Apache's."""
+
+    quorum: conclave.Quorum
+    folder: Path
+    ports: dict[int, int]
+    brokers: dict[int, kafka.Process] = field(default_factory=dict)
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    def folder_of(self, broker_id: int) -> Path:
+        return self.folder / f"broker-{broker_id}"
+
+    def format(self, broker_id: int) -> None:
+        folder = self.folder_of(broker_id)
+        folder.mkdir()
+        settings = kafka.broker_settings(broker_id, self.ports[broker_id], folder, self.quorum.bootstrap)
+        config = kafka.write_properties(folder / "server.properties", {**settings, **REPLICATED_INTERNALS})
+        kafka.format_storage(config, self.quorum.cluster_id, "-N")
+
+    def start(self, broker_id: int) -> kafka.Process:
+        """Start a broker, without waiting for it."""
+        process = self.brokers[broker_id] = kafka.start(
+            f"broker-{broker_id}", self.folder_of(broker_id) / "server.properties"
+        )
+        return process
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap})
+
+    def create(self, topic: str, partitions: int = 6) -> None:
+        """Create a topic of three replicas and wait until brokers show all of them in sync."""
+        self.admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(30)
+        self.wait_for_full_isrs(topic)
+
+    def isrs(self, topic: str) -> list[set[int]]:
+        """ISR of each partition as the brokers tell; none when the topic is not known."""
+        found = self.admin.list_topics(topic, timeout=10).topics[topic]
+        return [set(partition.isrs) for partition in found.partitions.values()]
+
+    def leaders(self, topic: str) -> set[int]:
+        found = self.admin.list_topics(topic, timeout=10).topics[topic]
+        return {partition.leader for partition in found.partitions.values()}
+
+    def wait_for_full_isrs(self, topic: str) -> None:
+        kafka.wait_until(
+            lambda: (isrs := self.isrs(topic)) and all(isr == set(BROKER_IDS) for isr in isrs),
+            60,
+            f"every replica of {topic} to be in sync",
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    kafka.require()
+    folder = tmp_path_factory.mktemp("three-brokers")
+    with conclave.running_quorum(folder, 3) as quorum, ExitStack() as stack:
+        found = Cluster(quorum, folder, dict(zip(BROKER_IDS, kafka.free_ports(3), strict=True)))
+        for broker_id in BROKER_IDS:
+            found.format(broker_id)
+            found.start(broker_id)
+            stack.callback(lambda broker_id=broker_id: found.brokers[broker_id].kill())
+        for process in found.brokers.values():
+            process.wait_for_output("Kafka Server started", 90)
+        yield found
+
+
+class Load:
+    """Records produced one after the other while something happens to the cluster, each with acks=all."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "delivery.timeout.ms": 60_000}
+        )
+        self._topic = topic
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.acknowledged: list[str] = []
+        self.failures: list[KafkaError] = []
+
+    def _run(self) -> None:
+        number = 0
+        while not self._ends.is_set():
+            value = f"record-{number}"
+            number += 1
+
+            def delivered(error: KafkaError | None, _: object, value: str = value) -> None:
+                if error is None:
+                    self.acknowledged.append(value)
+                else:
+                    self.failures.append(error)
+
+            self._producer.produce(self._topic, value=value, key=value, on_delivery=delivered)
+            self._producer.poll(0.005)
+        self._producer.flush(90)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+
+def values_of(cluster: Cluster, topic: str) -> set[str]:
+    """Every record of a topic, read by a consumer without a group's offsets."""
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": f"reader-of-{topic}", "enable.partition.eof": True}
+    )
+    found: set[str] = set()
+    try:
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        open_partitions = set(partitions)
+        while open_partitions:
+            message = consumer.poll(30)
+            assert message is not None, f"{topic} cannot be read to its end: {open_partitions}"
+            error = message.error()
+            if error is None:
+                found.add(message.value().decode())
+            elif error.code() == KafkaError._PARTITION_EOF:  # confluent-kafka's public name for it
+                open_partitions.discard(message.partition())
+            else:
+                raise KafkaException(error)
+    finally:
+        consumer.close()
+    return found
+
+
+@contextmanager
+def nothing_lost(cluster: Cluster, topic: str) -> Iterator[None]:
+    """Produce all the while; in the end each acknowledged record is there, none failed, and every ISR is full."""
+    cluster.create(topic)
+    with Load(cluster, topic) as load:
+        yield
+    assert load.failures == []
+    assert load.acknowledged
+    cluster.wait_for_full_isrs(topic)
+    assert not set(load.acknowledged) - values_of(cluster, topic)
+
+
+def test_apaches_console_tools_round_trip(cluster: Cluster) -> None:
+    cluster.create("console")
+    lines = [f"line {number}" for number in range(100)]
+    kafka.tool(
+        "org.apache.kafka.tools.ConsoleProducer",
+        *("--bootstrap-server", cluster.bootstrap, "--topic", "console"),
+        stdin="\n".join(lines) + "\n",
+    )
+    printed = kafka.tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", cluster.bootstrap, "--topic", "console", "--from-beginning"),
+        *("--max-messages", "100", "--timeout-ms", "30000", "--group", "console"),
+    )
+    assert sorted(printed.split("\n")[:-1]) == sorted(lines)
+
+
+def test_a_transaction_spans_topics_and_commits_offsets(cluster: Cluster) -> None:
+    """Consume, transform, produce: what was read and what was written are committed as one, or not at all."""
+    for topic in ("in", "out"):
+        cluster.create(topic, 2)
+    feeder = Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in range(20):
+        feeder.produce("in", value=f"{number}")
+    assert feeder.flush(30) == 0
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "mover", "auto.offset.reset": "earliest"}
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "mover"})
+    producer.init_transactions(30)
+    for aborts in (True, False):
+        consumer = Consumer({**settings, "enable.auto.commit": False})
+        consumer.subscribe(["in"])
+        messages = [message for _ in range(20) if (message := consumer.poll(30)) is not None]
+        assert len(messages) == 20, "an aborted transaction commits no offsets, so all is read again"
+        producer.begin_transaction()
+        for message in messages:
+            producer.produce("out", value=message.value())
+        producer.send_offsets_to_transaction(
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 30
+        )
+        if aborts:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+        consumer.close()
+    reader = Consumer({**settings, "group.id": "out", "isolation.level": "read_committed"})
+    reader.subscribe(["out"])
+    moved = [message.value() for _ in range(20) if (message := reader.poll(30)) is not None and not message.error()]
+    assert sorted(map(int, moved)) == list(range(20))
+    assert reader.poll(1) is None, "the aborted records stay hidden"
+    reader.close()
+
+
+def test_brokers_restart_one_after_the_other_under_load(cluster: Cluster) -> None:
+    with nothing_lost(cluster, "rolling-brokers"):
+        for broker_id in BROKER_IDS:
+            assert cluster.brokers[broker_id].stop(60) in {0, 143}
+            kafka.wait_until(
+                lambda broker_id=broker_id: broker_id not in cluster.leaders("rolling-brokers"), 20, "leaders to move"
+            )
+            cluster.start(broker_id)
+            cluster.wait_for_full_isrs("rolling-brokers")
+
+
+def test_controllers_restart_one_after_the_other_under_load(cluster: Cluster) -> None:
+    quorum = cluster.quorum
+    with nothing_lost(cluster, "rolling-controllers"):
+        for node_id in quorum.node_ids:
+            assert quorum.processes[node_id].stop() == 0
+            quorum.wait_for_leader()
+            cluster.create(f"without-{node_id}", 1)
+            quorum.start(node_id)
+            quorum.wait_for_leader()
+
+
+def test_a_killed_broker_loses_its_leaders_and_returns_to_every_isr(cluster: Cluster) -> None:
+    with nothing_lost(cluster, "killed-broker"):
+        killed = BROKER_IDS[0]
+        cluster.brokers[killed].kill()
+        rest = {*BROKER_IDS} - {killed}
+        kafka.wait_until(
+            lambda: all(isr == rest for isr in cluster.isrs("killed-broker")), 40, "the dead broker to leave the ISRs"
+        )
+        assert cluster.leaders("killed-broker") <= rest
+        cluster.start(killed)
+        cluster.wait_for_full_isrs("killed-broker")
+
+
+def test_killing_the_active_controller_loses_nothing_acknowledged(cluster: Cluster) -> None:
+    quorum = cluster.quorum
+    created: list[str] = []
+    with nothing_lost(cluster, "killed-controller"):
+        for number in range(3):
+            leader_id = quorum.wait_for_leader()
+            futures = cluster.admin.create_topics([NewTopic(f"during-{number}-{each}", 1, 3) for each in range(20)])
+            quorum.processes[leader_id].kill()
+            for topic, future in futures.items():
+                try:
+                    future.result(30)
+                except KafkaException:
+                    continue  # refused or unknown: it may be there or not
+                created.append(topic)
+            quorum.start(leader_id)
+            quorum.wait_for_leader()
+    cluster.create("after-the-kills", 1)
+    assert set(created) <= set(cluster.admin.list_topics(timeout=10).topics)
