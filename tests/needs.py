@@ -24,8 +24,8 @@ def missing() -> list[str]:
     """One line for each thing that is not here."""
     jars = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "apache-kafka"
     lines = []
-    if shutil.which("java") is None:
-        lines.append("Java 17 or newer is missing (apt install openjdk-17-jre-headless): no tests with Apache Kafka")
+    if shutil.which("javac") is None:
+        lines.append("A JDK 17 or newer is missing (apt install default-jdk-headless): no tests with Apache Kafka")
     if shutil.which("mvn") is None and not jars.is_dir():
         lines.append("Maven is missing (apt install maven): no tests with Apache Kafka")
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):

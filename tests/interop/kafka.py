@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1 for the tests: its jars, its nodes as processes, its tools.
 
 `python -m tests.interop.kafka` fetches the jars by Maven into the user's cache folder and prints where they are;
-a test does the same on first use. Without Java or Maven a test is skipped with one line, except in CI
+a test does the same on first use. Without a JDK or Maven a test is skipped with one line, except in CI
 (environment CI=true), where that is a failure.
 """
 
@@ -51,8 +51,8 @@ def cache_folder() -> Path:
 def fetch() -> Path:
     """Return the folder of the jars, fetching them by Maven when they are not there. Raises KafkaUnavailableError."""
     home = cache_folder()
-    if shutil.which("java") is None:
-        raise KafkaUnavailableError("Java is missing (apt install openjdk-17-jre-headless)")
+    if shutil.which("javac") is None:
+        raise KafkaUnavailableError("A JDK is missing (apt install default-jdk-headless)")
     if not (home / "libs" / f"kafka_2.13-{VERSION}.jar").exists() or not (home / "done").exists():
         if shutil.which("mvn") is None:
             raise KafkaUnavailableError(
