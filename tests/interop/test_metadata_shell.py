@@ -1,0 +1,51 @@
+"""Apache's kafka-metadata-shell opens a snapshot that we wrote and shows in it what the cluster was told."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kraft_core.protocol.uuids import uuid_to_text
+from tests.interop import conclave, kafka
+
+pytestmark = pytest.mark.interop
+
+
+def shell(snapshot: Path, *command: str) -> str:
+    """Run one command of the shell on a snapshot."""
+    printed = kafka.tool("org.apache.kafka.shell.MetadataShell", "--snapshot", str(snapshot), *command)
+    return "\n".join(line for line in printed.splitlines() if "Ignoring control record" not in line)
+
+
+async def make_topics(quorum: conclave.Quorum) -> str:
+    """Register a broker and create topics; the id of one of them."""
+    client = conclave.controller_client(quorum.bootstrap)
+    try:
+        await conclave.RawBroker(101, quorum.cluster_id, client).register()
+        answer = await client.request(conclave.create_topics([f"topic-{number}" for number in range(30)], 2))
+        assert {topic.error_code for topic in answer.topics} == {0}
+        return uuid_to_text(next(topic.topic_id for topic in answer.topics if topic.name == "topic-7"))
+    finally:
+        client.close()
+
+
+def test_the_shell_shows_topics_brokers_and_controllers_of_our_snapshot(tmp_path: Path) -> None:
+    kafka.require()
+    settings = {"metadata_log_max_record_bytes_between_snapshots": 2_000, "broker_session_timeout_ms": 60_000}
+    with conclave.running_quorum(tmp_path, 1, **settings) as quorum:
+        topic_id = asyncio.run(make_topics(quorum))
+        folder = quorum.folder_of(1) / "data" / "__cluster_metadata-0"
+        snapshot = kafka.wait_until(
+            lambda: next((path for path in sorted(folder.glob("*.checkpoint")) if path.stat().st_size > 3_000), None),
+            20,
+            "a snapshot with the topics",
+        )
+        snapshot = Path(shutil.copy(snapshot, tmp_path))  # where it lies the folder is locked
+        assert shell(snapshot, "ls", "/image/topics/byName").split() == sorted(f"topic-{each}" for each in range(30))
+        assert shell(snapshot, "cat", "/image/topics/byName/topic-7/id").strip() == topic_id
+        assert "leader=101, " in shell(snapshot, "cat", "/image/topics/byName/topic-7/1")
+        broker = shell(snapshot, "cat", "/image/cluster/brokers/101")
+        assert broker.startswith("BrokerRegistration(id=101, ")
+        assert "host='127.0.0.1', port=9101" in broker
+        assert f"port={quorum.port_of(1)}" in shell(snapshot, "cat", "/image/cluster/controllers/1")
