@@ -41,7 +41,6 @@ from kraft_core.raft.voter_set import VoterSet
 READ_BYTES: Final = 1024 * 1024
 APPLY_BYTES_PER_STEP: Final = 4 * 1024 * 1024
 """How much of the log one step replays at most, so that a long catch-up does not silence the node."""
-CLEAN_INTERVAL_MS: Final = 60_000
 _BATCH_OVERHEAD_BYTES: Final = 61
 
 
@@ -53,6 +52,7 @@ class NodeConfig:
     controller: ControllerConfig
     max_bytes_between_snapshots: int = 20 * 1024 * 1024  # metadata.log.max.record.bytes.between.snapshots
     max_snapshot_interval_ms: int = 3_600_000  # metadata.log.max.snapshot.interval.ms; 0: never by time
+    clean_interval_ms: int = 60_000  # between two looks at the retention settings; not a setting in Kafka either
     bootstrap_records: tuple[MetadataRecord, ...] = ()  # of bootstrap.checkpoint, other than feature levels
 
 
@@ -129,7 +129,7 @@ class Node:
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
         self._creating_snapshot = False
-        self._next_clean_ms = now_ms + CLEAN_INTERVAL_MS
+        self._next_clean_ms = now_ms + config.clean_interval_ms
 
     @property
     def tip(self) -> MetadataImage:
@@ -232,7 +232,7 @@ class Node:
         self._effects.extend(Respond(request_id, message) for request_id, message in self.controller.take_responses())
         self._decide_snapshot()
         if now_ms >= self._next_clean_ms:
-            self._next_clean_ms = now_ms + CLEAN_INTERVAL_MS
+            self._next_clean_ms = now_ms + self.config.clean_interval_ms
             self._effects.append(CleanLog())
         effects, self._effects = self._effects, []
         return effects
