@@ -6,6 +6,7 @@ a test does the same on first use. Without a JDK or Maven a test is skipped with
 """
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ import pytest
 T = TypeVar("T")
 
 VERSION = "4.3.1"
+PORTS = range(15_000, 32_000)
 JVM_OPTIONS = ("-Xmx512m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-shell")
 POM = """<project><modelVersion>4.0.0</modelVersion>
@@ -84,12 +86,22 @@ def require() -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that were free just now."""
+    """Ports of 127.0.0.1 that were free just now.
+
+    From below the range of which the system takes ports for outgoing connections: a process that needs seconds to
+    listen would find its port taken by somebody's connection, even by one that was meant to reach it.
+    """
+    ports: list[int] = []
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        while len(ports) < count:
+            probe = stack.enter_context(socket.socket())
+            port = PORTS.start + secrets.randbelow(len(PORTS))  # not `random`, which tests seed alike
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            ports.append(port)
+    return ports
 
 
 def wait_until(condition: Callable[[], T], timeout_s: float, what: str, interval_s: float = 0.1) -> T:
