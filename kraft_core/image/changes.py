@@ -230,7 +230,7 @@ def _config_changes(resource: tuple[int, str], before: Mapping[str, str], after:
 
 def _security_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
     if before.acls is not after.acls:
-        for _, was, now in _differences(before.acls, after.acls):
+        for _, was, now in _differences(before.acls.by_id, after.acls.by_id):
             acl = now or was
             assert acl is not None
             yield f"ACL of {acl.principal} on {acl.resource_name}: {'removed' if now is None else 'added'}"

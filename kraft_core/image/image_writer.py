@@ -146,8 +146,8 @@ def _quota_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _security_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    for acl_id in sorted(image.acls, key=lambda uuid: uuid.int):
-        acl = image.acls[acl_id]
+    for acl_id in sorted(image.acls.by_id, key=lambda uuid: uuid.int):
+        acl = image.acls.by_id[acl_id]
         yield records.AccessControlEntryRecord(
             id=acl_id,
             resource_type=acl.resource_type,

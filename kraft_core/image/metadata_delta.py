@@ -207,7 +207,7 @@ def _access_control_entry(delta: MetadataDelta, record: records.AccessControlEnt
 
 
 def _remove_access_control_entry(delta: MetadataDelta, record: records.RemoveAccessControlEntryRecord) -> None:
-    if record.id not in delta.acls:
+    if record.id not in delta.acls.by_id:
         raise ReplayError(f"No ACL with id {record.id} exists.")
     delta.acls = delta.acls.remove(record.id)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 from rpds import HashTrieMap
 
+from kraft_core.image.acls_image import AclsImage, StandardAcl
 from kraft_core.image.topics_image import (
     LEADER_NONE,
     RECOVERED,
@@ -36,6 +37,7 @@ __all__ = [
     "RECOVERED",
     "RECOVERING",
     "TOPIC",
+    "AclsImage",
     "BrokerRegistration",
     "ClusterImage",
     "ConfigurationsImage",
@@ -186,18 +188,6 @@ class ConfigurationsImage(msgspec.Struct, frozen=True):
         return self.by_resource.get((resource_type, name), self.EMPTY_RESOURCE)
 
 
-class StandardAcl(msgspec.Struct, frozen=True, gc=False):
-    """One access control entry; enums are Kafka's codes. Source: StandardAcl."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
-
-
 class ScramCredential(msgspec.Struct, frozen=True, gc=False):
     """A user's SCRAM keys; the password itself is nowhere."""
 
@@ -232,7 +222,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
 
     client_quotas: entity → key → value, an entity being (type, name or None) pairs sorted by type.
     producer_ids: the next producer id to hand out, -1 before the first block. scram: mechanism (1 SHA-256, 2 SHA-512)
-    → user → credential. acls by their id, delegation_tokens by theirs.
+    → user → credential. delegation_tokens by their id.
     """
 
     offset: int = -1
@@ -243,7 +233,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     configs: ConfigurationsImage = ConfigurationsImage()
     client_quotas: HashTrieMap[tuple[tuple[str, str | None], ...], HashTrieMap[str, float]] = HashTrieMap()
     producer_ids: int = -1
-    acls: HashTrieMap[UUID, StandardAcl] = HashTrieMap()
+    acls: AclsImage = AclsImage()
     scram: HashTrieMap[int, HashTrieMap[str, ScramCredential]] = HashTrieMap()
     delegation_tokens: HashTrieMap[str, DelegationToken] = HashTrieMap()
 

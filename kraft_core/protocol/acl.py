@@ -1,0 +1,110 @@
+"""The words of access control: resource types, pattern types, operations, permissions, and filters over them.
+
+Numbers are those of the wire and of the records. A number that this version does not know counts as UNKNOWN.
+Source: org.apache.kafka.common.acl and .resource, Kafka 4.3.1.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The one name that a resource of type CLUSTER has."""
+WILDCARD: Final = "*"
+"""In an ACL: any name of a LITERAL resource, or any host."""
+WILDCARD_PRINCIPAL: Final = "User:*"
+"""In an ACL: any principal, of whatever type."""
+
+
+class _Code(IntEnum):
+    @classmethod
+    def _missing_(cls, value: object) -> "_Code":
+        if isinstance(value, int):
+            return cls(0)
+        raise ValueError(f"{value!r} is not a {cls.__name__}")
+
+
+class ResourceType(_Code):
+    """What an ACL protects."""
+
+    UNKNOWN = 0
+    ANY = 1  # in filters only
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(_Code):
+    """How an ACL's resource name is meant (KIP-290)."""
+
+    UNKNOWN = 0
+    ANY = 1  # in filters only: LITERAL or PREFIXED
+    MATCH = 2  # in filters only: whatever pattern covers the name
+    LITERAL = 3  # this name, or every name if it is "*"
+    PREFIXED = 4  # every name that begins so
+
+
+class AclOperation(_Code):
+    """What an ACL allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1  # in filters only
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermissionType(_Code):
+    """Whether an ACL allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1  # in filters only
+    DENY = 2
+    ALLOW = 3
+
+
+SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
+    ResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+}
+"""Operations that mean something on a resource; what "authorized operations" in answers lists. Source: AclEntry."""
