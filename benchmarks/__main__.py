@@ -19,6 +19,7 @@ from benchmarks.figures import Figure, table, write_json
 from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.pages import pages
 from benchmarks.plan import FULL, QUICK, Plan
+from benchmarks.raft import raft_latency, raft_throughput
 from benchmarks.report import report
 from benchmarks.sides import apache_is_here
 from benchmarks.start_up import memory, start_up
@@ -36,6 +37,8 @@ def installed_bytecode() -> Iterator[None]:
 
 
 BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
+    "raft-latency": raft_latency,
+    "raft-throughput": raft_throughput,
     "latency": latency,
     "throughput": throughput,
     "configs": config_changes,

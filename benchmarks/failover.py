@@ -105,7 +105,7 @@ def failover(plan: Plan) -> list[Figure]:
     for what, strike, p50_ms, max_ms in (("SIGKILL", _killed, 250, 600), ("SIGSTOP", _frozen, 1_000, 1_500)):
         p50 = Figure(f"failover after {what}, p50", "ms", p50_ms)
         worst = Figure(f"failover after {what}, worst", "ms", max_ms)
-        for _, side in Plan(1, plan.scale, plan.has_apache).turns(PLAIN):
+        for _, side in plan.once().turns(PLAIN):
             with running(side, 3) as cluster:
                 for _ in range(plan.count(TIMES, 2)):
                     cluster.wait_until_caught_up()

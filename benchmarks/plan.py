@@ -1,7 +1,8 @@
 """How much a run measures, and the order of the sides: A B A B, so that a busy minute does not hit one side alone."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from benchmarks.sides import OURS, Side
 
@@ -17,6 +18,10 @@ class Plan:
     def count(self, full: int, least: int = 1) -> int:
         """How many requests of `full` to send."""
         return max(least, full // self.scale)
+
+    def once(self) -> Self:
+        """The same in one round, for what takes long or repeats itself."""
+        return replace(self, rounds=1)
 
     def turns(self, sides: Sequence[Side]) -> Iterator[tuple[int, Side]]:
         """(round, side) in measuring order."""

@@ -44,6 +44,11 @@ class Side:
     is_apache: bool
     linger_ms: int | None = None
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """What this side's server.properties has besides the common settings."""
+        return {} if self.linger_ms is None else {"controller.quorum.append.linger.ms": self.linger_ms}
+
 
 OURS = Side("ours", is_apache=False)
 APACHE = Side("apache", is_apache=True)
@@ -61,13 +66,19 @@ def apache_is_here() -> str | None:
     return None
 
 
+def apache_command() -> list[str]:
+    """The java command with everything before the name of the class."""
+    home = kafka.fetch()
+    logging = [f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}", "-Dconclave.log.level=WARN"]
+    return ["java", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*"]
+
+
 class Cluster:
     """Controllers of one side in fresh folders. Nodes are started one by one or by `start`."""
 
     def __init__(self, side: Side, folder: Path, size: int) -> None:
         self.side = side
-        linger = {} if side.linger_ms is None else {"controller.quorum.append.linger.ms": side.linger_ms}
-        self.quorum = conclave.Quorum(folder, size, {**SETTINGS, **linger})
+        self.quorum = conclave.Quorum(folder, size, {**SETTINGS, **side.settings})
         self.leader_id = -1
         self.broker_epochs: dict[int, int] = {}
         with redirect_stdout(io.StringIO()):
@@ -78,16 +89,8 @@ class Cluster:
         """Start one node of this side."""
         if not self.side.is_apache:
             return self.quorum.start(node_id)
-        home = kafka.fetch()
-        command = [
-            "java",
-            *JVM_OPTIONS,
-            f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}",
-            "-cp",
-            f"{home / 'libs'}/*",
-        ]
         config = self.quorum.config_of(node_id)
-        process = kafka.Process(f"apache-{node_id}", [*command, "kafka.Kafka", str(config)], config.parent)
+        process = kafka.Process(f"apache-{node_id}", [*apache_command(), "kafka.Kafka", str(config)], config.parent)
         self.quorum.processes[node_id] = process
         return process
 

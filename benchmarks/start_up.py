@@ -59,7 +59,7 @@ def start_up(plan: Plan) -> list[Figure]:
 def memory(plan: Plan) -> list[Figure]:
     """Resident memory of a controller that has three registered brokers and nothing to do, after 10 s."""
     figure = Figure("resident memory of an idle controller", "MB", 90)
-    for _, side in Plan(1, plan.scale, plan.has_apache).turns(PLAIN):
+    for _, side in plan.once().turns(PLAIN):
         with running(side, 1) as found:
             time.sleep(IDLE_S / plan.scale)
             figure.add(side, resident_mb(found.leader_process))

@@ -11,6 +11,8 @@ from benchmarks.figures import Figure, table, write_json
 from benchmarks.load import percentile
 from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.plan import Plan
+from benchmarks.raft import committed_per_second
+from benchmarks.raft_load import Throttle, WriteStats
 from benchmarks.report import synthetic_image
 from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, PLAIN, WITH_LINGER
 from benchmarks.topic_creation import latency
@@ -78,3 +80,30 @@ def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> Non
     assert ended.value.code == 2
     assert "nonsense" in capsys.readouterr().err
     assert "latency" in BENCHMARKS
+
+
+def test_a_raft_quorum_of_ours_commits_the_load_it_is_given() -> None:
+    found = committed_per_second(OURS, 3, 500, TINY)
+    assert found is not None
+    assert found == pytest.approx(500, rel=0.2)
+
+
+def test_records_are_due_as_apaches_test_server_sends_them() -> None:
+    throttle = Throttle(5_000)
+    throttle.restart(10.0)
+    # record n is due round(n / 5) ms after the start, so the second ms lets records 3 to 7 go
+    assert [throttle.due(10.0 + ms / 1000 + 0.0001) for ms in (0, 1, 2, 100)] == [2, 7, 12, 502]
+    throttle.sent = 7
+    assert throttle.due(10.0011) == 0
+    assert throttle.wait_s(10.0011) == pytest.approx(0.0009)
+
+
+def test_the_line_about_latency_forgets_what_is_older_than_two_windows() -> None:
+    lines: list[str] = []
+    stats = WriteStats(lines.append)
+    stats.restart(0.0)
+    stats.record([9_000] * 100, 25_600, 1.0)  # 90 ms
+    for second in range(31, 66):
+        stats.record([100] * 99 + [250], 25_600, float(second))
+    assert lines[0].endswith("Latency (ms): 90.00 p75 90.00 p99 90.00 p999")
+    assert lines[-1].endswith("Latency (ms): 1.00 p75 2.50 p99 2.50 p999")

@@ -1,0 +1,141 @@
+"""The load of a raft-only server and what it measures, by the rules of Apache's TestRaftServer.
+
+Whoever leads appends records of zeros, one an append, so many a second, paced in whole milliseconds; whoever falls
+behind appends without pause until it has caught up. A record's latency runs from just before its append to the moment
+at which its committed batch is handled. Every five seconds a line tells the percentiles of the present window of 30 s
+and of the one before it. Apache's counts whole milliseconds and nothing above 250; ours counts hundredths, up to 10 s.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final
+
+from kraft_core.protocol.record_batch import RecordBatch
+
+PRINT_INTERVAL_S: Final = 5.0
+WINDOW_S: Final = 30.0
+PER_MS: Final = 100
+LONGEST: Final = 10_000 * PER_MS
+APPENDS_A_TURN: Final = 250
+"""So many appends, then the sockets have their turn, however far the load has fallen behind."""
+
+
+class Throttle:
+    """When the next record is due: record n at round(n / rate) after the start, in ms. Source: ThroughputThrottler."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_ms = per_second / 1000
+        self._start_s = 0.0
+        self.sent = 0
+
+    def restart(self, now_s: float) -> None:
+        """Begin anew."""
+        self._start_s = now_s
+        self.sent = 0
+
+    def due(self, now_s: float) -> int:
+        """How many records should have been sent and were not."""
+        return max(0, int((int((now_s - self._start_s) * 1000) + 0.5) * self._per_ms) - self.sent)
+
+    def wait_s(self, now_s: float) -> float:
+        """How long until the next one is due."""
+        return max(0.0, self._start_s + round((self.sent + 1) / self._per_ms) / 1000 - now_s)
+
+
+class WriteStats:
+    """Latencies of the present window and the last one, printed from time to time."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._windows: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+        self._bytes = 0
+        self._started_s = self._window_s = self._printed_s = 0.0
+
+    def restart(self, now_s: float) -> None:
+        """Forget everything."""
+        self._windows = (Counter(), Counter())
+        self._bytes = 0
+        self._started_s = self._window_s = self._printed_s = now_s
+
+    def record(self, latencies: list[int], size: int, now_s: float) -> None:
+        """Note records of `size` bytes in all; latencies in hundredths of a ms."""
+        if now_s - self._window_s >= WINDOW_S:
+            self._windows = (self._windows[1], Counter())
+            self._window_s = now_s
+        self._windows[1].update(latencies)
+        self._bytes += size
+        if now_s - self._printed_s >= PRINT_INTERVAL_S:
+            self._printed_s = now_s
+            rate = self._bytes / (now_s - self._started_s)
+            p75, p99, p999 = map(self._percentile, (0.75, 0.99, 0.999))
+            self._write(
+                f"Throughput (bytes/second): {rate:.2f}, Latency (ms): {p75:.2f} p75 {p99:.2f} p99 {p999:.2f} p999"
+            )
+
+    def _percentile(self, share: float) -> float:
+        both = self._windows[0] + self._windows[1]
+        total, seen = both.total(), 0
+        for latency in sorted(both):
+            seen += both[latency]
+            if seen / total > share:
+                return latency / PER_MS
+        return LONGEST / PER_MS
+
+
+class Workload:
+    """Appends while its node leads, and hears of what is committed. `append(epoch, value)` returns the offset."""
+
+    def __init__(
+        self,
+        append: Callable[[int, bytes], int | None],
+        per_second: int,
+        record_size: int,
+        write: Callable[[str], None],
+    ) -> None:
+        self._append = append
+        self._value = bytes(record_size)
+        self._throttle = Throttle(per_second)
+        self._stats = WriteStats(write)
+        self._epoch = -1
+        self._pending: deque[tuple[int, float]] = deque()
+
+    def claim(self, epoch: int) -> None:
+        """This node leads `epoch`, and everything before it is committed here."""
+        now_s = time.perf_counter()
+        self._epoch = epoch
+        self._pending.clear()
+        self._throttle.restart(now_s)
+        self._stats.restart(now_s)
+
+    def resign(self) -> None:
+        """It does not lead any more."""
+        self._epoch = -1
+        self._pending.clear()
+
+    def run(self) -> float | None:
+        """Append what is due, up to APPENDS_A_TURN -> seconds until more is due, None while this node does not lead."""
+        if self._epoch < 0:
+            return None
+        throttle, pending, now_s = self._throttle, self._pending, time.perf_counter
+        for _ in range(min(APPENDS_A_TURN, throttle.due(now_s()))):
+            began_s = now_s()
+            offset = self._append(self._epoch, self._value)
+            if offset is None:
+                break
+            pending.append((offset, began_s))
+            throttle.sent += 1
+        return throttle.wait_s(now_s())
+
+    def committed(self, batch: RecordBatch) -> None:
+        """Take in a committed batch; only those of the epoch that this node leads tell a latency."""
+        if batch.leader_epoch != self._epoch or batch.is_control:
+            return
+        now_s, pending = time.perf_counter(), self._pending
+        latencies = []
+        values = batch.values()
+        for offset in range(batch.base_offset, batch.base_offset + len(values)):
+            expected, began_s = pending.popleft()
+            assert expected == offset, f"offset {offset} is committed where {expected} was to be"
+            latencies.append(min(LONGEST, int((now_s - began_s) * 1000 * PER_MS)))
+        self._stats.record(latencies, sum(map(len, values)), now_s)

@@ -1,0 +1,240 @@
+"""A server that is raft and nothing else, with a load of its own: `python -m benchmarks.raft_server --config FILE`.
+
+It is to ours what kafka.tools.TestRaftServer is to Apache's: the same options, the same load (see raft_load), the same
+line of output, so that the two can stand side by side. The parts are the product's own: socket server, channels, the
+log on disk, quorum-state and KafkaRaftClient; there is no controller and no image. The voters are those of
+controller.quorum.voters, and nothing needs to be formatted.
+"""
+
+import argparse
+import asyncio
+import gc
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from benchmarks.raft_load import Workload
+from kraft_core.kraft_server import GC_THRESHOLDS, LOOP_FACTORY, SWITCH_INTERVAL_S
+from kraft_core.node import NodeEvent
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.record_batch import read_batches
+from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kraft_core.raft.effects import Effect, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.events import (
+    Event,
+    FailureReason,
+    Flushed,
+    PeerDisconnected,
+    RequestFailed,
+    ResponseReceived,
+    Shutdown,
+    Timer,
+)
+from kraft_core.raft.kafka_raft_client import KafkaRaftClient
+from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
+from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
+from kraft_core.server.clock import Clock
+from kraft_core.server.config import KafkaConfig
+from kraft_core.server.controller_apis import RAFT_APIS, ControllerApis
+from kraft_core.server.io_thread import IoThread
+from kraft_core.server.log_format import configure_logging
+from kraft_core.server.node_settings import advertised_endpoints, raft_config, socket_limits
+from kraft_core.server.socket_server import SocketServer
+from kraft_core.server.wakeup import Wakeup
+from kraft_core.storage.kafka_raft_log import KafkaRaftLog
+from kraft_core.storage.quorum_state_store import QuorumStateStore
+
+CLUSTER_ID: Final = uuid_to_text(ZERO_UUID)
+SHUTDOWN_TIMEOUT_MS: Final = 2_000
+READ_BYTES: Final = 1024 * 1024
+
+
+class RaftServer:
+    """One node, from `start` to `stop`; `ended` is set when it can not go on."""
+
+    def __init__(self, config: KafkaConfig, directory_id: UUID, per_second: int, record_size: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._clock = Clock()
+        self._log = KafkaRaftLog.open(config.metadata_log_dir)
+        self._store = QuorumStateStore(config.metadata_log_dir)
+        random = Random()
+        settings = raft_config(config, CLUSTER_ID, directory_id, advertised_endpoints(config))
+        self._raft = KafkaRaftClient(settings, self._log, self._store.read(), random, self._clock.now_ms())
+        answers = ApiVersionsAnswers(
+            {key: served for key, served in controller_versions().items() if key in RAFT_APIS or key == 18},
+            lambda: (-1, {}),
+        )
+        self._apis = ControllerApis(self, answers, config.broker_heartbeat_interval_ms)
+        self._socket_servers = [
+            SocketServer(each.host, each.port, self._apis.handle, socket_limits(config), listener_name=each.name)
+            for each in config.controller_listeners
+        ]
+        self._channels = ChannelManager(ChannelConfig(client_id=f"raft-client-{config.node_id}"), random, self._lost)
+        self._flusher = IoThread("flush")
+        self._events: list[NodeEvent] = []
+        self._scheduled = False
+        self._wakeup = Wakeup(loop, lambda: self.post(Timer()))
+        self._workload = Workload(self._append, per_second, record_size, partial(print, flush=True))
+        self._next_append: asyncio.Handle | None = None
+        self._claimed_epoch = -1
+        self._handled_offset = self._log.start_offset
+        self.ended = asyncio.Event()
+
+    async def start(self) -> None:
+        """Take the addresses, start raft, listen."""
+        for server in self._socket_servers:
+            await server.bind()
+        self._raft.start(self._clock.now_ms())
+        self.post(Timer())
+        for server in self._socket_servers:
+            await server.start()
+
+    async def stop(self) -> None:
+        """Hand the leadership over and close."""
+        self.ended.clear()
+        self.post(Shutdown(SHUTDOWN_TIMEOUT_MS))
+        await asyncio.wait_for(self.ended.wait(), SHUTDOWN_TIMEOUT_MS / 1000 + 1)
+        if self._next_append is not None:
+            self._next_append.cancel()
+        self._wakeup.cancel()
+        self._channels.close()
+        for server in self._socket_servers:
+            await server.stop()
+        self._flusher.close()
+        self._log.close()
+
+    # -- the owner loop
+
+    def now_ms(self) -> int:
+        """Return the node's time."""
+        return self._clock.now_ms()
+
+    def post(self, event: NodeEvent) -> None:
+        """Give raft an event, together with all others of this turn of the loop."""
+        self._events.append(event)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        events, self._events = self._events, []
+        now_ms = self._clock.now_ms()
+        effects: list[Effect] = []
+        for event in events:
+            assert isinstance(event, Event)
+            effects += self._raft.step(event, now_ms)
+        self._follow(effects)
+
+    def _follow(self, effects: list[Effect]) -> None:
+        """Carry out effects, and tell the load what has come of them."""
+        for effect in effects:
+            self._carry_out(effect)
+        raft = self._raft
+        if self._claimed_epoch >= 0 and not (raft.is_leader and raft.epoch == self._claimed_epoch):
+            self._claimed_epoch = -1
+            self._workload.resign()
+        self._handle_commits()
+        if self._claimed_epoch < 0 and raft.is_leader and self._handled_offset > raft.epoch_start_offset:
+            self._claimed_epoch = raft.epoch
+            self._workload.claim(raft.epoch)
+            self._generate()
+        self._wakeup.after((raft.next_deadline_ms() - self._clock.now_ms()) / 1000)
+
+    def _handle_commits(self) -> None:
+        high_watermark = self._raft.high_watermark
+        while self._handled_offset < high_watermark:
+            for batch in read_batches(self._log.read(self._handled_offset, READ_BYTES)):
+                if batch.last_offset >= high_watermark:
+                    return
+                self._workload.committed(batch)
+                self._handled_offset = batch.last_offset + 1
+
+    def _generate(self) -> None:
+        wait_s = self._workload.run()
+        if wait_s is None:
+            return
+        self._next_append = (
+            self._loop.call_later(wait_s, self._generate) if wait_s > 0 else self._loop.call_soon(self._generate)
+        )
+        self._follow(self._raft.take_effects(self._clock.now_ms()))
+
+    def _append(self, epoch: int, value: bytes) -> int | None:
+        try:
+            return self._raft.append((value,), self._clock.now_ms())
+        except KafkaError:
+            return None
+
+    # -- effects
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Respond():
+                self._apis.answered(effect.request_id, effect.message)
+            case SendRequest():
+                self._channels.request(
+                    effect.destination,
+                    effect.message,
+                    effect.timeout_ms,
+                    partial(self._request_done, effect.correlation),
+                    min_version=effect.min_version,
+                )
+            case Flush():
+                self._flusher.submit(self._log.flush, lambda offset: self.post(Flushed(offset)), self._failed)
+            case StoreElection():
+                self._store.write(effect.election, effect.kraft_version)
+            case Fatal():
+                self._failed(RuntimeError(effect.reason))
+            case Stopped():
+                self.ended.set()
+
+    def _request_done(self, correlation: int, result: Result) -> None:
+        if isinstance(result, FailureReason):
+            self.post(RequestFailed(correlation, result))
+        else:
+            self.post(ResponseReceived(correlation, result))
+
+    def _lost(self, node_id: int) -> None:
+        if node_id >= 0:
+            self.post(PeerDisconnected(node_id))
+
+    def _failed(self, error: Exception) -> None:
+        print(f"failed: {error}", file=sys.stderr)
+        self.ended.set()
+
+
+async def _serve(config: KafkaConfig, directory_id: UUID, per_second: int, record_size: int) -> None:
+    server = RaftServer(config, directory_id, per_second, record_size)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, server.ended.set)
+    await server.start()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    await server.ended.wait()
+    await server.stop()
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.raft_server")
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--throughput", type=int, default=5_000, help="records a second")
+    parser.add_argument("--record-size", type=int, default=256, help="bytes")
+    parser.add_argument("--replica-directory-id", type=uuid_from_text, required=True)
+    options = parser.parse_args(arguments)
+    configure_logging()
+    config = KafkaConfig.load(options.config)
+    config.metadata_log_dir.mkdir(parents=True, exist_ok=True)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=LOOP_FACTORY) as runner:
+        runner.run(_serve(config, options.replica_directory_id, options.throughput, options.record_size))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
