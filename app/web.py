@@ -57,6 +57,7 @@ def make_services(settings: Settings, database: Database) -> Services:
     security = Security(database, settings)
     cluster = Cluster(
         settings.bootstrap,
+        database,
         cluster_id=settings.cluster_id,
         request_timeout_ms=settings.request_timeout_ms,
         history_records_max=settings.history_records_max,

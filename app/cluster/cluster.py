@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from app.cluster.admin import ClusterAdmin
+from app.cluster.epoch_keeper import EpochKeeper
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.quorum import Quorum, QuorumWatch
 from app.cluster.statics import BrokerStatics
 from app.cluster.topic_table import TopicTable
 from app.cluster.voters import VoterAdmin
+from app.db.database import Database
 from kraft_core.controller.effective_config import (
     ConfigEntry,
     NodeConfigs,
@@ -54,6 +56,7 @@ class Cluster:
     def __init__(
         self,
         bootstrap: list[tuple[str, int]],
+        database: Database,
         *,
         cluster_id: str | None = None,
         request_timeout_ms: int = 30_000,
@@ -62,6 +65,7 @@ class Cluster:
         self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id))
         self.history = History(history_records_max)
         self.observer.subscribe_log(self.history.add, self.history.snapshot)
+        self.observer.subscribe_leader(self.history.epochs.lost, self.history.epochs.found)
         self.client = ControllerClient(
             bootstrap,
             cluster_id=cluster_id,
@@ -74,6 +78,7 @@ class Cluster:
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
         self._cluster_id = cluster_id
+        self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self._cluster_id)
         self._learning: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
 
@@ -84,6 +89,7 @@ class Cluster:
         self.observer.subscribe(self._on_image)
         self.observer.start()
         self._learning = asyncio.create_task(self._learn_cluster_id(), name="cluster-id")
+        self._epoch_keeper.start()
 
     def begin_stop(self) -> None:
         """End the event streams, so that their connections can close; called when the server begins to shut down."""
@@ -101,6 +107,7 @@ class Cluster:
             self._learning.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._learning
+        await self._epoch_keeper.stop()
         await self.observer.stop()
         await self.statics.stop()
         self.client.close()

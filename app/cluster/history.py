@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from app.cluster.epochs import Epoch, EpochHistory
 from kraft_core.image.changes import describe_batch, image_changes
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
@@ -22,7 +23,6 @@ from kraft_core.protocol.metadata_records import (
 )
 from kraft_core.server.observed_log import CommittedChange
 
-EPOCHS_MAX: Final = 1_000
 VOTER_SETS_MAX: Final = 100
 _MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
 
@@ -51,18 +51,6 @@ class Change:
         return tuple(describe_batch(self.before, [record for _, record in self.records], self.offset, self.epoch))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epoch:
-    """One leadership, as the log says it: who, from which offset and moment on, voted for by whom."""
-
-    epoch: int
-    leader_id: int
-    start_offset: int
-    timestamp_ms: int
-    voter_ids: tuple[int, ...]
-    granting_voter_ids: tuple[int, ...]
-
-
 class OffsetGone(LookupError):  # noqa: N818 - what happened, not what class it is
     """The offset is older than what is kept. `oldest` is the first offset that can be asked for."""
 
@@ -82,7 +70,8 @@ class History:
         self._oldest = 0
         self._base = MetadataImage.EMPTY  # the image just before the oldest change
         self._current = MetadataImage.EMPTY
-        self._epochs: deque[Epoch] = deque(maxlen=EPOCHS_MAX)
+        self.epochs = EpochHistory()
+        self.snapshots_loaded = 0  # how often the log had a hole for us
         self._voter_sets: deque[tuple[int, VotersRecord]] = deque(maxlen=VOTER_SETS_MAX)
         self._waiting: set[asyncio.Event] = set()
 
@@ -97,11 +86,6 @@ class History:
         return self._current.offset
 
     @property
-    def epochs(self) -> list[Epoch]:
-        """Leaderships witnessed in the log, newest first."""
-        return list(reversed(self._epochs))
-
-    @property
     def voters(self) -> VotersRecord | None:
         """The newest voter set read in the log; None with static voters, and when it stood in a snapshot."""
         return self._voter_sets[-1][1] if self._voter_sets else None
@@ -110,9 +94,10 @@ class History:
         """Take in one committed step. Called by the observer, in log order."""
         for offset, control in change.control_records:
             if isinstance(control, LeaderChangeMessage):
-                self._epochs.append(_epoch(offset, control, change))
+                self.epochs.led(Epoch.of_record(change.epoch, offset, change.timestamp_ms, control))
             elif isinstance(control, VotersRecord):
                 self._voter_sets.append((offset, control))
+        self.epochs.wrote(change.epoch, change.last_offset, change.timestamp_ms)
         records = tuple(item for item in change.records if not isinstance(item[1], _MARKS))
         self._current = change.after
         if records:
@@ -131,6 +116,7 @@ class History:
 
     def snapshot(self, image: MetadataImage) -> None:
         """Begin again: a snapshot took the place of the log, so nothing before it can be told record by record."""
+        self.snapshots_loaded += 1
         self._changes.clear()
         self._records = 0
         self._oldest = image.offset + 1
@@ -224,14 +210,3 @@ class History:
     def __iter__(self) -> Iterator[Change]:
         """Iterate over the kept changes, oldest first."""
         return iter(tuple(self._changes))
-
-
-def _epoch(offset: int, change: LeaderChangeMessage, batch: CommittedChange) -> Epoch:
-    return Epoch(
-        epoch=batch.epoch,
-        leader_id=change.leader_id,
-        start_offset=offset,
-        timestamp_ms=batch.timestamp_ms,
-        voter_ids=tuple(voter.voter_id for voter in change.voters),
-        granting_voter_ids=tuple(voter.voter_id for voter in change.granting_voters),
-    )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from app.cluster.latest_snapshot import LatestSnapshot, SnapshotWatch
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
@@ -26,7 +27,8 @@ CACHED_SECONDS: Final = 1.0
 class Replica:
     """One voter or observer. Offsets and times are -1 where unknown; times are the leader's clock, in ms.
 
-    `lag` is the number of records behind the leader's log end, None where unknown.
+    `lag` is the number of records behind the leader's log end, `lag_ms` how long ago it had all that the leader had; None
+    where unknown.
     """
 
     id: int
@@ -36,6 +38,7 @@ class Replica:
     last_fetch_timestamp: int
     last_caught_up_timestamp: int
     lag: int | None
+    lag_ms: int | None
     is_leader: bool
     is_caught_up: bool
 
@@ -45,6 +48,8 @@ class Quorum:
     """The quorum at one moment. `is_live` is False when the leader did not answer: then only the log is known.
 
     `failures_tolerated`: how many more voters may fail before no majority is left, counting only caught-up ones.
+    `committed_voters`: the voter set that this process has read in the log, None with static voters. The leader counts by
+    the newest set it has appended, so while the two differ a change is under way.
     """
 
     leader_id: int | None
@@ -53,9 +58,29 @@ class Quorum:
     kraft_version: int
     voters: tuple[Replica, ...]
     observers: tuple[Replica, ...]
+    committed_voters: tuple[tuple[int, uuid.UUID], ...] | None
+    log_start_offset: int
+    snapshot: LatestSnapshot | None
     is_live: bool
     error: str | None
     asked_at_ms: int
+
+    @property
+    def leader(self) -> Replica | None:
+        """The leader among the voters."""
+        return next((voter for voter in self.voters if voter.is_leader), None)
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset (exclusive) at which the leader's log ends; -1 when unknown."""
+        return -1 if self.leader is None else self.leader.log_end_offset
+
+    @property
+    def is_change_under_way(self) -> bool:
+        """Whether the leader counts other voters than are committed."""
+        if not self.is_live or self.committed_voters is None:
+            return False
+        return set(self.committed_voters) != {(voter.id, voter.directory_id) for voter in self.voters}
 
     @property
     def majority(self) -> int:
@@ -72,8 +97,19 @@ class Quorum:
         """The largest known lag of a voter that follows; None without such a voter."""
         return max((voter.lag for voter in self.voters if not voter.is_leader and voter.lag is not None), default=None)
 
+    @property
+    def max_follower_lag_ms(self) -> int | None:
+        """The longest known time that a voter which follows is behind; None without such a voter."""
+        return max(
+            (voter.lag_ms for voter in self.voters if not voter.is_leader and voter.lag_ms is not None), default=None
+        )
+
 
 CAUGHT_UP_MS: Final = 3_000  # a follower fetches every 500 ms; silent for check-quorum's time it does not count
+
+
+def _since(timestamp: int, now_ms: int) -> int | None:
+    return max(0, now_ms - timestamp) if timestamp >= 0 else None
 
 
 def _request() -> DescribeQuorumRequest:
@@ -92,6 +128,7 @@ class QuorumWatch:
         self._client = client
         self._observer = observer
         self._clock = clock
+        self._snapshots = SnapshotWatch(client)
         self._asking = asyncio.Lock()
         self._cached: Quorum | None = None
         self._cached_at = 0.0
@@ -133,6 +170,7 @@ class QuorumWatch:
         except (ConnectionError, KafkaError) as cause:
             return self._from_log(str(cause))
         partition = answer.topics[0].partitions[0]
+        snapshot = await self._snapshot(partition.leader_epoch, timeout_ms)
         endpoints = {node.node_id: tuple((at.name, at.host, at.port) for at in node.listeners) for node in answer.nodes}
         leader = next((one for one in partition.current_voters if one.replica_id == partition.leader_id), None)
         leader_end = leader.log_end_offset if leader is not None else partition.high_watermark
@@ -149,6 +187,7 @@ class QuorumWatch:
                 last_fetch_timestamp=state.last_fetch_timestamp,
                 last_caught_up_timestamp=state.last_caught_up_timestamp,
                 lag=max(0, leader_end - state.log_end_offset) if known else None,
+                lag_ms=0 if is_leader else _since(state.last_caught_up_timestamp, leader_now),
                 is_leader=is_leader,
                 is_caught_up=is_leader or (known and leader_now - state.last_caught_up_timestamp <= CAUGHT_UP_MS),
             )
@@ -160,10 +199,23 @@ class QuorumWatch:
             kraft_version=self._kraft_version(),
             voters=tuple(sorted((replica(state) for state in partition.current_voters), key=lambda one: one.id)),
             observers=tuple(sorted((replica(state) for state in partition.observers), key=lambda one: one.id)),
+            committed_voters=self._committed_voters(),
+            log_start_offset=self._observer.log_start_offset,
+            snapshot=snapshot,
             is_live=True,
             error=None,
             asked_at_ms=asked_at_ms,
         )
+
+    async def _snapshot(self, leader_epoch: int, timeout_ms: int) -> LatestSnapshot | None:
+        try:
+            return await self._snapshots.get(leader_epoch, timeout_ms)
+        except (ConnectionError, KafkaError):  # a leader that goes just now; the rest of its answer still holds
+            return None
+
+    def _committed_voters(self) -> tuple[tuple[int, uuid.UUID], ...] | None:
+        voters = self._observer.voters
+        return None if voters is None else tuple((each.voter_id, each.voter_directory_id) for each in voters.voters)
 
     def _kraft_version(self) -> int:
         """1 once a voter set stands in the log (INTEROP 2.9), else 0: the voters are then in the settings."""
@@ -187,12 +239,16 @@ class QuorumWatch:
                     last_fetch_timestamp=-1,
                     last_caught_up_timestamp=-1,
                     lag=None,
+                    lag_ms=None,
                     is_leader=known is not None and known.node_id == voter.voter_id,
                     is_caught_up=False,
                 )
                 for voter in (voters.voters if voters is not None else ())
             ),
             observers=(),
+            committed_voters=self._committed_voters(),
+            log_start_offset=self._observer.log_start_offset,
+            snapshot=None,
             is_live=False,
             error=error,
             asked_at_ms=int(self._clock() * 1000),

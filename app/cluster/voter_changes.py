@@ -1,6 +1,6 @@
 """What adding or removing a voter would do, and what must hold before: worked out, not tried.
 
-Pure: from DescribeQuorum's answer, the voter set of the log and the candidate's registration. KIP-853 leaves such thought
+Pure: from DescribeQuorum's answer beside the voter set of the log, and the candidate's registration. KIP-853 leaves such thought
 to the operator; the leader itself refuses only what INTEROP 2.8 lists. A check that fails here for a reason of the leader's
 own names the error it would give.
 """
@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 from app.cluster.quorum import Quorum, Replica
 from kraft_core.image.metadata_image import ControllerRegistration
-from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -101,13 +100,12 @@ class VoterChangeRefused(Exception):  # noqa: N818 - what happened, not what cla
 
 def plan_add(
     quorum: Quorum,
-    committed: VotersRecord | None,
     registration: ControllerRegistration | None,
     voter_id: int,
     directory_id: uuid.UUID,
     endpoints: Endpoints = (),
 ) -> VoterChange:
-    """Work out an addition. `committed` is the voter set of the log, None with static voters.
+    """Work out an addition.
 
     `registration`: what the controller said of itself in the log; its listeners are taken when no `endpoints` are given.
     """
@@ -120,7 +118,7 @@ def plan_add(
     )
     if candidate is None:
         after = Standing(tuple(sorted({*after.voter_ids, voter_id})), tuple(sorted({*after.behind, voter_id})))
-    checks = _common_checks(quorum, committed)
+    checks = _common_checks(quorum)
     if quorum.is_live:
         checks += (
             _not_yet_a_voter(quorum, voter_id, directory_id),
@@ -141,12 +139,12 @@ def plan_add(
     )
 
 
-def plan_remove(quorum: Quorum, committed: VotersRecord | None, voter_id: int, directory_id: uuid.UUID) -> VoterChange:
-    """Work out a removal. `committed` is the voter set of the log, None with static voters."""
+def plan_remove(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> VoterChange:
+    """Work out a removal."""
     voter = _find(quorum.voters, voter_id, directory_id)
     before = _standing(quorum.voters)
     after = _standing([each for each in quorum.voters if each is not voter])
-    checks = _common_checks(quorum, committed)
+    checks = _common_checks(quorum)
     if quorum.is_live:
         checks += (_is_a_voter(quorum, voter, voter_id, directory_id),)
         if voter is not None:
@@ -190,14 +188,14 @@ def _ids(ids: Sequence[int]) -> str:
 # what every change needs
 
 
-def _common_checks(quorum: Quorum, committed: VotersRecord | None) -> tuple[Check, ...]:
+def _common_checks(quorum: Quorum) -> tuple[Check, ...]:
     if not quorum.is_live:
         detail = f"The leader does not answer: {quorum.error}."
         return (Check("leader-answers", False, detail, ErrorCode.NOT_CONTROLLER),)
     return (
         Check("leader-answers", True, f"Node {quorum.leader_id} leads in epoch {quorum.leader_epoch} and answers."),
         _dynamic(quorum),
-        _no_change_under_way(quorum, committed),
+        _no_change_under_way(quorum),
     )
 
 
@@ -213,20 +211,20 @@ def _dynamic(quorum: Quorum) -> Check:
     )
 
 
-def _no_change_under_way(quorum: Quorum, committed: VotersRecord | None) -> Check:
+def _no_change_under_way(quorum: Quorum) -> Check:
     name = "no-change-under-way"
     if quorum.high_watermark < 0:
         return Check(name, False, "The leader has not committed a record of its epoch yet.")
-    known = {(voter.voter_id, voter.voter_directory_id) for voter in committed.voters} if committed else None
-    told = {(voter.id, voter.directory_id) for voter in quorum.voters}
-    if known is not None and known != told:
-        return Check(
-            name,
-            False,
-            f"Another change is under way: the leader counts voters {_ids(sorted(each for each, _ in told))},"
-            f" committed are {_ids(sorted(each for each, _ in known))}.",
-        )
+    if quorum.is_change_under_way:
+        return Check(name, False, f"Another change is under way: {under_way(quorum)}.")
     return Check(name, True, "No other change can be seen: the leader counts the voters that are committed.")
+
+
+def under_way(quorum: Quorum) -> str:
+    """What the change that is under way shows of itself."""
+    told = sorted(voter.id for voter in quorum.voters)
+    committed = sorted(voter_id for voter_id, _ in quorum.committed_voters or ())
+    return f"the leader counts voters {_ids(told)}, committed are {_ids(committed)}"
 
 
 def _majority_remains(after: Standing) -> Check:

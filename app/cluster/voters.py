@@ -61,7 +61,7 @@ class VoterAdmin:
         """
         quorum = await self._fresh_quorum()
         registration = self._observer.image.cluster.controllers.get(voter_id)
-        plan = plan_add(quorum, self._observer.voters, registration, voter_id, directory_id, endpoints)
+        plan = plan_add(quorum, registration, voter_id, directory_id, endpoints)
         if plan.failed:
             raise VoterChangeRefused(plan)
         if validate_only:
@@ -84,7 +84,7 @@ class VoterAdmin:
         self, voter_id: int, directory_id: uuid.UUID, *, cluster_id: str | None = None, validate_only: bool = False
     ) -> VoterChange:
         """Take a voter out. Raises KafkaError VOTER_NOT_FOUND, UNSUPPORTED_VERSION, REQUEST_TIMED_OUT."""
-        plan = plan_remove(await self._fresh_quorum(), self._observer.voters, voter_id, directory_id)
+        plan = plan_remove(await self._fresh_quorum(), voter_id, directory_id)
         if plan.failed:
             raise VoterChangeRefused(plan)
         if validate_only:

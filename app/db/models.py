@@ -125,3 +125,26 @@ class IdempotencyKey(Base):
     status: Mapped[int | None]
     headers: Mapped[dict[str, str]] = mapped_column(JSON)
     body: Mapped[str] = mapped_column(Text)
+
+
+class QuorumEpoch(Base):
+    """One leadership of a quorum, kept beyond the log's retention. What its fields mean: app.cluster.epochs.Epoch.
+
+    Times are ms since 1970, as in the log; -1 means not known.
+    """
+
+    __tablename__ = "quorum_epochs"
+    __table_args__ = (UniqueConstraint("cluster_id", "epoch"),)
+    id: Mapped[PK]
+    cluster_id: Mapped[str] = mapped_column(String(64))
+    epoch: Mapped[int]
+    leader_id: Mapped[int]
+    start_offset: Mapped[Offset]
+    timestamp_ms: Mapped[Offset]
+    voter_ids: Mapped[list[int]] = mapped_column(JSON)
+    granting_voter_ids: Mapped[list[int]] = mapped_column(JSON)
+    last_offset: Mapped[Offset]
+    last_timestamp_ms: Mapped[Offset]
+    leaderless_ms: Mapped[Offset]
+    lost_at_ms: Mapped[Offset]
+    lost_how: Mapped[str | None] = mapped_column(String(16))

@@ -104,6 +104,30 @@ def age(milliseconds: int) -> str:
     return f"{seconds / 3600:.0f} h ago"
 
 
+def duration(milliseconds: int) -> str:
+    """A length of time in words, to two units at most."""
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f} s"
+    seconds = milliseconds // 1000
+    for unit, size, smaller, smaller_size in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            rest = seconds % size // smaller_size
+            return f"{seconds // size} {unit} {rest} {smaller}" if rest else f"{seconds // size} {unit}"
+    raise AssertionError("a minute or more has a unit")
+
+
+def size(count: int) -> str:
+    """A number of bytes in words."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
+
+
 def doc(text: str) -> Markup:
     """A documentation text with its `code` parts set as code."""
     parts = text.split("`")

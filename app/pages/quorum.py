@@ -1,9 +1,7 @@
 """The quorum as its leader describes it, and the leaders seen so far."""
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -11,16 +9,19 @@ from fastapi.responses import Response
 
 from app.actions import Caller
 from app.cluster.cluster import Cluster
-from app.cluster.history import Epoch
-from app.cluster.quorum import Quorum, Replica
-from app.pages.frame import UNKNOWN, age, moment, page_of, render
+from app.cluster.epochs import LONG_GAP_MS, Leadership
+from app.cluster.observers import Observer, observers_of
+from app.cluster.quorum import CAUGHT_UP_MS, Quorum, Replica
+from app.cluster.voter_changes import under_way
+from app.pages.epochs import EpochRow, clock, epoch_row, lately, short_clock
+from app.pages.frame import UNKNOWN, age, duration, number, page_of, render, size
 from app.security.roles import Role
 from app.services import Reader, services_of
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 
 router = APIRouter(include_in_schema=False)
 
-EPOCHS_SHOWN: Final = 20
+EPOCHS_SHOWN: Final = 10
 STATIC_HELP: Final = (
     "These voters stand in every node's settings, so none can be added or removed here. To keep them in the log: give all"
     " nodes `controller.quorum.bootstrap.servers`, then run"
@@ -29,15 +30,17 @@ STATIC_HELP: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRow:
     """One voter or observer, ready to be shown. `change_url`: where it is made a voter, or none; "" if it cannot be."""
 
     id: int
+    kind: str
     state: str
     tone: str
     log_end_offset: int
     lag: int | None
+    lag_time: str
     last_fetch: str
     last_caught_up: str
     endpoints: str
@@ -45,63 +48,54 @@ class ReplicaRow:
     change_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EpochRow:
-    """One leadership the log has told of. `votes`: who of the voters granted it; `before`: what the log says led to it."""
-
-    epoch: int
-    leader: str
-    start_offset: int
-    seen_at: str
-    votes: str
-    before: str
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumView:
-    """What quorum.html shows."""
+    """What quorum.html shows. `facts` are (label, value, tone, why)."""
 
     problem: str
-    leader_id: int | None
-    leader_text: str
-    epoch: int
-    high_watermark: int
-    failures_left_text: str
-    failures_tone: str
-    failures_why: str
-    kraft_version: str
+    under_way: str
+    facts: Sequence[tuple[str, str, str, str]]
     static_help: str
-    metadata_version_text: str
     voters: Sequence[ReplicaRow]
     observers: Sequence[ReplicaRow]
     epochs: Sequence[EpochRow]
+    epochs_known: int
     features: Sequence[tuple[str, int]]
 
 
-def _ago(timestamp: int, now_ms: int, *, is_leader: bool) -> str:
-    if is_leader:
-        return "now"
-    return UNKNOWN if timestamp < 0 else age(max(0, now_ms - timestamp))
+def _leader_now(quorum: Quorum) -> int:
+    """The leader's clock when it answered, since its times are told by that."""
+    leader = quorum.leader
+    return leader.last_caught_up_timestamp if leader and leader.last_caught_up_timestamp > 0 else quorum.asked_at_ms
 
 
-def replica_row(replica: Replica, quorum: Quorum, change: str = "") -> ReplicaRow:
-    """One row; the leader's clock says how long ago, as of when it answered. `change`: add, remove or nothing."""
-    leader = next((each for each in quorum.voters if each.is_leader), None)
-    now_ms = leader.last_caught_up_timestamp if leader and leader.last_caught_up_timestamp > 0 else quorum.asked_at_ms
+def _state(replica: Replica, quorum: Quorum) -> tuple[str, str]:
     if replica.is_leader:
-        state, tone = "leader", "info"
-    elif replica.is_caught_up:
-        state, tone = "follower", "good"
-    else:
-        state, tone = ("unknown", "") if not quorum.is_live else ("behind or silent", "bad")
+        return "leader", "info"
+    if not quorum.is_live:
+        return "unknown", ""
+    if replica.is_caught_up:
+        return "caught up", "good"
+    is_silent = _leader_now(quorum) - replica.last_fetch_timestamp > CAUGHT_UP_MS
+    return ("silent", "bad") if is_silent else ("behind", "warn")
+
+
+def replica_row(replica: Replica, quorum: Quorum, change: str = "", kind: str = "") -> ReplicaRow:
+    """One row; the leader's clock says how long ago, as of when it answered. `change`: add, remove or nothing."""
+    now_ms = _leader_now(quorum)
+    state, tone = _state(replica, quorum)
+    fetched = replica.last_fetch_timestamp
+    fetch = UNKNOWN if fetched < 0 else age(max(0, now_ms - fetched))
     return ReplicaRow(
         id=replica.id,
+        kind=kind,
         state=state,
         tone=tone,
         log_end_offset=replica.log_end_offset,
         lag=replica.lag,
-        last_fetch=_ago(replica.last_fetch_timestamp, now_ms, is_leader=replica.is_leader),
-        last_caught_up=_ago(replica.last_caught_up_timestamp, now_ms, is_leader=replica.is_leader),
+        lag_time=UNKNOWN if replica.lag_ms is None else duration(replica.lag_ms),
+        last_fetch="" if replica.is_leader else fetch,
+        last_caught_up="" if replica.is_leader else short_clock(replica.last_caught_up_timestamp, now_ms),
         endpoints=", ".join(f"{name}://{host}:{port}" for name, host, port in replica.endpoints) or UNKNOWN,
         directory_id=UNKNOWN if replica.directory_id == ZERO_UUID else uuid_to_text(replica.directory_id),
         change_url=""
@@ -110,25 +104,26 @@ def replica_row(replica: Replica, quorum: Quorum, change: str = "") -> ReplicaRo
     )
 
 
-def epoch_row(epoch: Epoch, previous: Epoch | None) -> EpochRow:
-    """One row. Why a leader went is not in the log, so only what is there is said."""
-    granted = [str(each) for each in epoch.granting_voter_ids]
-    before: list[str] = []
-    if previous is not None:
-        same = previous.leader_id == epoch.leader_id
-        before.append("the same node again" if same else f"after node {previous.leader_id}")
-        if previous.leader_id not in epoch.voter_ids:
-            before.append("which was no voter any more")
-        between = epoch.epoch - previous.epoch - 1
-        if between:
-            before.append(f"{between} {'epoch' if between == 1 else 'epochs'} between without a leader")
-    return EpochRow(
-        epoch.epoch,
-        f"node {epoch.leader_id}",
-        epoch.start_offset,
-        moment(dt.datetime.fromtimestamp(max(0, epoch.timestamp_ms) / 1000, dt.UTC)),
-        f"{', '.join(granted)} of {', '.join(map(str, epoch.voter_ids))}" if granted else UNKNOWN,
-        ", ".join(before) or UNKNOWN,
+def observer_row(observer: Observer, quorum: Quorum, *, is_changeable: bool) -> ReplicaRow:
+    """One row, also of a node that registered and does not fetch. Only a controller can be made a voter here."""
+    kind = {"BROKER": "broker", "CONTROLLER": "controller"}.get(observer.kind, "not registered")
+    if observer.is_fenced:
+        kind += ", fenced"
+    if observer.replica is not None:
+        change = "add" if is_changeable and observer.kind == "CONTROLLER" else ""
+        return replica_row(observer.replica, quorum, change, kind)
+    return ReplicaRow(
+        id=observer.id,
+        kind=kind,
+        state="does not fetch",
+        tone="bad" if observer.kind == "BROKER" and not observer.is_fenced else "warn",
+        log_end_offset=-1,
+        lag=None,
+        lag_time=UNKNOWN,
+        last_fetch=UNKNOWN,
+        last_caught_up=UNKNOWN,
+        endpoints=UNKNOWN,
+        directory_id=UNKNOWN,
     )
 
 
@@ -143,42 +138,74 @@ def failures(quorum: Quorum) -> tuple[str, str, str]:
     return str(left), "good" if left else "bad", why
 
 
-def _may_be_voter(replica: Replica, cluster: Cluster) -> bool:
-    """Whether it registered as a controller: brokers observe too. Others can be added with their endpoints over REST."""
-    return replica.id in cluster.image.cluster.controllers
+def _leader_facts(quorum: Quorum, known: Sequence[Leadership]) -> list[tuple[str, str, str, str]]:
+    current = known[0] if known and known[0].epoch.epoch == quorum.leader_epoch else None
+    since = "" if current is None else f"since {clock(current.epoch.timestamp_ms)}"
+    changes, longest = lately(known, quorum.asked_at_ms)
+    text = "none" if quorum.leader_id is None else f"node {quorum.leader_id}"
+    tone = "" if not changes else "warn" if longest is not None and longest >= LONG_GAP_MS else ""
+    wait = "" if longest is None else f"longest without a leader {duration(longest)}"
+    return [
+        ("Leader", text, "good" if quorum.leader_id is not None else "bad", since),
+        ("Leader epoch", number(quorum.leader_epoch), "", ""),
+        ("Leader changes, 24 h", number(changes), tone, wait),
+    ]
+
+
+def _log_facts(quorum: Quorum) -> list[tuple[str, str, str, str]]:
+    lag, lag_ms = quorum.max_follower_lag, quorum.max_follower_lag_ms
+    lag_tone = "" if lag_ms is None else "good" if lag_ms <= CAUGHT_UP_MS else "bad"
+    lag_time = "" if lag_ms is None else duration(lag_ms)
+    held = ""
+    if quorum.log_start_offset >= 0 and quorum.log_end_offset >= 0:
+        held = f"log from {number(quorum.log_start_offset)} to {number(quorum.log_end_offset)}"
+    snapshot = quorum.snapshot
+    made_of = [] if snapshot is None else [f"epoch {snapshot.epoch}"]
+    if snapshot is not None and snapshot.size_bytes >= 0:
+        made_of.append(size(snapshot.size_bytes))
+    if snapshot is not None and snapshot.last_timestamp_ms >= 0:
+        made_of.append(f"as of {clock(snapshot.last_timestamp_ms)}")
+    none = "none yet" if quorum.is_live else UNKNOWN
+    return [
+        ("Largest lag of a voter", UNKNOWN if lag is None else f"{number(lag)} records", lag_tone, lag_time),
+        ("High watermark", number(quorum.high_watermark), "", held),
+        ("Latest snapshot", none if snapshot is None else number(snapshot.end_offset), "", ", ".join(made_of)),
+    ]
 
 
 async def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
     """What the leader says now (at most a second old), and what the log has told. `may_change`: links for admins."""
     quorum = await cluster.quorum()
-    epochs = cluster.history.epochs[: EPOCHS_SHOWN + 1]
+    known = cluster.history.epochs.leaderships()
     is_changeable = may_change and quorum.is_live and quorum.kraft_version >= 1
     left, tone, why = failures(quorum)
     features = cluster.image.features
+    metadata_version = UNKNOWN if features.metadata_version is None else str(features.metadata_version)
     return QuorumView(
         problem=""
         if quorum.is_live
         else f"The leader does not answer: {quorum.error}. Only what the log says is shown.",
-        leader_id=quorum.leader_id,
-        leader_text="none" if quorum.leader_id is None else f"node {quorum.leader_id}",
-        epoch=quorum.leader_epoch,
-        high_watermark=quorum.high_watermark,
-        failures_left_text=left,
-        failures_tone=tone,
-        failures_why=why,
-        kraft_version="1 (dynamic voters)" if quorum.kraft_version else "0 (static voters)",
+        under_way=f"A change of the voters is under way: {under_way(quorum)}." if quorum.is_change_under_way else "",
+        facts=[
+            *_leader_facts(quorum, known),
+            ("Failures until no quorum", left, tone, why),
+            *_log_facts(quorum),
+            (
+                "kraft.version",
+                str(quorum.kraft_version),
+                "",
+                "voters in the log" if quorum.kraft_version else "static voters",
+            ),
+            ("metadata.version", metadata_version, "", ""),
+        ],
         static_help=STATIC_HELP if may_change and quorum.is_live and not quorum.kraft_version else "",
-        metadata_version_text=UNKNOWN if features.metadata_version is None else str(features.metadata_version),
         voters=[replica_row(voter, quorum, "remove" if is_changeable else "") for voter in quorum.voters],
         observers=[
-            replica_row(observer, quorum, "add" if is_changeable and _may_be_voter(observer, cluster) else "")
-            for observer in quorum.observers
+            observer_row(observer, quorum, is_changeable=is_changeable)
+            for observer in observers_of(quorum, cluster.image)
         ],
-        epochs=[
-            epoch_row(epoch, previous)
-            for epoch, previous in zip_longest(epochs[:EPOCHS_SHOWN], epochs[1:])
-            if epoch is not None
-        ],
+        epochs=[epoch_row(leadership) for leadership in known[:EPOCHS_SHOWN]],
+        epochs_known=len(known),
         features=[("metadata.version", features.level("metadata.version")), *sorted(features.levels.items())],
     )
 

@@ -4,13 +4,14 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
 from app.errors import ApiError
-from app.pages import access, brokers, configs, overview, quorum, reports, topic, topics, voters
+from app.pages import access, brokers, configs, epochs, overview, quorum, reports, topic, topics, voters
 from app.pages.frame import environment, page_of
 
 ROUTERS = (
     access.router,
     overview.router,
     quorum.router,
+    epochs.router,
     voters.router,
     brokers.router,
     topics.router,

@@ -56,6 +56,17 @@ def change_rows(before: Standing, after: Standing) -> list[tuple[str, str, str]]
     return rows
 
 
+def done_text(change: VoterChange) -> str:
+    """What a change that is made has changed."""
+    before, after, node = change.before, change.after, change.voter_id
+    done = f"Node {node} is a voter" if change.operation == "ADD" else f"Node {node} is no voter any more"
+    return (
+        f"{done} since offset {change.offset}. Voters: {_ids(before.voter_ids)} → {_ids(after.voter_ids)};"
+        f" a decision needs {after.majority} of {len(after.voter_ids)} (was {before.majority} of {len(before.voter_ids)});"
+        f" failures tolerated, all being well: {before.failures_tolerated} → {after.failures_tolerated}."
+    )
+
+
 def _command(change: VoterChange, servers: str) -> str:
     where = f"--bootstrap-controller {servers}"
     if change.operation == "ADD":
@@ -104,8 +115,7 @@ async def _answer(
         error, status = refusal(refused)
         change = await _look_again(make)
     if change is not None and change.offset is not None:
-        done = f"Node {node} is a voter" if kind == "add" else f"Node {node} is no voter any more"
-        return go_to(request, "/quorum", Flash("good", f"{done} since offset {change.offset}."))
+        return go_to(request, "/quorum", Flash("good", done_text(change)))
     if change is None:
         return go_to(request, "/quorum", Flash("bad", error))
     title = f"Make node {node} a voter" if kind == "add" else f"Remove voter {node}"

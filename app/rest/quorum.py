@@ -6,15 +6,18 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from app.answers import NATIVE
+from app.cluster.epochs import Leadership
 from app.cluster.history import Change, OffsetGone
+from app.cluster.latest_snapshot import LatestSnapshot
+from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import Replica
 from app.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
-from app.rest.models import ChangeDataList, QuorumData, QuorumEpochDataList
+from app.rest.models import ChangeDataList, QuorumData, QuorumEpochData, QuorumEpochDataList
 from app.rest.records import record_data
 from app.services import Reader
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
@@ -34,8 +37,36 @@ def _replica(replica: Replica) -> dict[str, Any]:
         "last_fetch_timestamp": replica.last_fetch_timestamp,
         "last_caught_up_timestamp": replica.last_caught_up_timestamp,
         "lag": replica.lag,
+        "lag_ms": replica.lag_ms,
         "is_leader": replica.is_leader,
         "is_caught_up": replica.is_caught_up,
+    }
+
+
+def _observer(observer: Observer) -> dict[str, Any]:
+    replica = observer.replica or Replica(
+        id=observer.id,
+        directory_id=ZERO_UUID,
+        endpoints=(),
+        log_end_offset=-1,
+        last_fetch_timestamp=-1,
+        last_caught_up_timestamp=-1,
+        lag=None,
+        lag_ms=None,
+        is_leader=False,
+        is_caught_up=False,
+    )
+    return {**_replica(replica), "kind": observer.kind, "is_fetching": observer.replica is not None}
+
+
+def _snapshot(found: LatestSnapshot | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "end_offset": found.end_offset,
+        "epoch": found.epoch,
+        "size_bytes": found.size_bytes,
+        "last_contained_log_timestamp": found.last_timestamp_ms,
     }
 
 
@@ -51,9 +82,19 @@ async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
         kraft_version=quorum.kraft_version,
+        log_start_offset=quorum.log_start_offset,
+        log_end_offset=quorum.log_end_offset,
+        latest_snapshot=_snapshot(quorum.snapshot),
         voters=[_replica(voter) for voter in quorum.voters],
-        observers=[_replica(observer) for observer in quorum.observers],
+        observers=[_observer(observer) for observer in observers_of(quorum, view.image)],
+        committed_voter_ids=None
+        if quorum.committed_voters is None
+        else sorted(voter_id for voter_id, _ in quorum.committed_voters),
+        is_voter_change_under_way=quorum.is_change_under_way,
+        majority=quorum.majority,
         failures_tolerated=quorum.failures_tolerated,
+        max_follower_lag=quorum.max_follower_lag,
+        max_follower_lag_ms=quorum.max_follower_lag_ms,
         is_live=quorum.is_live,
         error=quorum.error,
     )
@@ -62,27 +103,50 @@ async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
 
 @router.get("/quorum/epochs", responses={200: {"model": QuorumEpochDataList}})
 async def list_epochs(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
-    """List the leaderships this process has read in the log, newest first."""
+    """List the leaderships known, newest first: as the log tells of them, and kept beyond its retention."""
     body = list_body(
         request,
         view,
         "KafkaQuorumEpochList",
-        view.cluster.history.epochs,
+        view.cluster.history.epochs.leaderships(),
         page,
-        lambda epoch: -epoch.epoch,
-        lambda epoch: view.resource(
-            "KafkaQuorumEpoch",
-            ("quorum", "epochs", epoch.epoch),
-            (("quorum", ""), ("epoch", epoch.epoch)),
-            leader_epoch=epoch.epoch,
-            leader_id=epoch.leader_id,
-            start_offset=epoch.start_offset,
-            timestamp=epoch.timestamp_ms,
-            voter_ids=list(epoch.voter_ids),
-            granting_voter_ids=list(epoch.granting_voter_ids),
-        ),
+        lambda leadership: -leadership.epoch.epoch,
+        lambda leadership: _epoch(view, leadership),
     )
     return answer(body, view.offset)
+
+
+@router.get("/quorum/epochs/{epoch}", responses={200: {"model": QuorumEpochData}, 404: {"description": "not known"}})
+async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: ViewDep, _caller: Reader) -> Response:
+    """Describe one leadership. Epochs that nobody won are not known."""
+    for leadership in view.cluster.history.epochs.leaderships():
+        if leadership.epoch.epoch == epoch:
+            return answer(_epoch(view, leadership), view.offset)
+    raise ApiError(404, f"No leader of epoch {epoch} is known.")
+
+
+def _epoch(view: View, leadership: Leadership) -> dict[str, Any]:
+    epoch = leadership.epoch
+    return view.resource(
+        "KafkaQuorumEpoch",
+        ("quorum", "epochs", epoch.epoch),
+        (("quorum", ""), ("epoch", epoch.epoch)),
+        leader_epoch=epoch.epoch,
+        leader_id=epoch.leader_id,
+        start_offset=epoch.start_offset,
+        timestamp=epoch.timestamp_ms,
+        end_offset=epoch.last_offset + 1 if epoch.last_offset >= 0 else -1,
+        last_timestamp=epoch.last_timestamp_ms,
+        led_ms=leadership.led_ms,
+        voter_ids=list(epoch.voter_ids),
+        granting_voter_ids=list(epoch.granting_voter_ids),
+        previous_leader_id=leadership.previous_leader_id,
+        epochs_without_leader_before=leadership.epochs_before,
+        gap_ms=leadership.gap_ms,
+        leaderless_ms=leadership.leaderless_ms,
+        end_reason=leadership.ended,
+        end_detail=leadership.ended_detail,
+    )
 
 
 def change_data(change: Change) -> dict[str, Any]:

@@ -10,8 +10,10 @@ Source: KafkaRaftClient (observer side), MetadataLoader; INTEROP 1.3, 2.5, 2.6.
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, cast
+from dataclasses import dataclass
+from typing import Final, Literal, cast
 
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.replay_error import ReplayError
@@ -19,7 +21,7 @@ from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionData, FetchSnapshotResponse
 from kraft_core.protocol.metadata_records import MetadataRecord
-from kraft_core.server.kafka_client import KafkaConnection
+from kraft_core.server.kafka_client import ConnectionLost, KafkaConnection, RequestTimedOut
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.observed_log import CommittedChange, LogDiverged, ObservedLog
 from kraft_core.server.quorum_fetch import (
@@ -40,6 +42,7 @@ SNAPSHOT_CHUNK_BYTES: Final = 4 * 1024 * 1024
 CONNECT_TIMEOUT_MS: Final = 2_000
 RETRY_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_MAX_MS: Final = 500
+NOT_LEADING: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE}
 APPLY_SLICE_SECONDS: Final = 0.01  # how long the loop is held while records are applied
 
 ChangeListener = Callable[[CommittedChange], None]
@@ -47,6 +50,25 @@ ChangeListener = Callable[[CommittedChange], None]
 
 SnapshotListener = Callable[[MetadataImage], None]
 """Called when a snapshot, or an empty image from which everything is read anew, took the place of all that was known."""
+
+
+PartingKind = Literal["closed", "silent", "resigned"]
+"""How a leader was lost: it closed the connection, did not answer in time, or answered that it leads no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The leader of an epoch was lost. It may be found again, if only the connection to it broke."""
+
+    epoch: int
+    leader_id: int
+    how: PartingKind
+    at_ms: int  # time of day
+
+
+PartingListener = Callable[[Parting], None]
+MeetingListener = Callable[[int, int], None]
+"""Called with (epoch, time of day in ms) when the leader of an epoch answers a first fetch, and again after it was lost."""
 
 
 class MetadataObserver:
@@ -71,9 +93,12 @@ class MetadataObserver:
         self._listeners = MetadataListeners()
         self._change_listeners: list[ChangeListener] = []
         self._snapshot_listeners: list[SnapshotListener] = []
+        self._leader_listeners: list[tuple[PartingListener, MeetingListener]] = []
+        self._met_epoch = -1  # epoch of the leader that answered last and was not lost since
         self._task: asyncio.Task[None] | None = None
         self._moved = asyncio.Condition()
         self.epoch = 0
+        self.log_start_offset = -1
         self.last_update_monotonic: float | None = None
         self.last_error: str | None = None
 
@@ -127,6 +152,10 @@ class MetadataObserver:
             self._snapshot_listeners.remove(on_snapshot)
 
         return end
+
+    def subscribe_leader(self, on_parting: PartingListener, on_meeting: MeetingListener) -> None:
+        """Call `on_parting` when a leader is lost and `on_meeting` when one answers."""
+        self._leader_listeners.append((on_parting, on_meeting))
 
     # running
 
@@ -199,6 +228,9 @@ class MetadataObserver:
 
     def _failed(self, host: str, port: int, cause: Exception) -> None:
         if self._leader is not None and (self._leader.host, self._leader.port) == (host, port):
+            how = _how_it_went(cause)
+            if how is not None:
+                self._part(how)
             self._leader = None
         self.last_error = str(cause)
         level = logging.ERROR if isinstance(cause, (LogDiverged, ReplayError)) else logging.INFO
@@ -255,9 +287,11 @@ class MetadataObserver:
             return partition.error_code == ErrorCode.NONE and told.leader_epoch < 0  # the node lags behind
         if told.leader_epoch > self.epoch:
             log.info("observer_epoch", extra={"epoch": told.leader_epoch, "leader_id": told.leader_id})
+            self._part("resigned")
             self.epoch = told.leader_epoch
             self._leader = None
         if told.leader_id < 0:
+            self._part("resigned")
             self._leader = None
             return False
         endpoint = endpoint_of(answer, told.leader_id)
@@ -269,8 +303,24 @@ class MetadataObserver:
             return True
         return endpoint is not None and (endpoint.host, endpoint.port) == (connection.host, connection.port)
 
+    def _part(self, how: PartingKind) -> None:
+        """Tell that the leader which answered until now does so no more."""
+        if self._leader is not None and self._met_epoch == self.epoch:
+            parting = Parting(self.epoch, self._leader.node_id, how, int(time.time() * 1000))
+            self._met_epoch = -1
+            for on_parting, _ in self._leader_listeners:
+                on_parting(parting)
+
+    def _meet(self) -> None:
+        """Tell that the leader of the epoch answers."""
+        if self._met_epoch != self.epoch:
+            self._met_epoch = self.epoch
+            for _, on_meeting in self._leader_listeners:
+                on_meeting(self.epoch, int(time.time() * 1000))
+
     async def _take(self, connection: KafkaConnection, partition: FetchResponsePartitionData) -> None:
         """Take in what a successful fetch brought."""
+        self.log_start_offset = partition.log_start_offset
         if partition.snapshot_id.end_offset >= 0:
             await self._fetch_snapshot(connection, partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         elif partition.diverging_epoch.end_offset >= 0:
@@ -281,6 +331,7 @@ class MetadataObserver:
             await self._apply()
         self.last_update_monotonic = asyncio.get_running_loop().time()
         self.last_error = None
+        self._meet()
         if self._log.is_caught_up or (self.is_ready and self._log.image.offset >= self._published.offset):
             await self._publish()
 
@@ -336,3 +387,12 @@ class MetadataObserver:
         self._reads_anew = True
         for listener in self._snapshot_listeners:
             listener(self._log.image)
+
+
+def _how_it_went(cause: Exception) -> PartingKind | None:
+    """What a failed fetch tells of the leader; None when the fault may be ours."""
+    if isinstance(cause, RequestTimedOut):
+        return "silent"
+    if isinstance(cause, ConnectionLost):
+        return "closed"
+    return "resigned" if isinstance(cause, KafkaError) and cause.code in NOT_LEADING else None

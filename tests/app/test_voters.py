@@ -79,7 +79,7 @@ def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
     add = f"/quorum/voters/{JOINER}/{joiner.directory_id}/add"
     assert add in links(admin.get("/quorum", headers=FORM).text)
     looked = admin.get(add, headers=FORM).text
-    assert "not ok" not in looked
+    assert "not met" not in looked
     for words in (
         "1, 2, 3",
         "1, 2, 3, 4",
@@ -102,7 +102,7 @@ def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
 
 def test_a_page_without_what_must_hold_has_no_button(joiner: VoterQuorum, admin: httpx.Client) -> None:
     page = admin.get(f"/quorum/voters/{JOINER}/{STRANGER}/add", headers=FORM).text
-    assert "not ok" in page
+    assert "not met" in page
     assert f"It fetches with directory {joiner.directory_id}" in page
     assert 'method="post" action="/quorum/voters' not in page
     token = csrf_of(admin.get("/access", headers=FORM).text)
@@ -258,7 +258,7 @@ def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:
     back = joiner.web.client.post(voters, json=body)
     assert back.status_code == 201, back.text
     page = joiner.web.client.get("/fragments/quorum").text
-    assert f"after node {leader}, which was no voter any more" in page
+    assert f"node {leader} was taken out of the voters" in page
 
 
 def test_static_voters_are_not_changed_here_and_the_page_says_how_they_become_dynamic(tmp_path: Path) -> None:

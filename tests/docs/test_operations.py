@@ -4,6 +4,7 @@ import ast
 import re
 
 from app.cluster.cluster import Cluster
+from app.db.database import Database
 from app.metrics import Metrics
 from tests.docs.markdown import DOCS, ROOT, code_words, rows, section
 
@@ -13,7 +14,7 @@ VARIES = "\N{HORIZONTAL ELLIPSIS}"
 
 def exported() -> set[str]:
     """The names on the page that Prometheus reads, without the suffixes of counters and histograms."""
-    metrics = Metrics(Cluster([("127.0.0.1", 9)]))
+    metrics = Metrics(Cluster([("127.0.0.1", 9)], Database("sqlite://")))
     metrics.observe("GET", "/", 200, 0.01)
     return set(re.findall(r"^# TYPE (\S+) ", metrics.text().decode(), re.MULTILINE))
 

@@ -10,7 +10,6 @@ from rpds import HashTrieMap
 from app.cluster.quorum import Quorum, Replica
 from app.cluster.voter_changes import Endpoints, Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.image.metadata_image import ControllerRegistration, Endpoint, VersionRange
-from kraft_core.protocol.control_records import VotersRecord, VotersRecordVoter
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -30,9 +29,14 @@ def replica(node_id: int, *, is_leader: bool = False, is_caught_up: bool = True,
         last_fetch_timestamp=1,
         last_caught_up_timestamp=1,
         lag=lag,
+        lag_ms=None if lag is None else 0,
         is_leader=is_leader,
         is_caught_up=is_caught_up,
     )
+
+
+def keys(voters: int) -> tuple[tuple[int, UUID], ...]:
+    return tuple((each, directory(each)) for each in range(1, voters + 1))
 
 
 def quorum(voters: int = 3, behind: Sequence[int] = (), observers: Sequence[Replica] = ()) -> Quorum:
@@ -46,15 +50,12 @@ def quorum(voters: int = 3, behind: Sequence[int] = (), observers: Sequence[Repl
             replica(each, is_leader=each == 1, is_caught_up=each not in behind) for each in range(1, voters + 1)
         ),
         observers=tuple(observers) or (replica(voters + 1),),
+        committed_voters=keys(voters),
+        log_start_offset=0,
+        snapshot=None,
         is_live=True,
         error=None,
         asked_at_ms=0,
-    )
-
-
-def committed(found: Quorum) -> VotersRecord:
-    return VotersRecord(
-        voters=tuple(VotersRecordVoter(voter_id=each.id, voter_directory_id=each.directory_id) for each in found.voters)
     )
 
 
@@ -73,11 +74,11 @@ def add(
     registration: ControllerRegistration | None = REGISTERED,
     endpoints: Endpoints = (),
 ) -> VoterChange:
-    return plan_add(found, committed(found), registration, node_id, directory_id or directory(node_id), endpoints)
+    return plan_add(found, registration, node_id, directory_id or directory(node_id), endpoints)
 
 
 def remove(found: Quorum, node_id: int, directory_id: UUID | None = None) -> VoterChange:
-    return plan_remove(found, committed(found), node_id, directory_id or directory(node_id))
+    return plan_remove(found, node_id, directory_id or directory(node_id))
 
 
 def failed(change: VoterChange) -> list[str]:
@@ -122,28 +123,23 @@ def test_without_a_leader_nothing_else_is_claimed() -> None:
 
 
 def test_static_voters_are_not_changed_through_the_log() -> None:
-    static = replace(quorum(), kraft_version=0)
-    for change in (plan_add(static, None, REGISTERED, 4, directory(4)), plan_remove(static, None, 3, directory(3))):
+    static = replace(quorum(), kraft_version=0, committed_voters=None)
+    for change in (plan_add(static, REGISTERED, 4, directory(4)), plan_remove(static, 3, directory(3))):
         assert failed(change) == ["kraft.version"]
         assert VoterChangeRefused(change).error == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_voter_set_that_is_not_committed_yet_is_a_change_under_way() -> None:
-    found = quorum(4)
-    for change in (
-        plan_add(found, committed(quorum(3)), REGISTERED, 5, directory(5)),
-        plan_remove(found, committed(quorum(3)), 2, directory(2)),
-    ):
+    found = replace(quorum(4), committed_voters=keys(3))
+    for change in (plan_add(found, REGISTERED, 5, directory(5)), plan_remove(found, 2, directory(2))):
         assert failed(change) == ["no-change-under-way"]
         assert VoterChangeRefused(change).error is None
         assert "voters 1, 2, 3, 4, committed are 1, 2, 3" in str(VoterChangeRefused(change))
 
 
 def test_another_disk_of_the_same_voter_is_a_change_under_way_too() -> None:
-    found = quorum()
-    record = committed(found)
-    moved = VotersRecord(voters=(VotersRecordVoter(voter_id=1, voter_directory_id=OTHER_DISK), *record.voters[1:]))
-    assert failed(plan_remove(found, moved, 2, directory(2))) == ["no-change-under-way"]
+    found = replace(quorum(), committed_voters=((1, OTHER_DISK), *keys(3)[1:]))
+    assert failed(plan_remove(found, 2, directory(2))) == ["no-change-under-way"]
 
 
 def test_a_leader_that_has_committed_nothing_of_its_epoch_takes_no_change() -> None:

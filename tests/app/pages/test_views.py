@@ -1,17 +1,18 @@
 """Pieces of pages that need no browser: charts, numbers, forms, the verdict strip, and what templates say they need."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.cluster.history import Epoch
+from app.cluster.epochs import Epoch, Leadership
 from app.cluster.topic_table import TopicTable
 from app.pages import charts
 from app.pages.access import safe_next
-from app.pages.frame import age, doc, environment, number, whole_number
-from app.pages.quorum import epoch_row
+from app.pages.epochs import epoch_row, lately
+from app.pages.frame import age, doc, duration, environment, number, size, whole_number
 from app.pages.reports import strip
 from app.pages.topics import TopicForm, create_curl, read_form, topics_view
 from app.reports.violations import safe_cell, violations_csv
@@ -69,6 +70,25 @@ def test_numbers_and_ages_read_well() -> None:
         "30 s ago",
         "10 min ago",
         "2 h ago",
+    ]
+
+
+def test_lengths_and_sizes_have_two_units_at_most() -> None:
+    assert [duration(value) for value in (0, 999, 1_500, 59_999, 60_000, 3_725_000, 90_000_000)] == [
+        "0 ms",
+        "999 ms",
+        "1.5 s",
+        "60.0 s",
+        "1 min",
+        "1 h 2 min",
+        "1 d 1 h",
+    ]
+    assert [size(value) for value in (0, 1023, 1024, 5 * 2**20, 3 * 2**30)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "5.0 MiB",
+        "3.0 GiB",
     ]
 
 
@@ -155,25 +175,43 @@ def test_a_template_parses_and_says_what_it_needs(path: Path) -> None:
     assert re.match(r"\{# (needs: |Small pieces)", first), first
 
 
-def epoch(number: int, leader_id: int, voter_ids: tuple[int, ...] = (1, 2, 3)) -> Epoch:
-    return Epoch(
-        epoch=number,
+def leadership(leader_id: int, previous: int | None, **told: object) -> Leadership:
+    epoch = Epoch(
+        epoch=6,
         leader_id=leader_id,
-        start_offset=number * 100,
+        start_offset=600,
         timestamp_ms=0,
-        voter_ids=voter_ids,
-        granting_voter_ids=voter_ids[:2],
+        voter_ids=(1, 2, 3),
+        granting_voter_ids=(1, 2),
     )
+    found = Leadership(
+        epoch=epoch,
+        previous_leader_id=previous,
+        epochs_before=None,
+        led_ms=None,
+        gap_ms=None,
+        leaderless_ms=None,
+        ended="leads",
+        ended_detail="",
+    )
+    return replace(found, **told)  # type: ignore[arg-type]  # fields by name
 
 
-def test_a_leadership_says_who_voted_and_what_the_log_knows_of_the_time_before() -> None:
-    assert epoch_row(epoch(3, 1), None).votes == "1, 2 of 1, 2, 3"
-    assert epoch_row(epoch(3, 1), None).before == "\N{EN DASH}"
-    assert epoch_row(epoch(4, 2), epoch(3, 1)).before == "after node 1"
-    assert epoch_row(epoch(4, 1), epoch(3, 1)).before == "the same node again"
-    assert epoch_row(epoch(6, 2, (2, 3)), epoch(3, 1)).before == (
-        "after node 1, which was no voter any more, 2 epochs between without a leader"
-    )
+def test_a_leadership_says_who_voted_how_long_it_took_and_what_came_before() -> None:
+    first = epoch_row(leadership(1, None))
+    assert (first.votes, first.wait, first.notes, first.is_long) == ("1, 2 of 1, 2, 3", "\N{EN DASH}", "", False)
+    later = epoch_row(leadership(2, 1, gap_ms=503, leaderless_ms=44, epochs_before=2, led_ms=90_000))
+    assert (later.wait, later.notes) == ("44 ms seen, ≤ 503 ms by the log", "2 epochs nobody won")
+    assert later.led_for == "1 min 30 s, leads"
+    again = epoch_row(leadership(1, 1, gap_ms=7_200_000, epochs_before=0))
+    assert (again.wait, again.notes, again.is_long) == ("≤ 2 h by the log", "the same node again", True)
+
+
+def test_changes_of_the_leader_are_counted_over_a_day() -> None:
+    day_ms = 24 * 3_600_000
+    known = [leadership(2, 1, gap_ms=400, leaderless_ms=90), leadership(1, 2, gap_ms=700), leadership(1, None)]
+    assert lately(known, day_ms - 1) == (2, 700)
+    assert lately(known, day_ms + 1) == (0, None)
 
 
 def test_offline_and_leaderless_topics_come_first_when_sorted_by_trouble() -> None:

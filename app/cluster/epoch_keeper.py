@@ -1,0 +1,147 @@
+"""Keeps the history of epochs in the database, so that it outlives this process and the log's own retention."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session as OrmSession
+
+from app.cluster.epoch_reader import EpochReader
+from app.cluster.epochs import EPOCHS_MAX, Epoch
+from app.cluster.history import History
+from app.db.database import Database
+from app.db.models import QuorumEpoch
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.server.metadata_observer import MetadataObserver, PartingKind
+
+log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS: Final = 1.0
+_COLUMNS: Final = tuple(Epoch.__dataclass_fields__)
+
+
+class EpochKeeper:
+    """Loads what is kept, fills holes from the leader's log, saves what is new. `start` and `stop` it on the loop."""
+
+    def __init__(
+        self,
+        history: History,
+        observer: MetadataObserver,
+        client: ControllerClient,
+        database: Database,
+        cluster_id: Callable[[], str | None],
+    ) -> None:
+        self._history = history
+        self._observer = observer
+        self._client = client
+        self._database = database
+        self._cluster_id = cluster_id
+        self._is_loaded = False
+        self._read_after = -1  # snapshots loaded when the log was asked for what they skipped
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, in a task of its own."""
+        self._task = asyncio.create_task(self._run(), name="epoch-keeper")
+
+    async def stop(self) -> None:
+        """End, after the newest epoch is kept as it is now."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._is_loaded:
+            await self._save(with_newest=True)
+
+    async def _run(self) -> None:
+        while True:
+            cluster_id = self._cluster_id()
+            if cluster_id is not None and self._observer.is_ready:
+                await self._once(cluster_id)
+            await asyncio.sleep(INTERVAL_SECONDS)
+
+    async def _once(self, cluster_id: str) -> None:
+        epochs = self._history.epochs
+        try:
+            if not self._is_loaded:
+                epochs.remember(await self._database.read(load_epochs, cluster_id))
+                self._is_loaded = True
+            if self._read_after != self._history.snapshots_loaded:
+                await self._fill(cluster_id)
+        except (KafkaError, ConnectionError) as cause:  # tried again in a second, as all here
+            log.info("older_epochs_not_read", extra={"cause": str(cause)})
+        except SQLAlchemyError as cause:
+            log.warning("kept_epochs_not_read", extra={"cause": str(cause)})
+        if self._is_loaded:
+            await self._save()
+
+    async def _fill(self, cluster_id: str) -> None:
+        """Read what a snapshot skipped. At most once for each snapshot, and not when all is known."""
+        loaded, epochs = self._history.snapshots_loaded, self._history.epochs
+        if loaded:
+            reader = EpochReader(self._client, cluster_id, self._observer.epoch)
+            epochs.remember(await reader.read({epoch.epoch: epoch for epoch in epochs.epochs}))
+        self._read_after = loaded
+
+    async def _save(self, *, with_newest: bool = False) -> None:
+        """Keep what is new; the newest epoch still grows, so it is kept only when the process ends."""
+        cluster_id, epochs = self._cluster_id(), self._history.epochs
+        unsaved = epochs.take_unsaved()
+        wanted = [*unsaved, *(epochs.epochs[:1] if with_newest else ())]
+        if not wanted or cluster_id is None:
+            return
+        try:
+            await self._database.write(save_epochs, cluster_id, wanted)
+        except SQLAlchemyError as cause:
+            epochs.not_saved(unsaved)
+            log.warning("epochs_not_kept", extra={"cause": str(cause)})
+
+
+def load_epochs(session: OrmSession, cluster_id: str) -> list[Epoch]:
+    """Return what is kept of a cluster, at most EPOCHS_MAX, newest first."""
+    wanted = (
+        select(QuorumEpoch)
+        .where(QuorumEpoch.cluster_id == cluster_id)
+        .order_by(QuorumEpoch.epoch.desc())
+        .limit(EPOCHS_MAX)
+    )
+    return [_epoch(row) for row in session.scalars(wanted)]
+
+
+def save_epochs(session: OrmSession, cluster_id: str, epochs: list[Epoch]) -> None:
+    """Keep these epochs as they are; of the same epoch in the database, what these do not know stays."""
+    wanted = select(QuorumEpoch).where(
+        QuorumEpoch.cluster_id == cluster_id, QuorumEpoch.epoch.in_([epoch.epoch for epoch in epochs])
+    )
+    kept = {row.epoch: row for row in session.scalars(wanted)}
+    for epoch in {each.epoch: each for each in epochs}.values():
+        row = kept.get(epoch.epoch)
+        if row is None:
+            row, whole = QuorumEpoch(cluster_id=cluster_id), epoch
+            session.add(row)
+        else:
+            whole = epoch.completed_by(_epoch(row))
+        for name in _COLUMNS:
+            value = getattr(whole, name)
+            setattr(row, name, list(value) if isinstance(value, tuple) else value)
+
+
+def _epoch(row: QuorumEpoch) -> Epoch:
+    return Epoch(
+        epoch=row.epoch,
+        leader_id=row.leader_id,
+        start_offset=row.start_offset,
+        timestamp_ms=row.timestamp_ms,
+        voter_ids=tuple(row.voter_ids),
+        granting_voter_ids=tuple(row.granting_voter_ids),
+        last_offset=row.last_offset,
+        last_timestamp_ms=row.last_timestamp_ms,
+        leaderless_ms=row.leaderless_ms,
+        lost_at_ms=row.lost_at_ms,
+        lost_how=cast("PartingKind | None", row.lost_how),
+    )

@@ -1,0 +1,237 @@
+"""Who led the quorum, epoch by epoch: from the log's LeaderChange records, and from what this process saw at the time.
+
+The log says when a leader began, who voted for it, and when it last wrote. It does not say why a leader went; that is told
+only as far as something shows it: a voter set without it, its vote for the successor, or how it fell silent for us.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from kraft_core.protocol.control_records import LeaderChangeMessage
+from kraft_core.server.metadata_observer import Parting, PartingKind
+
+EPOCHS_MAX: Final = 2_000
+LONG_GAP_MS: Final = 2_000
+"""A longer time without a leader is pointed out: our followers need 250 ms, Apache's 2 to 4 s."""
+
+EndReason = Literal[
+    "leads", "removed", "resigned", "connection-closed", "silent", "voted-for-successor", "led-again", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One leadership. Times are ms since 1970; -1 means not known.
+
+    From the log, by the leader's clock: `start_offset` and `timestamp_ms` of its LeaderChange record, who were voters and who
+    of them granted it, `last_offset` and `last_timestamp_ms` of its newest committed record.
+    Seen by this process, by its own clock: `leaderless_ms` from losing the leader before to this one's first answer,
+    `lost_at_ms` and `lost_how` its own end.
+    """
+
+    epoch: int
+    leader_id: int
+    start_offset: int
+    timestamp_ms: int
+    voter_ids: tuple[int, ...] = ()
+    granting_voter_ids: tuple[int, ...] = ()
+    last_offset: int = -1
+    last_timestamp_ms: int = -1
+    leaderless_ms: int = -1
+    lost_at_ms: int = -1
+    lost_how: PartingKind | None = None
+
+    @classmethod
+    def of_record(cls, epoch: int, offset: int, timestamp_ms: int, record: LeaderChangeMessage) -> "Epoch":
+        """What a LeaderChange record at `offset` says."""
+        return cls(
+            epoch=epoch,
+            leader_id=record.leader_id,
+            start_offset=offset,
+            timestamp_ms=timestamp_ms,
+            voter_ids=tuple(voter.voter_id for voter in record.voters),
+            granting_voter_ids=tuple(voter.voter_id for voter in record.granting_voters),
+        )
+
+    def completed_by(self, other: "Epoch") -> "Epoch":
+        """This, and from `other` what this does not know. Another leader's epoch of the same number adds nothing."""
+        if (other.leader_id, other.start_offset) != (self.leader_id, self.start_offset):
+            return self
+        is_newer = other.last_offset > self.last_offset
+        return dataclasses.replace(
+            self,
+            last_offset=other.last_offset if is_newer else self.last_offset,
+            last_timestamp_ms=other.last_timestamp_ms if is_newer else self.last_timestamp_ms,
+            leaderless_ms=other.leaderless_ms if self.leaderless_ms < 0 else self.leaderless_ms,
+            lost_at_ms=other.lost_at_ms if self.lost_how is None else self.lost_at_ms,
+            lost_how=self.lost_how or other.lost_how,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leadership:
+    """An epoch between its neighbours. Durations are ms, None where they cannot be told.
+
+    `led_ms`: from its first record to its last (the newest one while it leads).
+    `gap_ms`: from the last record of the leader before to its first, so how long nothing could be committed; at most half a
+    second more than the truth, since an idle leader writes every 500 ms. Two clocks, so as exact as they agree.
+    `leaderless_ms`: the same as this process saw it, by one clock: from losing one leader to hearing of the next.
+    `epochs_before`: epochs since the leader before that wrote nothing: elections nobody won.
+    """
+
+    epoch: Epoch
+    previous_leader_id: int | None
+    epochs_before: int | None
+    led_ms: int | None
+    gap_ms: int | None
+    leaderless_ms: int | None
+    ended: EndReason
+    ended_detail: str
+
+    @property
+    def was_long_without(self) -> bool:
+        """Whether it took long until this leader was there."""
+        return max(self.gap_ms or 0, self.leaderless_ms or 0) >= LONG_GAP_MS
+
+
+class EpochHistory:
+    """The epochs known, bounded; fed by the log, by what the observer sees, and by what was kept from before."""
+
+    def __init__(self, epochs_max: int = EPOCHS_MAX) -> None:
+        self._epochs_max = epochs_max
+        self._epochs: dict[int, Epoch] = {}
+        self._last_written = (-1, -1, -1)  # epoch, offset, timestamp of the newest committed batch
+        self._unsaved: set[int] = set()
+        self._lost: Parting | None = None  # the leader lost last, until one is found
+        self._waited: tuple[int, int] | None = None  # epoch, ms without a leader before it
+
+    def led(self, epoch: Epoch) -> None:
+        """Take in a leadership read in the log; the log is right where something else was remembered."""
+        self._settle()
+        if self._waited is not None and self._waited[0] == epoch.epoch:
+            epoch = dataclasses.replace(epoch, leaderless_ms=self._waited[1])
+        known = self._epochs.get(epoch.epoch)
+        self._put(epoch if known is None else epoch.completed_by(known))
+
+    def wrote(self, epoch: int, offset: int, timestamp_ms: int) -> None:
+        """Take note of a committed batch. Called for each, so it does next to nothing."""
+        if epoch != self._last_written[0]:
+            self._settle()
+        self._last_written = (epoch, offset, timestamp_ms)
+
+    def lost(self, parting: Parting) -> None:
+        """The leader of an epoch is gone for this process."""
+        self._lost = parting
+        known = self._epochs.get(parting.epoch)
+        if known is not None and known.leader_id == parting.leader_id:
+            self._put(dataclasses.replace(known, lost_at_ms=parting.at_ms, lost_how=parting.how))
+
+    def found(self, epoch: int, at_ms: int) -> None:
+        """The leader of `epoch` answers; if it was this one that had been lost, that was no end."""
+        lost, self._lost = self._lost, None
+        known = self._epochs.get(epoch)
+        if lost is None:
+            return
+        if lost.epoch == epoch:
+            if known is not None:
+                self._put(dataclasses.replace(known, lost_at_ms=-1, lost_how=None))
+            return
+        self._waited = (epoch, max(0, at_ms - lost.at_ms))
+        if known is not None:
+            self._put(dataclasses.replace(known, leaderless_ms=self._waited[1]))
+
+    def remember(self, epochs: Iterable[Epoch]) -> None:
+        """Take in what was kept from before, or read behind the log's own beginning; it never replaces what is known."""
+        for epoch in epochs:
+            known = self._epochs.get(epoch.epoch)
+            self._put(epoch if known is None else known.completed_by(epoch), is_new=known is None)
+
+    def take_unsaved(self) -> list[Epoch]:
+        """What is to be kept since the last time; nothing of it is unsaved afterwards."""
+        self._settle()
+        unsaved, self._unsaved = sorted(self._unsaved), set()
+        return [self._epochs[epoch] for epoch in unsaved if epoch in self._epochs]
+
+    def not_saved(self, epochs: Iterable[Epoch]) -> None:
+        """Give back what was taken: it could not be kept."""
+        self._unsaved.update(epoch.epoch for epoch in epochs)
+
+    @property
+    def epochs(self) -> list[Epoch]:
+        """All epochs known, newest first."""
+        self._settle()
+        return [self._epochs[epoch] for epoch in sorted(self._epochs, reverse=True)]
+
+    def leaderships(self) -> list[Leadership]:
+        """All epochs known, newest first, each with what its neighbours tell of it."""
+        epochs = self.epochs
+        return [
+            _leadership(
+                epoch,
+                epochs[index + 1] if index + 1 < len(epochs) else None,
+                epochs[index - 1] if index else None,
+            )
+            for index, epoch in enumerate(epochs)
+        ]
+
+    def _settle(self) -> None:
+        """Write the newest batch into its epoch."""
+        number, offset, timestamp_ms = self._last_written
+        known = self._epochs.get(number)
+        if known is not None and offset > known.last_offset:
+            self._epochs[number] = dataclasses.replace(known, last_offset=offset, last_timestamp_ms=timestamp_ms)
+
+    def _put(self, epoch: Epoch, *, is_new: bool = True) -> None:
+        previous = max((number for number in self._epochs if number < epoch.epoch), default=None)
+        if is_new and previous is not None:
+            self._unsaved.add(previous)  # its last record is known now
+        self._epochs[epoch.epoch] = epoch
+        self._unsaved.add(epoch.epoch)
+        while len(self._epochs) > self._epochs_max:
+            del self._epochs[min(self._epochs)]
+
+
+def _leadership(epoch: Epoch, previous: Epoch | None, following: Epoch | None) -> Leadership:
+    # the log has no holes: only when one ends where the next begins did no leader that is unknown here write between them
+    follows = previous is not None and previous.last_offset + 1 == epoch.start_offset
+    gap_ms = epochs_before = None
+    if previous is not None and follows:
+        gap_ms = max(0, epoch.timestamp_ms - previous.last_timestamp_ms)
+        epochs_before = epoch.epoch - previous.epoch - 1
+    is_followed = following is not None and epoch.last_offset + 1 == following.start_offset
+    ended, detail = _ending(epoch, following if is_followed else None) if following is not None else ("leads", "")
+    return Leadership(
+        epoch=epoch,
+        previous_leader_id=previous.leader_id if previous is not None and follows else None,
+        epochs_before=epochs_before,
+        led_ms=max(0, epoch.last_timestamp_ms - epoch.timestamp_ms) if epoch.last_offset >= 0 else None,
+        gap_ms=gap_ms,
+        leaderless_ms=epoch.leaderless_ms if epoch.leaderless_ms >= 0 else None,
+        ended=ended,
+        ended_detail=detail,
+    )
+
+
+def _ending(epoch: Epoch, following: Epoch | None) -> tuple[EndReason, str]:
+    """Why it ended, as far as anything shows it. Without the epoch that followed, only our own eyes can tell."""
+    node = f"node {epoch.leader_id}"
+    if following is not None and epoch.leader_id not in following.voter_ids:
+        return "removed", f"{node} was taken out of the voters"
+    if epoch.lost_how == "resigned":
+        return "resigned", f"{node} ran on and said that it leads no more"
+    if following is not None and epoch.leader_id in following.granting_voter_ids and not _again(epoch, following):
+        return "voted-for-successor", f"{node} was alive: it voted for node {following.leader_id}"
+    again = ", then led again" if following is not None and _again(epoch, following) else ""
+    if epoch.lost_how == "closed":
+        return "connection-closed", f"{node} closed its connections: it was stopped or it failed{again}"
+    if epoch.lost_how == "silent":
+        return "silent", f"{node} did not answer any more: paused, overloaded or cut off{again}"
+    if again:
+        return "led-again", f"{node} led again: it was restarted, or had lost its majority for a while"
+    return "unknown", "nothing in the log says why, and this process did not see it"
+
+
+def _again(epoch: Epoch, following: Epoch) -> bool:
+    return epoch.leader_id == following.leader_id

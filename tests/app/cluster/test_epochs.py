@@ -1,0 +1,141 @@
+"""The history of epochs: what the log and our own eyes tell, and no more than that."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cluster.epoch_keeper import load_epochs, save_epochs
+from app.cluster.epochs import Epoch, EpochHistory, Leadership
+from app.db.database import Database
+from app.db.migrate import upgrade
+from kraft_core.server.metadata_observer import Parting, PartingKind
+
+
+def epoch(number: int, leader_id: int, start: int, end: int = -1, **more: object) -> Epoch:
+    """Leads from `start`; its last record is the one before `end`. Its time is ten times its offset."""
+    known = Epoch(
+        epoch=number,
+        leader_id=leader_id,
+        start_offset=start,
+        timestamp_ms=start * 10,
+        voter_ids=(1, 2, 3),
+        granting_voter_ids=(leader_id, leader_id % 3 + 1),
+    )
+    if end >= 0:
+        known = replace(known, last_offset=end - 1, last_timestamp_ms=(end - 1) * 10)
+    return replace(known, **more)  # type: ignore[arg-type]  # fields by name
+
+
+def history(*epochs: Epoch) -> EpochHistory:
+    found = EpochHistory()
+    found.remember(epochs)
+    return found
+
+
+def at(found: EpochHistory, number: int) -> Leadership:
+    return next(each for each in found.leaderships() if each.epoch.epoch == number)
+
+
+def test_a_leadership_lasts_from_its_first_record_to_its_last() -> None:
+    found = EpochHistory()
+    found.led(epoch(1, 1, 0))
+    for offset in range(1, 50):
+        found.wrote(1, offset, offset * 10)
+    assert (at(found, 1).led_ms, at(found, 1).ended) == (490, "leads")
+
+
+def test_the_gap_is_told_only_between_neighbours_in_the_log() -> None:
+    found = history(epoch(1, 1, 0, 100), epoch(4, 2, 100, 150), epoch(9, 3, 200))
+    assert (at(found, 4).gap_ms, at(found, 4).epochs_before, at(found, 4).previous_leader_id) == (10, 2, 1)
+    assert (at(found, 9).gap_ms, at(found, 9).epochs_before, at(found, 9).previous_leader_id) == (None, None, None)
+    assert at(found, 4).ended == "unknown"  # who followed is not known, so its vote is not either
+
+
+@pytest.mark.parametrize(
+    ("following", "how", "reason"),
+    [
+        (epoch(2, 2, 100, voter_ids=(2, 3), granting_voter_ids=(2, 3)), "closed", "removed"),
+        (epoch(2, 2, 100, granting_voter_ids=(2, 3)), "resigned", "resigned"),
+        (epoch(2, 2, 100, granting_voter_ids=(1, 2)), "closed", "voted-for-successor"),
+        (epoch(2, 2, 100, granting_voter_ids=(2, 3)), "closed", "connection-closed"),
+        (epoch(2, 2, 100, granting_voter_ids=(2, 3)), "silent", "silent"),
+        (epoch(2, 1, 100), None, "led-again"),
+        (epoch(2, 1, 100), "closed", "connection-closed"),
+        (epoch(2, 2, 100, granting_voter_ids=(2, 3)), None, "unknown"),
+    ],
+)
+def test_why_a_leader_went_is_told_as_far_as_something_shows_it(
+    following: Epoch, how: PartingKind | None, reason: str
+) -> None:
+    found = history(epoch(1, 1, 0, 100), following)
+    if how is not None:
+        found.lost(Parting(1, 1, how, 5_000))
+    assert at(found, 1).ended == reason
+
+
+def test_the_time_without_a_leader_is_measured_by_our_own_clock() -> None:
+    found = EpochHistory()
+    found.led(epoch(1, 1, 0))
+    found.wrote(1, 99, 990)
+    found.lost(Parting(1, 1, "closed", 5_000))
+    found.found(2, 7_500)  # answers before its first record is committed
+    found.led(epoch(2, 2, 100))
+    assert at(found, 2).leaderless_ms == 2_500
+    assert at(found, 2).was_long_without
+    assert at(found, 1).epoch.lost_how == "closed"
+
+
+def test_a_leader_that_is_found_again_was_never_gone() -> None:
+    found = history(epoch(1, 1, 0, 100))
+    found.lost(Parting(1, 1, "silent", 5_000))
+    found.found(1, 5_020)
+    found.led(epoch(2, 2, 100, granting_voter_ids=(2, 3)))
+    assert at(found, 1).ended == "unknown"
+    assert at(found, 2).leaderless_ms is None
+
+
+def test_the_log_is_right_where_something_else_was_remembered() -> None:
+    found = history(epoch(1, 3, 7, 50, lost_how="closed", lost_at_ms=1))
+    found.led(epoch(1, 1, 0))
+    assert (at(found, 1).epoch.leader_id, at(found, 1).epoch.lost_how) == (1, None)
+
+
+def test_what_is_remembered_completes_what_the_log_said_and_never_replaces_it() -> None:
+    found = EpochHistory()
+    found.led(epoch(1, 1, 0))
+    found.wrote(1, 10, 100)
+    found.remember([epoch(1, 1, 0, 100, leaderless_ms=7), epoch(1, 2, 0, 900)])
+    assert (at(found, 1).epoch.leader_id, at(found, 1).epoch.last_offset) == (1, 99)
+    assert at(found, 1).leaderless_ms == 7
+
+
+def test_no_more_epochs_are_kept_than_allowed() -> None:
+    found = EpochHistory(epochs_max=3)
+    for number in range(1, 10):
+        found.led(epoch(number, 1, number * 10))
+    assert [each.epoch for each in found.epochs] == [9, 8, 7]
+
+
+def test_epochs_outlive_the_process_and_two_of_them_complete_each_other(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/web.db")
+    upgrade(database.engine)
+    seen = epoch(1, 1, 0, 100, lost_how="silent", lost_at_ms=5, leaderless_ms=4)
+    database.write_now(save_epochs, "cluster", [seen, epoch(2, 2, 100)])
+    database.write_now(save_epochs, "cluster", [epoch(1, 1, 0, 90)])  # of a process that was not there at its end
+    database.write_now(save_epochs, "another", [epoch(1, 3, 0)])
+    kept = database.write_now(load_epochs, "cluster")
+    database.close()
+    assert kept == [epoch(2, 2, 100), seen]
+
+
+def test_what_was_taken_to_be_kept_and_could_not_is_taken_again() -> None:
+    found = EpochHistory()
+    found.led(epoch(1, 1, 0))
+    found.wrote(1, 99, 990)
+    taken = found.take_unsaved()
+    assert found.take_unsaved() == []
+    found.not_saved(taken)
+    assert found.take_unsaved() == taken
+    found.led(epoch(2, 2, 100))
+    assert [each.epoch for each in found.take_unsaved()] == [1, 2]  # the first again: its end is known now
