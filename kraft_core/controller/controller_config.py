@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kraft_core.image.standard_authorizer import StandardAuthorizer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
@@ -35,6 +37,7 @@ class ControllerConfig:
     max_partitions_per_batch: int = 10_000  # partitions that one request may create
     max_records_per_batch: int = 10_000
     leader_balance_max_elections: int = 1_000  # partitions that one rebalance run may move
+    authorizer: StandardAuthorizer | None = None  # authorizer.class.name, super.users, allow.everyone.if.no.acl.found
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     bootstrap_features: Mapping[str, int] = field(
         default_factory=lambda: MappingProxyType(

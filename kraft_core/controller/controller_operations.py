@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kraft_core.controller import cluster_control_manager, feature_control_manager
+from kraft_core.controller import acl_control_manager, cluster_control_manager, feature_control_manager
 from kraft_core.controller.broker_heartbeat_manager import BrokerControlState
 from kraft_core.controller.broker_lifecycle import BrokerLifecycle
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
@@ -164,6 +164,14 @@ def _alter_configs(managers: Managers, call: Call) -> Written:
     return Written(managers.configuration.legacy_alter_configs(call.image, call.message, _access(managers, call)))
 
 
+def _create_acls(managers: Managers, call: Call) -> Written:
+    return Written(acl_control_manager.create_acls(call.image, call.message, managers.random))
+
+
+def _delete_acls(managers: Managers, call: Call) -> Written:
+    return Written(acl_control_manager.delete_acls(call.image, call.message))
+
+
 WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.BrokerRegistrationRequest: _register_broker,
     m.BrokerHeartbeatRequest: _heartbeat,
@@ -180,6 +188,8 @@ WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.AssignReplicasToDirsRequest: _assign_replicas_to_dirs,
     m.IncrementalAlterConfigsRequest: _incremental_alter_configs,
     m.AlterConfigsRequest: _alter_configs,
+    m.CreateAclsRequest: _create_acls,
+    m.DeleteAclsRequest: _delete_acls,
 }
 """Requests that only the active controller takes."""
 
@@ -203,22 +213,29 @@ def _describe_configs(managers: Managers, call: Call) -> Message:
     return managers.configuration.describe_configs(call.image, call.message, _access(managers, call))
 
 
-def _without_authorizer(managers: Managers, call: Call) -> Message:
-    raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+def _describe_acls(managers: Managers, call: Call) -> Message:
+    if managers.config.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    return acl_control_manager.describe_acls(call.image, call.message)
 
 
 READS: Final[dict[type, Callable[[Managers, Call], Message]]] = {
     m.ListPartitionReassignmentsRequest: _list_partition_reassignments,
     m.DescribeClusterRequest: _describe_cluster,
     m.DescribeConfigsRequest: _describe_configs,
-    m.DescribeAclsRequest: _without_authorizer,
-    m.CreateAclsRequest: _without_authorizer,
-    m.DeleteAclsRequest: _without_authorizer,
+    m.DescribeAclsRequest: _describe_acls,
 }
 """Requests that any controller answers from its committed image."""
 
+_NEEDS_AUTHORIZER: Final = frozenset({m.CreateAclsRequest, m.DeleteAclsRequest})
 _UNBOUNDED: Final = frozenset({m.BrokerRegistrationRequest, m.BrokerHeartbeatRequest, m.AlterPartitionRequest})
 """Brokers' requests, whose records are as many as it takes."""
+
+
+def check_enabled(managers: Managers, message: Message) -> None:
+    """Refuse what the settings switch off, on whatever controller. Raises SECURITY_DISABLED."""
+    if type(message) in _NEEDS_AUTHORIZER and managers.config.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 def check_size(message: Message, result: ControllerResult[Message]) -> None:

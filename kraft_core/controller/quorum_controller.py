@@ -16,7 +16,15 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from kraft_core.controller.activation import activation_records
-from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers, Written, check_size
+from kraft_core.controller.controller_operations import (
+    READS,
+    WRITES,
+    Call,
+    Managers,
+    Written,
+    check_enabled,
+    check_size,
+)
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.deferred_event_queue import DeferredAnswer, DeferredEventQueue
 from kraft_core.controller.error_responses import error_response
@@ -94,6 +102,7 @@ class QuorumController:
                 call = Call(self._committed, message, version, context, now_ms)
                 self._responses.append((request_id, read(self._managers, call)))
                 return
+            check_enabled(self._managers, message)
             self._check_may_write(context, now_ms)
             write = WRITES.get(kind)
             if write is None:

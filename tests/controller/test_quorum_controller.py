@@ -264,7 +264,3 @@ def test_reads_are_answered_by_a_node_that_does_not_lead(active: ActiveControlle
     active.lose_leadership()
     request = m.ListPartitionReassignmentsRequest(topics=None)
     assert active.answers[active.send(request)].error_code == ErrorCode.NONE
-
-
-def test_acls_need_an_authorizer(active: ActiveController):
-    assert active.ask(m.DescribeAclsRequest()).error_code == ErrorCode.SECURITY_DISABLED

@@ -20,7 +20,7 @@ def is_refused_by_controller(key: ApiKey) -> bool:
         return False
     kind = request_class(key)
     operation = {**operations.WRITES, **operations.READS}.get(kind)
-    return key in _UNSERVED or operation is None or operation is operations._without_authorizer
+    return key in _UNSERVED or operation is None
 
 
 def cell(key: ApiKey, versions: tuple[int, int] | None, *, refused: bool) -> str:
