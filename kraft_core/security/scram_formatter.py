@@ -1,64 +1,34 @@
-"""SCRAM's arithmetic: keys out of passwords, proofs and signatures out of keys, names in SCRAM's escaping.
+"""What a SCRAM login needs beside its keys: nonces, and names in SCRAM's escaping.
 
-Source: RFC 5802 sections 3 and 5.1, RFC 7677; ScramMechanism and ScramFormatter, Kafka 4.3.1. As there, passwords and
-names are taken as they are, without SASLprep.
+Source: RFC 5802 sections 3 and 5.1; ScramFormatter, Kafka 4.3.1. As there, names are taken as they are, without SASLprep.
 """
 
-import hashlib
-import hmac
 import secrets
-from dataclasses import dataclass
 from typing import Final
 
-from kraft_core.image.metadata_image import ScramCredential
+from kraft_core.image.scram_mechanism import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    SCRAM_MECHANISMS,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    ScramMechanism,
+)
 
-MIN_ITERATIONS: Final = 4096
-MAX_ITERATIONS: Final = 16384
+__all__ = [
+    "MAX_ITERATIONS",
+    "MIN_ITERATIONS",
+    "SCRAM_MECHANISMS",
+    "SCRAM_SHA_256",
+    "SCRAM_SHA_512",
+    "ScramMechanism",
+    "new_nonce",
+    "sasl_name",
+    "username_of",
+    "xor",
+]
+
 _NONCE_BYTES: Final = 24
-
-
-@dataclass(frozen=True, slots=True)
-class ScramMechanism:
-    """One of SCRAM's variants. `type` is its number in records and on the wire. Source: ScramMechanism."""
-
-    name: str
-    type: int
-    hash_name: str
-
-    @property
-    def digest_size(self) -> int:
-        """Length of keys, proofs and signatures in bytes."""
-        return hashlib.new(self.hash_name).digest_size
-
-    def hmac(self, key: bytes, text: bytes) -> bytes:
-        """RFC 5802's HMAC(key, str)."""
-        return hmac.digest(key, text, self.hash_name)
-
-    def hash(self, text: bytes) -> bytes:
-        """RFC 5802's H(str)."""
-        return hashlib.new(self.hash_name, text).digest()
-
-    def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """RFC 5802's SaltedPassword. Takes milliseconds, on purpose."""
-        return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
-
-    def client_key(self, salted_password: bytes) -> bytes:
-        """RFC 5802's ClientKey."""
-        return self.hmac(salted_password, b"Client Key")
-
-    def server_key(self, salted_password: bytes) -> bytes:
-        """RFC 5802's ServerKey."""
-        return self.hmac(salted_password, b"Server Key")
-
-    def credential(self, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-        """What a server keeps of a password: enough to check it, too little to log in with."""
-        stored_key = self.hash(self.client_key(salted_password))
-        return ScramCredential(salt, stored_key, self.server_key(salted_password), iterations)
-
-
-SCRAM_SHA_256: Final = ScramMechanism("SCRAM-SHA-256", 1, "sha256")
-SCRAM_SHA_512: Final = ScramMechanism("SCRAM-SHA-512", 2, "sha512")
-SCRAM_MECHANISMS: Final = {each.name: each for each in (SCRAM_SHA_256, SCRAM_SHA_512)}
 
 
 def xor(first: bytes, second: bytes) -> bytes:
