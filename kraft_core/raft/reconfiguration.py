@@ -141,8 +141,7 @@ def handle_remove(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 def _check_sender(core: RaftCore, cluster_id: str | None) -> tuple[ErrorCode, str]:
     if cluster_id is not None and cluster_id != core.config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is {core.config.cluster_id}, not {cluster_id}."
-    error = refuse_unless_leader(core, core.state.epoch)
-    return error, "" if error == ErrorCode.NONE else error.default_message
+    return refuse_unless_leader(core, core.state.epoch), ""
 
 
 def _append_voters(core: RaftCore, leader: Leader, voters: VoterSet, now_ms: int) -> int:
@@ -177,9 +176,6 @@ def handle_update(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     request = event.message
     assert isinstance(request, UpdateRaftVoterRequest)
     error = _update(core, request, now_ms)
-    if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
-        core.respond(event.request_id, UpdateRaftVoterResponse(error_code=error))
-        return
     endpoint = core.leader_endpoint() if core.state.leader_id >= 0 else None
     current = UpdateRaftVoterResponseCurrentLeader(
         leader_id=core.state.leader_id,
