@@ -5,6 +5,9 @@ highest version that both sides have. Requests wait while a connection is opened
 once: with the answer or with the reason why there is none. A request that stays unanswered for its timeout costs the
 connection, as nobody can tell late answers from lost ones.
 
+Where the settings say so, a connection is one of TLS and begins with a SASL login. When the peer lets a login be good
+for a time only (KIP-368), the channel logs in again before that time is over; requests wait that little while.
+
 Whoever needs to know of a peer's death at once hears of every connection that the peer refused, reset or closed.
 Source: Kafka's NetworkClient, KafkaNetworkChannel and NodeToControllerChannelManager.
 """
@@ -15,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from random import Random
 from typing import Final, cast
 
@@ -27,6 +31,8 @@ from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination
 from kraft_core.raft.events import FailureReason
+from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
+from kraft_core.security.sasl_client_authenticator import LoginFailed, SaslClientAuthenticator
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +40,8 @@ Result = Message | FailureReason
 OnDone = Callable[[Result], None]
 
 _API_VERSIONS_VERSION: Final = 4
+_RENEWED_AFTER: Final = (0.85, 0.95)
+"""A login is renewed after some share of its lifetime between these. Source: SaslClientAuthenticator.ReauthInfo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +53,7 @@ class ChannelConfig:
     reconnect_backoff_max_ms: int = 500
     connect_timeout_ms: int = 2000
     max_frame_bytes: int = 104_857_600
+    security: ClientSecurity = PLAINTEXT_CLIENT
 
 
 class _Call:
@@ -119,6 +128,8 @@ class _Channel:
         self._failures = 0
         self._not_before = 0.0
         self._next_correlation_id = 0
+        self._renew_at: float | None = None
+        self._is_refused = False  # whether the last login was refused, so that it is said once
 
     @property
     def busy(self) -> bool:
@@ -132,10 +143,11 @@ class _Channel:
     def submit(self, call: _Call, timeout_ms: int) -> None:
         """Send the request when the connection is there."""
         call.deadline = self._loop.call_later(timeout_ms / 1000, self._expired, call)
-        if self._state is _State.READY:
+        if self._state is _State.READY and not self._renewal_due:
             self._transmit(call)
             return
         self._waiting.append(call)
+        self._renew()
         if self._state is _State.CLOSED and self._reopening is None:
             self._reopening = self._loop.call_at(max(self._not_before, self._loop.time()), self._open)
 
@@ -152,7 +164,9 @@ class _Channel:
         self._wire = wire
         try:
             async with asyncio.timeout(self.config.connect_timeout_ms / 1000):
-                await self._loop.create_connection(lambda: wire, destination.host, destination.port)
+                await self._loop.create_connection(
+                    lambda: wire, destination.host, destination.port, ssl=self.config.security.tls
+                )
         except (OSError, TimeoutError) as error:
             self.lost(wire, str(error) or "connect timed out")
             return
@@ -178,11 +192,70 @@ class _Channel:
             self._drop(FailureReason.DISCONNECTED, f"ApiVersions answered with error {result.error_code}")
             return
         self._versions = versions
+        self._log_in()
+
+    def _ready(self) -> None:
         self._state = _State.READY
         self._failures = 0
+        self._is_refused = False
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             self._transmit(call)
+
+    # -- the login
+
+    def _log_in(self) -> None:
+        login = self.config.security.new_login(self._versions)
+        if login is None:
+            self._ready()
+        else:
+            self._ask_for_login(login, login.first_request())
+
+    def _ask_for_login(self, login: SaslClientAuthenticator, request: Message) -> None:
+        try:
+            version = login.version_of(request)
+        except LoginFailed as error:
+            self._login_refused(error)
+            return
+        call = _Call(request, 0, partial(self._login_answered, login))
+        call.version = version
+        call.deadline = self._loop.call_later(self.config.connect_timeout_ms / 1000, self._expired, call)
+        self._write(call)
+
+    def _login_answered(self, login: SaslClientAuthenticator, result: Result) -> None:
+        if isinstance(result, FailureReason):
+            return  # the connection is lost, and `lost` has seen to the rest
+        try:
+            request = login.received(result)
+        except LoginFailed as error:
+            self._login_refused(error)
+            return
+        if request is not None:
+            self._ask_for_login(login, request)
+            return
+        self._renew_at = None
+        if login.session_lifetime_ms > 0:
+            share = self._manager.random.uniform(*_RENEWED_AFTER)
+            self._renew_at = self._loop.time() + share * login.session_lifetime_ms / 1000
+        self._ready()
+
+    def _login_refused(self, error: LoginFailed) -> None:
+        destination = self._destination
+        if not self._is_refused:
+            self._is_refused = True
+            extra = {"host": destination.host, "port": destination.port, "cause": str(error)}
+            log.error("login_refused", extra=extra)
+        self._drop(FailureReason.DISCONNECTED, str(error))
+
+    @property
+    def _renewal_due(self) -> bool:
+        return self._renew_at is not None and self._loop.time() >= self._renew_at
+
+    def _renew(self) -> None:
+        """Log in again when it is time and nothing is unanswered."""
+        if self._state is _State.READY and not self._in_flight and self._renewal_due:
+            self._state = _State.NEGOTIATING
+            self._log_in()
 
     # -- requests and answers
 
@@ -226,6 +299,8 @@ class _Channel:
             return
         self._in_flight.popleft()
         call.finish(message)
+        if self._renew_at is not None and self._waiting:
+            self._renew()
 
     def _expired(self, call: _Call) -> None:
         if call in self._waiting:
@@ -252,6 +327,7 @@ class _Channel:
             extra = {"node_id": self._destination.node_id, "port": self._destination.port, "cause": cause}
             log.debug("channel_lost", extra=extra)
         self._state = _State.CLOSED
+        self._renew_at = None
         self._not_before = self._loop.time() + self._backoff_s()
         failed = [*self._in_flight, *self._waiting]
         self._in_flight.clear()

@@ -1,7 +1,7 @@
 """A client of Kafka's wire protocol: one connection, and the search for the active controller.
 
 `KafkaConnection` speaks to one node: it negotiates versions once, pipelines requests and matches answers by
-correlation id. `ControllerClient` keeps one connection to the active controller and finds it again when it moves.
+correlation id. It speaks TLS and logs in with SASL where its `ClientSecurity` says so. `ControllerClient` keeps one connection to the active controller and finds it again when it moves.
 
 Errors a caller may see (all under KafkaError or ConnectionError):
 
@@ -10,7 +10,8 @@ Errors a caller may see (all under KafkaError or ConnectionError):
     ├── RequestTimedOut      no answer within the request's time; the connection is closed, as Kafka's clients do
     └── NoActiveController   no node asked knows a leader that answers; nothing was sent to a controller
     KafkaError
-    └── UnsupportedApi       the node does not serve the API in a version we speak
+    ├── UnsupportedApi       the node does not serve the API in a version we speak
+    └── LoginFailed          the node refused our SASL login
 
 Source: Kafka's NetworkClient and NodeToControllerRequestThread.
 """
@@ -18,6 +19,7 @@ Source: Kafka's NetworkClient and NodeToControllerRequestThread.
 import asyncio
 import itertools
 import logging
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar, cast
@@ -29,6 +31,8 @@ from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, FetchResponse
 from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
+from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
+from kraft_core.security.sasl_client_authenticator import LoginFailed
 from kraft_core.server.metadata_source import LeaderEndpoint
 from kraft_core.server.quorum_fetch import endpoint_of, fetch_partition, leader_probe
 
@@ -37,6 +41,8 @@ log = logging.getLogger(__name__)
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice what Kafka lets a response grow to; a huge size means garbage
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
+_RENEWED_AFTER: Final = 0.85
+"""A login is renewed after this share of its lifetime. Source: SaslClientAuthenticator.ReauthInfo."""
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
@@ -65,13 +71,18 @@ class UnsupportedApi(KafkaError):  # noqa: N818 - see above
 class KafkaConnection(asyncio.Protocol):
     """One connection to one Kafka node. Open it with `KafkaConnection.open`; it never reconnects by itself."""
 
-    def __init__(self, host: str, port: int, client_id: str, default_timeout_ms: int) -> None:
+    def __init__(
+        self, host: str, port: int, client_id: str, default_timeout_ms: int, security: ClientSecurity = PLAINTEXT_CLIENT
+    ) -> None:
         self.host = host
         self.port = port
         self.client_id = client_id
         self.node_versions: dict[int, tuple[int, int]] = {}  # api key -> lowest and highest version of the node
         self.api_versions: ApiVersionsResponse | None = None
         self._default_timeout_ms = default_timeout_ms
+        self._security = security
+        self._renew_at: float | None = None
+        self._logging_in = asyncio.Lock()
         self._frames = Connection(MAX_RESPONSE_BYTES)
         self._correlation_ids = itertools.count(1)
         self._waiting: dict[int, tuple[int, int, asyncio.Future[Message]]] = {}
@@ -79,23 +90,32 @@ class KafkaConnection(asyncio.Protocol):
         self._closed = False
 
     @classmethod
-    async def open(cls, host: str, port: int, client_id: str, timeout_ms: int = 10_000) -> "KafkaConnection":
-        """Connect and learn the node's versions.
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_ms: int = 10_000,
+        security: ClientSecurity = PLAINTEXT_CLIENT,
+    ) -> "KafkaConnection":
+        """Connect, learn the node's versions and log in where `security` says so.
 
         `timeout_ms` bounds the connecting and each later request that names no time of its own.
-        Raises ConnectionLost when nobody listens there or no Kafka node answers, RequestTimedOut when nobody answers.
+        Raises ConnectionLost when nobody listens there, no Kafka node answers or it is not to be trusted,
+        RequestTimedOut when nobody answers, LoginFailed.
         """
         loop = asyncio.get_running_loop()
-        connection = cls(host, port, client_id, timeout_ms)
+        connection = cls(host, port, client_id, timeout_ms, security)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await loop.create_connection(lambda: connection, host, port)
+                await loop.create_connection(lambda: connection, host, port, ssl=security.tls)
         except TimeoutError:
             raise RequestTimedOut(f"{host}:{port} did not accept a connection within {timeout_ms} ms") from None
         except OSError as refused:
             raise ConnectionLost(f"{host}:{port} cannot be reached: {refused}") from refused
         try:
             await connection._negotiate(timeout_ms)
+            await connection._log_in(timeout_ms)
         except BaseException:
             connection.close()
             raise
@@ -124,8 +144,10 @@ class KafkaConnection(asyncio.Protocol):
 
         The version is the highest both sides speak, at most `max_version`. The answer is returned whatever error
         codes it carries. Raises ConnectionLost, RequestTimedOut (which also closes the connection, since answers
-        keep their order and the ones behind would wait as long), UnsupportedApi, DecodeError.
+        keep their order and the ones behind would wait as long), UnsupportedApi, DecodeError, LoginFailed.
         """
+        if self._renew_at is not None:
+            await self._renew(self._renew_at)
         lowest, highest = message.VERSIONS
         version = self.version_of(
             message.API_KEY, lowest, highest if max_version is None else min(highest, max_version)
@@ -165,6 +187,24 @@ class KafkaConnection(asyncio.Protocol):
             raise KafkaError(ErrorCode(answer.error_code), f"{self.host}:{self.port} refused ApiVersions")
         self.api_versions = answer
         self.node_versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    async def _log_in(self, timeout_ms: int) -> None:
+        """Say who we are, if the node asks; note when to say it again. Raises LoginFailed."""
+        login = self._security.new_login(self.node_versions)
+        request = None if login is None else login.first_request()
+        while login is not None and request is not None:
+            request = login.received(await self._send(request, login.version_of(request), timeout_ms))
+        lifetime_ms = 0 if login is None else login.session_lifetime_ms
+        now = asyncio.get_running_loop().time()
+        self._renew_at = now + _RENEWED_AFTER * lifetime_ms / 1000 if lifetime_ms else None
+
+    async def _renew(self, renew_at: float) -> None:
+        """Log in again if it is time; requests begun meanwhile wait for it."""
+        if asyncio.get_running_loop().time() < renew_at:
+            return
+        async with self._logging_in:
+            if self._renew_at == renew_at:  # else another request has done it
+                await self._log_in(self._default_timeout_ms)
 
     # asyncio.Protocol
 
@@ -222,6 +262,7 @@ class ControllerClient:
         connect_timeout_ms: int = 2_000,
         find_leader_timeout_ms: int | None = None,
         leader_hint: Callable[[], LeaderEndpoint | None] | None = None,
+        security: ClientSecurity = PLAINTEXT_CLIENT,
     ) -> None:
         self._bootstrap = deque(bootstrap)
         self._client_id = client_id
@@ -229,6 +270,8 @@ class ControllerClient:
         self._connect_timeout_ms = connect_timeout_ms
         self._find_leader_timeout_ms = find_leader_timeout_ms
         self._leader_hint = leader_hint
+        self._security = security
+        self._refusal = ""
         self._connection: KafkaConnection | None = None
         self._connecting = asyncio.Lock()
         self._leader: LeaderEndpoint | None = None
@@ -298,7 +341,7 @@ class ControllerClient:
                     break
                 if loop.time() >= deadline:
                     asked = ", ".join(f"{host}:{port}" for host, port in self._bootstrap)
-                    raise NoActiveController(f"no active controller found; asked {asked}")
+                    raise NoActiveController(f"no active controller found; asked {asked}{self._refusal}")
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(RETRY_BACKOFF_MAX_MS, backoff_ms * 2)
             connection = self._connection
@@ -320,9 +363,11 @@ class ControllerClient:
         """Ask one node who leads and connect to that one; True when a connection to the leader stands."""
         asked: KafkaConnection | None = None
         try:
-            asked = await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms)
+            asked = await self._open(host, port)
         except (ConnectionError, KafkaError) as cause:
             log.info("controller_not_reachable", extra={"host": host, "port": port, "cause": str(cause)})
+            if isinstance(cause, LoginFailed) or isinstance(cause.__cause__, ssl.SSLError):
+                self._refusal = f"; no secure connection to {host}:{port}: {cause}"
             return False
         try:
             leader = await find_leader(asked, self._cluster_id)
@@ -331,9 +376,7 @@ class ControllerClient:
             if (leader.host, leader.port) == (host, port):
                 asked, connection = None, asked
             else:
-                connection = await KafkaConnection.open(
-                    leader.host, leader.port, self._client_id, self._connect_timeout_ms
-                )
+                connection = await self._open(leader.host, leader.port)
         except (ConnectionError, KafkaError) as cause:
             log.info("leader_not_reachable", extra={"host": host, "port": port, "cause": str(cause)})
             return False
@@ -342,6 +385,9 @@ class ControllerClient:
                 asked.close()
         self._connection, self._leader = connection, leader
         return True
+
+    async def _open(self, host: str, port: int) -> KafkaConnection:
+        return await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms, self._security)
 
 
 async def find_leader(connection: KafkaConnection, cluster_id: str | None = None) -> LeaderEndpoint | None:

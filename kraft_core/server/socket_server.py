@@ -10,6 +10,9 @@ not read its answers, is not read until that changes; nobody is read while `max_
 answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most unfinished input is closed, so that a few stalled giants
 cannot starve the rest. A frame that is no Kafka request closes the connection without an answer.
 
+On a listener with TLS or SASL nothing reaches the handler before the client has shown who it is (`tls_transport`,
+`sasl_session`); on a plain one both cost nothing.
+
 Source: Kafka's SocketServer and Selector.
 """
 
@@ -22,14 +25,19 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from kraft_core.controller.controller_result import ANONYMOUS
+from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
 from kraft_core.protocol.wire import Message
+from kraft_core.server.sasl_session import ListenerLogin, SaslSession
+from kraft_core.server.tls_transport import TlsTransport
 
 log = logging.getLogger(__name__)
 
 LISTENER_STOPPED: Final = "listener stopped"
+_PLAINTEXT: Final = ListenerLogin()
+_LOGIN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +123,9 @@ class _ClientConnection(asyncio.Protocol):
         "_closed",
         "_frames",
         "_in_flight",
+        "_muted",
         "_read_paused",
+        "_session",
         "_taking",
         "_transport",
         "_write_paused",
@@ -142,7 +152,9 @@ class _ClientConnection(asyncio.Protocol):
         self._read_paused = False
         self._write_paused = False
         self._taking = False
+        self._muted = False
         self._closed = False
+        self._session: SaslSession | None = None
 
     # -- asyncio's callbacks
 
@@ -154,6 +166,8 @@ class _ClientConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=self.server.limits.write_high_water_bytes)
         if not self.server.admit(self):
             self.close("too many connections")
+        elif self.server.login.mechanisms:
+            self._session = SaslSession(self, self.server.login, self.server.listener_name, self.server.loop)
 
     def data_received(self, data: bytes) -> None:
         if self._closed:
@@ -187,6 +201,7 @@ class _ClientConnection(asyncio.Protocol):
         limits = self.server.limits
         return (
             self._write_paused
+            or self._muted
             or len(self._in_flight) >= limits.max_in_flight
             or self.in_flight_bytes > limits.max_frame_bytes
             or self.server.is_full
@@ -215,15 +230,14 @@ class _ClientConnection(asyncio.Protocol):
         size = len(frame) + 4
         self.buffered_bytes -= size
         self.server.buffered_bytes -= size
+        if self._session is not None and self._session.take(frame):
+            return
         try:
             header, body_offset = decode_request_header(frame)
         except KafkaError as error:
             self.close(f"not a request header: {error}")
             return
-        request = Request(self, header, frame, body_offset)
-        self._in_flight.append(request)
-        self.in_flight_bytes += len(frame)
-        self.server.queued_bytes += len(frame)
+        request = self._enter(Request(self, header, frame, body_offset))
         try:
             self.server.handler(request)
         except KafkaError as error:
@@ -231,6 +245,31 @@ class _ClientConnection(asyncio.Protocol):
         except Exception:  # a bug in one handler must not take the listener with it; the peer sees a closed connection
             log.exception("request_failed", extra={"api_key": header.api_key, "client_host": self.client_host})
             self.close("request handler failed")
+
+    def _enter(self, request: Request) -> Request:
+        self._in_flight.append(request)
+        self.in_flight_bytes += len(request.frame)
+        self.server.queued_bytes += len(request.frame)
+        return request
+
+    # -- what a login asks of its connection
+
+    def reply(self, frame: bytes, answer: bytes) -> None:
+        """Answer a frame of a login in its turn."""
+        if not self._closed:
+            self._enter(Request(self, _LOGIN_HEADER, frame, 0)).respond_bytes(answer)
+
+    def mute(self) -> None:
+        """Read nothing more, for good."""
+        self._muted = True
+        self._update_reading()
+
+    def limit_frames(self, max_frame_bytes: int | None) -> None:
+        """Take frames up to this size; None for the listener's own limit."""
+        limit = self.server.limits.max_frame_bytes
+        self._frames.max_frame_bytes = limit if max_frame_bytes is None else min(limit, max_frame_bytes)
+
+    # -- answers
 
     def answered(self) -> None:
         """Send the answers that no earlier, unanswered request holds back."""
@@ -283,6 +322,8 @@ class _ClientConnection(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
+        if self._session is not None:
+            self._session.end()
         self.server.buffered_bytes -= self.buffered_bytes
         self.buffered_bytes = 0
         self._in_flight.clear()
@@ -307,6 +348,7 @@ class SocketServer:
         limits: SocketServerLimits | None = None,
         *,
         listener_name: str = "",
+        login: ListenerLogin = _PLAINTEXT,
         on_disconnect: Callable[[int], None] | None = None,
     ) -> None:
         self.host = host
@@ -314,6 +356,7 @@ class SocketServer:
         self.handler = handler
         self.limits = limits or SocketServerLimits()
         self.listener_name = listener_name
+        self.login = login
         self.buffered_bytes = 0
         self.queued_bytes = 0
         self.connection_ids = itertools.count(1)
@@ -336,9 +379,15 @@ class SocketServer:
         """Take the address without serving it yet. Raises OSError when it cannot be had."""
         self._loop = asyncio.get_running_loop()
         self._server = await self._loop.create_server(
-            lambda: _ClientConnection(self), self.host or None, self.port, backlog=512, start_serving=False
+            self._new_protocol, self.host or None, self.port, backlog=512, start_serving=False
         )
         self.port = self._server.sockets[0].getsockname()[1]
+
+    def _new_protocol(self) -> asyncio.Protocol:
+        connection = _ClientConnection(self)
+        if self.login.security.tls is None:
+            return connection
+        return TlsTransport(connection, self.login.security, self._loop)
 
     async def start(self) -> None:
         """Listen; bind first if that is still to do. Raises OSError when the address cannot be had."""

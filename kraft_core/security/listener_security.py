@@ -1,0 +1,225 @@
+"""How one listener knows its clients, and how this node shows who it is elsewhere: Kafka's settings, read and checked.
+
+`server_security` is for a listener, `node_security` for the connections of a node to a listener of other nodes, and
+`client_security` for a program that connects with a client's properties (`--command-config`).
+
+Mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Settings that name Java classes are refused.
+Source: ChannelBuilders, SaslChannelBuilder, SslChannelBuilder and JaasContext, Kafka 4.3.1.
+"""
+
+import secrets
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from kraft_core.image.metadata_image import ScramCredential
+from kraft_core.security.jaas import JaasEntry, JaasError, parse_jaas
+from kraft_core.security.plain import PLAIN, PlainSaslClient, PlainSaslServer
+from kraft_core.security.properties import SecurityConfigError, SecurityProperties
+from kraft_core.security.sasl import SaslClient, SaslServer
+from kraft_core.security.sasl_client_authenticator import SaslClientAuthenticator
+from kraft_core.security.sasl_server_authenticator import SaslMechanism
+from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
+from kraft_core.security.scram_formatter import SCRAM_MECHANISMS, ScramMechanism, new_nonce
+from kraft_core.security.ssl_factory import client_context, server_context
+from kraft_core.security.ssl_principal_mapper import SslPrincipalMapper
+
+MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+_CLASSES: Final = (
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+_JAAS: Final = "sasl.jaas.config"
+_REAUTH: Final = "connections.max.reauth.ms"
+_DECOY_KEY: Final = secrets.token_bytes(32)
+
+CredentialOf = Callable[[int, str], ScramCredential | None]
+"""Finds a SCRAM credential by the mechanism's number and the user's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSecurity:
+    """What a listener asks of its clients. Times are ms; `plain_users` holds passwords by name."""
+
+    tls: ssl.SSLContext | None = None
+    principal_mapper: SslPrincipalMapper = field(default_factory=SslPrincipalMapper)
+    max_reauth_ms: Mapping[str, int] = field(default_factory=dict)  # by enabled mechanism, in the file's order
+    plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    max_receive_bytes: int = 524_288
+    failed_delay_ms: int = 100
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients log in with SASL."""
+        return bool(self.max_reauth_ms)
+
+    @property
+    def is_plaintext(self) -> bool:
+        """Whether nothing is asked of a client."""
+        return self.tls is None and not self.has_sasl
+
+    def mechanisms(self, credential_of: CredentialOf) -> dict[str, SaslMechanism]:
+        """Make the mechanisms for an authenticator; SCRAM looks its users up in `credential_of` at each login."""
+        return {
+            name: SaslMechanism(partial(self._new_server, name, credential_of), max_reauth_ms)
+            for name, max_reauth_ms in self.max_reauth_ms.items()
+        }
+
+    def _new_server(self, name: str, credential_of: CredentialOf) -> SaslServer:
+        if name == PLAIN:
+            return PlainSaslServer(self.plain_users)
+        mechanism = SCRAM_MECHANISMS[name]
+        return ScramSaslServer(mechanism, partial(credential_of, mechanism.type), new_nonce(), _DECOY_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """How this side of a connection shows who it is; the default is PLAINTEXT. `mechanism` None: no SASL."""
+
+    tls: ssl.SSLContext | None = None
+    mechanism: str | None = None
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    def new_login(self, server_versions: Mapping[int, tuple[int, int]]) -> SaslClientAuthenticator | None:
+        """Begin a login at a server that speaks these versions; None without SASL."""
+        if self.mechanism is None:
+            return None
+        return SaslClientAuthenticator(self.mechanism, self._new_client(self.mechanism), server_versions)
+
+    def _new_client(self, mechanism: str) -> SaslClient:
+        scram: ScramMechanism | None = SCRAM_MECHANISMS.get(mechanism)
+        if scram is None:
+            return PlainSaslClient(self.username, self.password)
+        return ScramSaslClient(scram, self.username, self.password, new_nonce())
+
+
+PLAINTEXT_SERVER: Final = ServerSecurity()
+PLAINTEXT_CLIENT: Final = ClientSecurity()
+
+
+def server_security(originals: Mapping[str, str], listener_name: str, protocol: str) -> ServerSecurity:
+    """Read what the settings of a node say for one of its listeners. Raises SecurityConfigError."""
+    if protocol == "PLAINTEXT":
+        return PLAINTEXT_SERVER
+    properties = SecurityProperties(originals, listener_name)
+    _refuse_classes(properties)
+    has_sasl = protocol.startswith("SASL_")
+    context = server_context(properties, has_sasl=has_sasl) if protocol.endswith("SSL") else None
+    try:
+        mapper = SslPrincipalMapper(properties.text("ssl.principal.mapping.rules") or "")
+    except ValueError as error:
+        raise properties.refused("ssl.principal.mapping.rules", str(error)) from error
+    if not has_sasl:
+        return ServerSecurity(tls=context, principal_mapper=mapper)
+    max_reauth_ms: dict[str, int] = {}
+    users: dict[str, str] = {}
+    for mechanism in properties.texts("sasl.enabled.mechanisms"):
+        _require_known(properties, "sasl.enabled.mechanisms", mechanism)
+        entry = _jaas(properties, mechanism)
+        max_reauth_ms[mechanism] = _max_reauth_ms(properties, mechanism)
+        if mechanism == PLAIN:
+            users = entry.users
+    if not max_reauth_ms:
+        raise properties.refused("sasl.enabled.mechanisms", "a listener with SASL needs a mechanism")
+    return ServerSecurity(
+        tls=context,
+        principal_mapper=mapper,
+        max_reauth_ms=max_reauth_ms,
+        plain_users=users,
+        max_receive_bytes=properties.number("sasl.server.max.receive.size"),
+        failed_delay_ms=properties.number("connection.failed.authentication.delay.ms"),
+    )
+
+
+def node_security(
+    originals: Mapping[str, str], listener_name: str, protocol: str, mechanism_key: str
+) -> ClientSecurity:
+    """Read how a node connects to a listener of other nodes, which it has the same settings for.
+
+    `mechanism_key` is `sasl.mechanism.controller.protocol` or `sasl.mechanism.inter.broker.protocol`; the name and the
+    password come from the listener's JAAS line. Raises SecurityConfigError.
+    """
+    if protocol == "PLAINTEXT":
+        return PLAINTEXT_CLIENT
+    properties = SecurityProperties(originals, listener_name)
+    _refuse_classes(properties)
+    context = client_context(properties) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL_"):
+        return ClientSecurity(tls=context)
+    mechanism = properties.text(mechanism_key) or ""
+    _require_known(properties, mechanism_key, mechanism)
+    name, _ = properties.mechanism_text(mechanism, _JAAS)
+    return _sasl_client(context, mechanism, _jaas(properties, mechanism), name)
+
+
+def client_security(properties: Mapping[str, str]) -> ClientSecurity:
+    """Read a client's properties: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.…. Raises SecurityConfigError."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in PROTOCOLS:
+        raise SecurityConfigError(
+            f"Invalid value {protocol} for configuration security.protocol: must be one of {', '.join(PROTOCOLS)}"
+        )
+    if protocol == "PLAINTEXT":
+        return PLAINTEXT_CLIENT
+    view = SecurityProperties(properties)
+    _refuse_classes(view)
+    context = client_context(view) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL_"):
+        return ClientSecurity(tls=context)
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    if mechanism not in MECHANISMS:
+        raise SecurityConfigError(
+            f"Invalid value {mechanism} for configuration sasl.mechanism: must be one of {', '.join(MECHANISMS)}"
+        )
+    entry = _parsed(_JAAS, properties.get(_JAAS), mechanism)
+    return _sasl_client(context, mechanism, entry, _JAAS)
+
+
+def _sasl_client(context: ssl.SSLContext | None, mechanism: str, entry: JaasEntry, key: str) -> ClientSecurity:
+    if entry.username is None or entry.password is None:
+        raise SecurityConfigError(f"Invalid value [hidden] for configuration {key}: it has no username and password")
+    return ClientSecurity(context, mechanism, entry.username, entry.password)
+
+
+def _jaas(properties: SecurityProperties, mechanism: str) -> JaasEntry:
+    name, text = properties.mechanism_text(mechanism, _JAAS)
+    return _parsed(name, text, mechanism)
+
+
+def _parsed(key: str, text: str | None, mechanism: str) -> JaasEntry:
+    if text is None:
+        raise SecurityConfigError(f'Missing required configuration "{key}": {mechanism} needs a login module')
+    try:
+        return parse_jaas(text, mechanism)
+    except JaasError as error:
+        raise SecurityConfigError(f"Invalid value [hidden] for configuration {key}: {error}") from error
+
+
+def _max_reauth_ms(properties: SecurityProperties, mechanism: str) -> int:
+    name, text = properties.mechanism_text(mechanism, _REAUTH)
+    if text is None:
+        return properties.number(_REAUTH)
+    try:
+        return int(text)
+    except ValueError:
+        raise SecurityConfigError(f"Invalid value {text} for configuration {name}: Not a number of type LONG") from None
+
+
+def _require_known(properties: SecurityProperties, key: str, mechanism: str) -> None:
+    if mechanism not in MECHANISMS:
+        raise properties.refused(key, f"{mechanism} is not supported; these mechanisms are: {', '.join(MECHANISMS)}")
+
+
+def _refuse_classes(properties: SecurityProperties) -> None:
+    for key in _CLASSES:
+        if properties.is_given(key):
+            raise properties.refused(key, "Java classes cannot be loaded; leave it out")
+    if properties.text("principal.builder.class") != _PRINCIPAL_BUILDER:
+        raise properties.refused("principal.builder.class", "Java classes cannot be loaded; leave it out")

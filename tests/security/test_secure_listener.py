@@ -1,0 +1,534 @@
+"""A listener with TLS and SASL against real sockets: who gets in, as whom, and what everyone else sees."""
+
+import asyncio
+import logging
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from kraft_core.kraft_server import LOOP_FACTORY
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.framing import RequestHeader, decode_response, encode_request
+from kraft_core.protocol.messages import (
+    ApiVersionsRequest,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+)
+from kraft_core.protocol.software import api_versions_request
+from kraft_core.raft.effects import Destination
+from kraft_core.raft.events import FailureReason
+from kraft_core.security.listener_security import (
+    ClientSecurity,
+    ServerSecurity,
+    client_security,
+    node_security,
+    server_security,
+)
+from kraft_core.security.properties import SecurityConfigError
+from kraft_core.security.sasl_client_authenticator import LoginFailed
+from kraft_core.security.scram_formatter import SCRAM_MECHANISMS
+from kraft_core.server import sasl_session
+from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
+from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
+from kraft_core.server.kafka_client import ConnectionLost, ControllerClient, KafkaConnection, NoActiveController
+from kraft_core.server.sasl_session import ListenerLogin
+from kraft_core.server.socket_server import Request, SocketServer, SocketServerLimits
+from tests.security.certificates import authority, ssl_properties, stranger_authority
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PASSWORD = "correct-horse-battery"
+CREDENTIALS = {
+    (mechanism.type, "alice"): mechanism.credential(
+        b"0123456789", mechanism.salted_password(PASSWORD, b"0123456789", 4096), 4096
+    )
+    for mechanism in SCRAM_MECHANISMS.values()
+}
+SASL = {
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="{PASSWORD}";',
+    "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+    "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+}
+LOOPS = [asyncio.new_event_loop, LOOP_FACTORY]
+
+
+def run(scenario: Awaitable[None], loop_factory: Callable[[], asyncio.AbstractEventLoop] = LOOP_FACTORY) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(scenario, 30)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(bounded())
+
+
+def api_versions(header: RequestHeader, request: ApiVersionsRequest | None) -> bytes:
+    answers = ApiVersionsAnswers(controller_versions(), lambda: (-1, {}))
+    return answers.unsupported(header) if request is None else answers.answer(header, request)
+
+
+def login_of(security: ServerSecurity) -> ListenerLogin:
+    mechanisms = security.mechanisms(lambda mechanism, name: CREDENTIALS.get((mechanism, name)))
+    return ListenerLogin(security, mechanisms, api_versions)
+
+
+class Listener:
+    """A listener that tells each client its own name: DescribeCluster answers it as the cluster id."""
+
+    def __init__(self, protocol: str, properties: dict[str, str], **limits: int) -> None:
+        self.served: list[Request] = []
+        self.server = SocketServer(
+            "127.0.0.1",
+            0,
+            self.handle,
+            SocketServerLimits(**limits),
+            listener_name="CONTROLLER",
+            login=login_of(server_security(properties, "CONTROLLER", protocol)),
+        )
+
+    def handle(self, request: Request) -> None:
+        if request.header.api_key == 18:
+            body = request.body()
+            assert isinstance(body, ApiVersionsRequest)
+            request.respond_bytes(api_versions(request.header, body))
+            return
+        self.served.append(request)
+        request.respond(DescribeClusterResponse(cluster_id=request.principal))
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+
+@asynccontextmanager
+async def listening(protocol: str, properties: dict[str, str], **limits: int):
+    listener = Listener(protocol, properties, **limits)
+    await listener.server.start()
+    try:
+        yield listener
+    finally:
+        await listener.server.stop()
+
+
+async def name_at(listener: Listener, security: ClientSecurity, host: str = "127.0.0.1") -> str:
+    """Connect and ask for the own name."""
+    connection = await KafkaConnection.open(host, listener.port, "test", 5_000, security)
+    try:
+        answer = await connection.request(DescribeClusterRequest())
+    finally:
+        connection.close()
+    assert isinstance(answer, DescribeClusterResponse)
+    return answer.cluster_id
+
+
+def sasl_client(mechanism: str, name: str = "alice", password: str = PASSWORD, **ssl_settings: str) -> ClientSecurity:
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    return client_security(
+        {
+            "security.protocol": "SASL_SSL" if ssl_settings else "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f'{module} required username="{name}" password="{password}";',
+            **ssl_settings,
+        }
+    )
+
+
+def ssl_client(name: str | None, **changed: str) -> ClientSecurity:
+    identity = None if name is None else authority().issue(name)
+    return client_security({"security.protocol": "SSL", **ssl_properties(identity), **changed})
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_client_is_who_it_logged_in_as(
+    protocol: str, mechanism: str, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    has_tls = protocol == "SASL_SSL"
+    own = ssl_properties(authority().issue("node")) if has_tls else {}
+
+    async def scenario() -> None:
+        async with listening(protocol, SASL | own) as listener:
+            client = sasl_client(mechanism, **(ssl_properties(None) if has_tls else {}))
+            assert await name_at(listener, client) == "User:alice"
+
+    run(scenario(), loop_factory)
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_many_tls_clients_at_once_all_get_in(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """The client's first bytes are there when the connection is accepted; none of them may be lost."""
+
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
+            names = await asyncio.gather(*(name_at(listener, ssl_client(None)) for _ in range(60)))
+            assert set(names) == {"User:ANONYMOUS"}
+            assert len(listener.served) == 60
+
+    run(scenario(), loop_factory)
+
+
+def test_a_large_request_and_a_large_answer_pass_through_tls() -> None:
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
+            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, ssl_client(None))
+            requests = [connection.request(SaslAuthenticateRequest(auth_bytes=bytes(500_000))) for _ in range(10)]
+            listener.server.handler = lambda request: request.respond(
+                SaslAuthenticateResponse(auth_bytes=bytes(3_000_000))
+            )
+            for answer in await asyncio.gather(*requests):
+                assert isinstance(answer, SaslAuthenticateResponse)
+                assert len(answer.auth_bytes) == 3_000_000
+            connection.close()
+
+    run(scenario())
+
+
+MUTUAL = {"ssl.client.auth": "required"}
+RULES = {"ssl.principal.mapping.rules": r"RULE:^CN=(.*?),O=Conclave$/$1/L,DEFAULT"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "principal"),
+    [
+        (MUTUAL, "Controller-1", "User:CN=Controller-1,O=Conclave"),
+        (MUTUAL | RULES, "Controller-1", "User:controller-1"),
+        ({"ssl.client.auth": "requested"} | RULES, "Controller-1", "User:controller-1"),
+        ({"ssl.client.auth": "requested"}, None, "User:ANONYMOUS"),
+        ({}, "Controller-1", "User:ANONYMOUS"),
+    ],
+)
+def test_a_certificate_names_its_client(settings: dict[str, str], name: str | None, principal: str) -> None:
+    async def scenario() -> None:
+        async with listening("SSL", settings | ssl_properties(authority().issue("node"))) as listener:
+            assert await name_at(listener, ssl_client(name)) == principal
+
+    run(scenario())
+
+
+def client_with(kind: str) -> ClientSecurity:
+    identities = {
+        "none": None,
+        "of another authority": stranger_authority().issue("Controller-1"),
+        "expired": authority().issue("Controller-1", expired=True),
+    }
+    return client_security({"security.protocol": "SSL", **ssl_properties(identities[kind])})
+
+
+@pytest.mark.parametrize("kind", ["none", "of another authority", "expired"])
+def test_a_required_certificate_must_be_good(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with listening("SSL", MUTUAL | ssl_properties(authority().issue("node"))) as listener:
+            with pytest.raises(ConnectionLost):
+                await name_at(listener, client_with(kind))
+            assert listener.served == []
+            assert await name_at(listener, ssl_client("Controller-1")) == "User:CN=Controller-1,O=Conclave"
+
+    with caplog.at_level(logging.INFO):
+        run(scenario())
+    causes = [getattr(record, "cause", "") for record in caplog.records if record.msg == "connection_closed"]
+    assert any(cause.startswith("TLS failed: ") for cause in causes)
+
+
+def test_a_certificate_that_no_rule_names_is_refused() -> None:
+    rules = {"ssl.principal.mapping.rules": "RULE:^CN=nobody$/x/"}
+
+    async def scenario() -> None:
+        async with listening("SSL", MUTUAL | rules | ssl_properties(authority().issue("node"))) as listener:
+            with pytest.raises(ConnectionLost):
+                await name_at(listener, ssl_client("Controller-1"))
+            assert listener.served == []
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "settings", "is_trusted"),
+    [
+        (("127.0.0.1",), {}, True),
+        (("elsewhere.example",), {}, False),
+        (("elsewhere.example",), {"ssl.endpoint.identification.algorithm": ""}, True),
+    ],
+)
+def test_a_client_trusts_only_the_node_it_asked_for(
+    hosts: tuple[str, ...], settings: dict[str, str], is_trusted: bool
+) -> None:
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(authority().issue("node", hosts))) as listener:
+            if is_trusted:
+                assert await name_at(listener, ssl_client(None, **settings)) == "User:ANONYMOUS"
+                return
+            with pytest.raises(ConnectionLost, match="CERTIFICATE_VERIFY_FAILED"):
+                await name_at(listener, ssl_client(None, **settings))
+            assert listener.served == []
+
+    run(scenario())
+
+
+def test_a_client_refuses_a_node_of_another_authority_and_says_so() -> None:
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(stranger_authority().issue("node"))) as listener:
+            client = ControllerClient(
+                [("127.0.0.1", listener.port)], find_leader_timeout_ms=100, security=ssl_client(None)
+            )
+            with pytest.raises(NoActiveController, match=r"no secure connection to .*CERTIFICATE_VERIFY_FAILED"):
+                await client.request(DescribeClusterRequest())
+
+    run(scenario())
+
+
+def test_old_versions_of_tls_are_refused() -> None:
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
+            old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+            with pytest.warns(DeprecationWarning, match="TLSVersion"):
+                old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+            old.set_ciphers("DEFAULT@SECLEVEL=0")
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.1", listener.port, ssl=old)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "data", [b"GET / HTTP/1.1\r\n\r\n", encode_request(api_versions_request(), 3, 1, "x"), b"\x16\x03\x01\xff"]
+)
+def test_plain_bytes_on_a_tls_port_are_closed_without_an_answer(data: bytes) -> None:
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(data)
+            writer.write_eof()
+            answer = await asyncio.wait_for(reader.read(), 5)
+            assert answer == b"" or answer[0] == 0x15, "an alert of TLS at most"
+            writer.close()
+            assert listener.served == []
+
+    run(scenario())
+
+
+def test_clients_that_never_finish_the_handshake_are_counted_and_leave_others_alone() -> None:
+    async def scenario() -> None:
+        async with listening("SSL", ssl_properties(authority().issue("node")), max_connections=6) as listener:
+            stalled = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(5)]
+            assert await name_at(listener, ssl_client(None)) == "User:ANONYMOUS"
+            while listener.server.connection_count > 5:
+                await asyncio.sleep(0.01)
+            stalled.append(await asyncio.open_connection("127.0.0.1", listener.port))
+            while listener.server.connection_count < 6:
+                await asyncio.sleep(0.01)
+            with pytest.raises(ConnectionLost):
+                await name_at(listener, ssl_client(None))
+            for _, writer in stalled:
+                writer.close()
+            while listener.server.connection_count:
+                await asyncio.sleep(0.01)
+            assert await name_at(listener, ssl_client(None)) == "User:ANONYMOUS"
+
+    run(scenario())
+
+
+def test_who_does_not_log_in_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sasl_session, "LOGIN_TIMEOUT_MS", 100)
+
+    async def scenario() -> None:
+        async with listening("SASL_PLAINTEXT", SASL) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, sasl_client("PLAIN"))
+            await asyncio.sleep(0.3)
+            assert connection.is_open, "the time counts up to the login only"
+            connection.close()
+
+    run(scenario())
+
+
+async def ask(client: tuple[asyncio.StreamReader, asyncio.StreamWriter], frame: bytes, api_key: int, version: int):
+    reader, writer = client
+    writer.write(frame)
+    (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 5))
+    return decode_response(api_key, version, await reader.readexactly(size))[1]
+
+
+def test_wrong_logins_see_one_text_after_the_delay_and_the_end() -> None:
+    tokens = [f"\x00alice\x00{PASSWORD}x", f"\x00nobody\x00{PASSWORD}", "garbage"]
+    delays: list[float] = []
+    texts: set[str | None] = set()
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening("SASL_PLAINTEXT", SASL | {"connection.failed.authentication.delay.ms": "300"}) as listener:
+            for token in tokens:
+                client = await asyncio.open_connection("127.0.0.1", listener.port)
+                handshake = SaslHandshakeRequest(mechanism="PLAIN")
+                await ask(client, encode_request(handshake, 1, 1, "x"), 17, 1)
+                start = loop.time()
+                wrong = SaslAuthenticateRequest(auth_bytes=token.encode())
+                again = SaslAuthenticateRequest(auth_bytes=f"\x00alice\x00{PASSWORD}".encode())
+                frames = encode_request(wrong, 2, 2, "x") + encode_request(again, 2, 3, "x")
+                answer = await ask(client, frames, 36, 2)
+                delays.append(loop.time() - start)
+                assert isinstance(answer, SaslAuthenticateResponse)
+                assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+                texts.add(answer.error_message)
+                assert await asyncio.wait_for(client[0].read(), 5) == b"", "closed, and nothing more is served"
+                client[1].close()
+            assert listener.served == []
+
+    run(scenario())
+    assert len(texts) == 1
+    assert min(delays) >= 0.29
+
+
+def test_a_token_beyond_the_limit_closes_and_a_large_request_after_the_login_does_not() -> None:
+    async def scenario() -> None:
+        async with listening("SASL_PLAINTEXT", SASL) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(struct.pack(">i", 524_289))
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, sasl_client("PLAIN"))
+            listener.server.handler = lambda request: request.respond(SaslAuthenticateResponse())
+            await connection.request(SaslAuthenticateRequest(auth_bytes=bytes(600_000)))
+            connection.close()
+
+    run(scenario())
+
+
+def test_a_password_is_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with listening("SASL_PLAINTEXT", SASL) as listener:
+            for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+                await name_at(listener, sasl_client(mechanism))
+                with pytest.raises(LoginFailed) as refusal:
+                    await name_at(listener, sasl_client(mechanism, password=PASSWORD + "-not"))
+                assert PASSWORD not in str(refusal.value)
+
+    with caplog.at_level(logging.DEBUG):
+        run(scenario())
+    shown = "".join(repr(vars(record)) for record in caplog.records)
+    assert "authentication_failed" in shown
+    assert PASSWORD not in shown
+
+
+# -- the connections of nodes
+
+
+def node(properties: dict[str, str], protocol: str, **security: str) -> ChannelManager:
+    client = node_security(properties | security, "CONTROLLER", protocol, "sasl.mechanism.controller.protocol")
+    return ChannelManager(ChannelConfig(client_id="1", reconnect_backoff_ms=10, security=client), Random(1))
+
+
+async def name_of(channels: ChannelManager, listener: Listener) -> Result:
+    done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+    channels.request(Destination(7, "127.0.0.1", listener.port), DescribeClusterRequest(), 5_000, done.set_result)
+    return await done
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_node_logs_in_with_what_its_listener_s_jaas_line_says(mechanism: str) -> None:
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    own = {
+        "sasl.mechanism.controller.protocol": mechanism,
+        f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": (
+            f'{module} required username="alice" password="{PASSWORD}" user_alice="{PASSWORD}";'
+        ),
+        **ssl_properties(authority().issue("node"), "listener.name.controller."),
+    }
+
+    async def scenario() -> None:
+        async with listening("SASL_SSL", SASL | own) as listener:
+            channels = node(SASL | own, "SASL_SSL")
+            answers = [name_of(channels, listener) for _ in range(3)]
+            for answer in await asyncio.gather(*answers):
+                assert isinstance(answer, DescribeClusterResponse)
+                assert answer.cluster_id == "User:alice"
+            assert listener.server.connection_count == 1
+            channels.close()
+
+    run(scenario())
+
+
+def test_a_refused_node_says_so_once_and_reaches_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    own = {
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": f'{PLAIN_MODULE} required username="alice" password="x";',
+    }
+
+    async def scenario() -> None:
+        async with listening("SASL_PLAINTEXT", SASL) as listener:
+            channels = node(own, "SASL_PLAINTEXT")
+            for _ in range(3):
+                assert await name_of(channels, listener) is FailureReason.DISCONNECTED
+            assert listener.served == []
+            channels.close()
+
+    run(scenario())
+    refusals = [record for record in caplog.records if record.msg == "login_refused"]
+    assert len(refusals) == 1
+
+
+def test_a_node_logs_in_again_before_its_session_ends() -> None:
+    session = SASL | {
+        "connections.max.reauth.ms": "1500",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": (
+            f'{PLAIN_MODULE} required username="alice" password="{PASSWORD}" user_alice="{PASSWORD}";'
+        ),
+    }
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening("SASL_PLAINTEXT", session) as listener:
+            channels = node(session, "SASL_PLAINTEXT")
+            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, sasl_client("PLAIN"))
+            end = loop.time() + 3.5
+            while loop.time() < end:
+                answers = await asyncio.gather(
+                    name_of(channels, listener),
+                    name_of(channels, listener),
+                    connection.request(DescribeClusterRequest()),
+                    connection.request(DescribeClusterRequest()),
+                )
+                assert all(isinstance(answer, DescribeClusterResponse) for answer in answers)
+                await asyncio.sleep(0.02)
+            assert {request.connection_id for request in listener.served} == {1, 2}
+            connection.close()
+            channels.close()
+
+    run(scenario())
+
+
+def test_who_does_not_log_in_again_is_closed_at_the_next_request() -> None:
+    async def scenario() -> None:
+        async with listening("SASL_PLAINTEXT", SASL | {"connections.max.reauth.ms": "200"}) as listener:
+            client = await asyncio.open_connection("127.0.0.1", listener.port)
+            await ask(client, encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 1, 1, "x"), 17, 1)
+            token = SaslAuthenticateRequest(auth_bytes=f"\x00alice\x00{PASSWORD}".encode())
+            answer = await ask(client, encode_request(token, 2, 2, "x"), 36, 2)
+            assert isinstance(answer, SaslAuthenticateResponse)
+            assert answer.session_lifetime_ms == 200
+            await ask(client, encode_request(DescribeClusterRequest(), 0, 3, "x"), 60, 0)
+            await asyncio.sleep(0.25)
+            client[1].write(encode_request(DescribeClusterRequest(), 0, 4, "x"))
+            assert await asyncio.wait_for(client[0].read(), 5) == b""
+            client[1].close()
+            assert len(listener.served) == 1
+
+    run(scenario())
+
+
+def test_a_node_needs_a_name_and_a_password() -> None:
+    own = SASL | {"sasl.mechanism.controller.protocol": "SCRAM-SHA-256"}
+    with pytest.raises(
+        SecurityConfigError, match=r"scram-sha-256\.sasl\.jaas\.config: it has no username and password"
+    ):
+        node(own, "SASL_PLAINTEXT")
