@@ -5,7 +5,7 @@ Exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong use.
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,8 +21,17 @@ reports = typer.Typer(help="Placement reports.", no_args_is_help=True)
 app.add_typer(quorum, name="quorum")
 app.add_typer(reports, name="reports")
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="server.properties of the node.")]
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""The class of all errors of wrong use; typer gives a name to its children only."""
+
+ConfigOption = Annotated[
+    Path, typer.Option("--config", "-c", exists=True, dir_okay=False, help="server.properties of the node.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only look: what would change, and what must hold.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Ask the leader also where our own checks say no; it refuses what it must.")
+]
 Bootstrap = Annotated[
     str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to ask for the leader.")
 ]
@@ -135,12 +144,20 @@ def up(
 def dump_log(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Segments (.log) and snapshots (.checkpoint).")],
     *,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="NAME", help="Only records of this type, as TOPIC_RECORD; may be given again."),
+    ] = None,
+    first: Annotated[int, typer.Option("--from", min=0, metavar="OFFSET", help="First offset to show.")] = 0,
+    last: Annotated[
+        int | None, typer.Option("--to", min=0, metavar="OFFSET", help="Last offset to show.", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the records of metadata segments and snapshots; secrets are redacted."""
+    """Print the records of metadata segments and snapshots; secrets are redacted. Damage is exit code 1."""
     from app.cli_tools import print_dump
 
-    print_dump(files, as_json=as_json)
+    raise typer.Exit(print_dump(files, types or [], first, last, as_json=as_json))
 
 
 @app.command("config")
@@ -172,23 +189,36 @@ def quorum_describe(
 
 
 @quorum.command("add")
-def quorum_add(bootstrap_controller: Bootstrap, config: ConfigOption) -> None:
-    """Make the running controller of this server.properties a voter."""
-    from app.cli_quorum import add_voter
+def quorum_add(
+    bootstrap_controller: Bootstrap,
+    config: ConfigOption,
+    *,
+    dry_run: DryRunOption = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the running controller of this server.properties a voter, if all that must hold does."""
+    from app.cli_voters import Manner, add_voter
 
-    add_voter(bootstrap_controller, config)
+    manner = Manner(dry_run=dry_run, force=force, as_json=as_json)
+    raise typer.Exit(add_voter(bootstrap_controller, config, manner))
 
 
 @quorum.command("remove")
 def quorum_remove(
     bootstrap_controller: Bootstrap,
-    controller_id: Annotated[int, typer.Option(help="Node id of the voter.")],
+    controller_id: Annotated[int, typer.Option(min=0, help="Node id of the voter.")],
     controller_directory_id: Annotated[str, typer.Option(help="Directory id of the voter, as `describe` shows it.")],
+    *,
+    dry_run: DryRunOption = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Take a voter out of the quorum."""
-    from app.cli_quorum import remove_voter
+    """Take a voter out of the quorum, if all that must hold does."""
+    from app.cli_voters import Manner, remove_voter
 
-    remove_voter(bootstrap_controller, controller_id, controller_directory_id)
+    manner = Manner(dry_run=dry_run, force=force, as_json=as_json)
+    raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, manner))
 
 
 @reports.command("run")
@@ -212,7 +242,11 @@ def reports_group() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and end the process with its exit code; what is foreseen to fail is one line."""
     try:
-        app(args=arguments)
+        code = app(args=arguments, standalone_mode=False)
+    except USAGE_ERROR as wrong:
+        sys.exit(_wrong_use(wrong))
+    except typer.Abort:
+        sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -222,6 +256,19 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         print(f"conclave: {error}", file=sys.stderr)
         sys.exit(1)
+    sys.exit(code or 0)
+
+
+def _wrong_use(error: Any) -> int:
+    """Say in one line what was wrong with the command; without any argument, show the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return 2
+    message = " ".join(error.format_message().split())
+    command = f"{error.ctx.command_path}: " if error.ctx is not None else "conclave: "
+    hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
+    print(f"{command}{message}{hint}", file=sys.stderr)
+    return 2
 
 
 def _is_foreseen(error: Exception) -> bool:

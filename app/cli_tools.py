@@ -4,20 +4,41 @@ import json
 import sys
 from pathlib import Path
 
-from kraft_core.storage.dump_log import dump_file, dump_json, dumpable
+import typer
+
+from kraft_core.protocol.errors import CorruptBatch
+from kraft_core.storage.dump_log import DAMAGED, Wanted, dump_file, dump_json, dumpable
+from kraft_core.storage.files import StorageError
 
 
-def print_dump(files: list[Path], *, as_json: bool) -> None:
-    """Print the records of each file. Raises StorageError, and CorruptBatch (with `as_json`) at damage."""
+def print_dump(files: list[Path], types: list[str], first: int, last: int | None, *, as_json: bool) -> int:
+    """Print the wanted records of each file; 1 when one is damaged, after what came before the damage, else 0.
+
+    Raises typer.BadParameter for an unknown type or a file that is no segment and no snapshot.
+    """
+    try:
+        wanted = Wanted.of(first, 2**63 - 1 if last is None else last, types)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--type") from None
     for path in files:
-        dumpable(path)
+        try:
+            dumpable(path)
+        except StorageError as error:
+            raise typer.BadParameter(str(error), param_hint="FILE") from None
+    damaged = 0
     for path in files:
-        if as_json:
-            for record in dump_json(path):
-                sys.stdout.write(json.dumps({"file": str(path), **record}, ensure_ascii=False) + "\n")
-        else:
-            for line in dump_file(path):
-                sys.stdout.write(line + "\n")
+        try:
+            if as_json:
+                for record in dump_json(path, wanted):
+                    sys.stdout.write(json.dumps({"file": str(path), **record}, ensure_ascii=False) + "\n")
+            else:
+                for line in dump_file(path, wanted):
+                    sys.stdout.write(line + "\n")
+                    damaged = 1 if line.startswith(DAMAGED) else damaged
+        except CorruptBatch as bad:
+            print(f"conclave: {path}: {bad.message}", file=sys.stderr)
+            damaged = 1
+    return damaged
 
 
 def show_config(path: Path | None, *, check: bool, as_json: bool) -> None:

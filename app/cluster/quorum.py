@@ -48,7 +48,7 @@ class Quorum:
     """The quorum at one moment. `is_live` is False when the leader did not answer: then only the log is known.
 
     `failures_tolerated`: how many more voters may fail before no majority is left, counting only caught-up ones.
-    `committed_voters`: the voter set that this process has read in the log, None with static voters. The leader counts by
+    `committed_voters`: the voter set as read in the log, None with static voters or when it was not read. The leader counts by
     the newest set it has appended, so while the two differ a change is under way.
     """
 
@@ -112,10 +112,70 @@ def _since(timestamp: int, now_ms: int) -> int | None:
     return max(0, now_ms - timestamp) if timestamp >= 0 else None
 
 
-def _request() -> DescribeQuorumRequest:
+async def describe_quorum(client: ControllerClient, timeout_ms: int) -> DescribeQuorumResponse:
+    """Ask the leader for the quorum; the answer describes one partition and carries no error.
+
+    Raises KafkaError or ConnectionError.
+    """
     partition = DescribeQuorumRequestPartitionData(partition_index=METADATA_PARTITION)
-    return DescribeQuorumRequest(
-        topics=(DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
+    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    request = DescribeQuorumRequest(topics=(topic,))
+    answer = cast("DescribeQuorumResponse", await client.request(request, timeout_ms, idempotent=True))
+    if answer.error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
+    if not answer.topics or not answer.topics[0].partitions:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer describes no quorum.")
+    told = answer.topics[0].partitions[0]
+    if told.error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(told.error_code), told.error_message or None)
+    return answer
+
+
+def quorum_of(
+    answer: DescribeQuorumResponse,
+    *,
+    asked_at_ms: int,
+    kraft_version: int,
+    committed_voters: tuple[tuple[int, uuid.UUID], ...] | None = None,
+    log_start_offset: int = -1,
+    snapshot: LatestSnapshot | None = None,
+) -> Quorum:
+    """Put the quorum together from its leader's answer and what else is known of it."""
+    partition = answer.topics[0].partitions[0]
+    endpoints = {node.node_id: tuple((at.name, at.host, at.port) for at in node.listeners) for node in answer.nodes}
+    leader = next((one for one in partition.current_voters if one.replica_id == partition.leader_id), None)
+    leader_end = leader.log_end_offset if leader is not None else partition.high_watermark
+    leader_now = leader.last_caught_up_timestamp if leader is not None else asked_at_ms
+
+    def replica(state: DescribeQuorumResponseReplicaState) -> Replica:
+        is_leader = state.replica_id == partition.leader_id
+        known = state.log_end_offset >= 0
+        return Replica(
+            id=state.replica_id,
+            directory_id=state.replica_directory_id,
+            endpoints=endpoints.get(state.replica_id, ()),
+            log_end_offset=state.log_end_offset,
+            last_fetch_timestamp=state.last_fetch_timestamp,
+            last_caught_up_timestamp=state.last_caught_up_timestamp,
+            lag=max(0, leader_end - state.log_end_offset) if known else None,
+            lag_ms=0 if is_leader else _since(state.last_caught_up_timestamp, leader_now),
+            is_leader=is_leader,
+            is_caught_up=is_leader or (known and leader_now - state.last_caught_up_timestamp <= CAUGHT_UP_MS),
+        )
+
+    return Quorum(
+        leader_id=partition.leader_id if partition.leader_id >= 0 else None,
+        leader_epoch=partition.leader_epoch,
+        high_watermark=partition.high_watermark,
+        kraft_version=kraft_version,
+        voters=tuple(sorted((replica(state) for state in partition.current_voters), key=lambda one: one.id)),
+        observers=tuple(sorted((replica(state) for state in partition.observers), key=lambda one: one.id)),
+        committed_voters=committed_voters,
+        log_start_offset=log_start_offset,
+        snapshot=snapshot,
+        is_live=True,
+        error=None,
+        asked_at_ms=asked_at_ms,
     )
 
 
@@ -151,60 +211,21 @@ class QuorumWatch:
 
         Raises KafkaError or ConnectionError.
         """
-        return (await self._describe(timeout_ms))[1].topics[0].partitions[0].high_watermark
-
-    async def _describe(self, timeout_ms: int) -> tuple[int, DescribeQuorumResponse]:
-        answer = cast("DescribeQuorumResponse", await self._client.request(_request(), timeout_ms, idempotent=True))
-        if answer.error_code != ErrorCode.NONE:
-            raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
-        if not answer.topics or not answer.topics[0].partitions:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer describes no quorum.")
-        partition = answer.topics[0].partitions[0]
-        if partition.error_code != ErrorCode.NONE:
-            raise KafkaError(ErrorCode(partition.error_code), partition.error_message or None)
-        return int(self._clock() * 1000), answer
+        return (await describe_quorum(self._client, timeout_ms)).topics[0].partitions[0].high_watermark
 
     async def _ask(self, timeout_ms: int) -> Quorum:
         try:
-            asked_at_ms, answer = await self._describe(timeout_ms)
+            answer = await describe_quorum(self._client, timeout_ms)
         except (ConnectionError, KafkaError) as cause:
             return self._from_log(str(cause))
-        partition = answer.topics[0].partitions[0]
-        snapshot = await self._snapshot(partition.leader_epoch, timeout_ms)
-        endpoints = {node.node_id: tuple((at.name, at.host, at.port) for at in node.listeners) for node in answer.nodes}
-        leader = next((one for one in partition.current_voters if one.replica_id == partition.leader_id), None)
-        leader_end = leader.log_end_offset if leader is not None else partition.high_watermark
-        leader_now = leader.last_caught_up_timestamp if leader is not None else asked_at_ms
-
-        def replica(state: DescribeQuorumResponseReplicaState) -> Replica:
-            is_leader = state.replica_id == partition.leader_id
-            known = state.log_end_offset >= 0
-            return Replica(
-                id=state.replica_id,
-                directory_id=state.replica_directory_id,
-                endpoints=endpoints.get(state.replica_id, ()),
-                log_end_offset=state.log_end_offset,
-                last_fetch_timestamp=state.last_fetch_timestamp,
-                last_caught_up_timestamp=state.last_caught_up_timestamp,
-                lag=max(0, leader_end - state.log_end_offset) if known else None,
-                lag_ms=0 if is_leader else _since(state.last_caught_up_timestamp, leader_now),
-                is_leader=is_leader,
-                is_caught_up=is_leader or (known and leader_now - state.last_caught_up_timestamp <= CAUGHT_UP_MS),
-            )
-
-        return Quorum(
-            leader_id=partition.leader_id if partition.leader_id >= 0 else None,
-            leader_epoch=partition.leader_epoch,
-            high_watermark=partition.high_watermark,
+        asked_at_ms = int(self._clock() * 1000)
+        return quorum_of(
+            answer,
+            asked_at_ms=asked_at_ms,
             kraft_version=self._kraft_version(),
-            voters=tuple(sorted((replica(state) for state in partition.current_voters), key=lambda one: one.id)),
-            observers=tuple(sorted((replica(state) for state in partition.observers), key=lambda one: one.id)),
             committed_voters=self._committed_voters(),
             log_start_offset=self._observer.log_start_offset,
-            snapshot=snapshot,
-            is_live=True,
-            error=None,
-            asked_at_ms=asked_at_ms,
+            snapshot=await self._snapshot(answer.topics[0].partitions[0].leader_epoch, timeout_ms),
         )
 
     async def _snapshot(self, leader_epoch: int, timeout_ms: int) -> LatestSnapshot | None:

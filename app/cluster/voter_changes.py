@@ -217,6 +217,8 @@ def _no_change_under_way(quorum: Quorum) -> Check:
         return Check(name, False, "The leader has not committed a record of its epoch yet.")
     if quorum.is_change_under_way:
         return Check(name, False, f"Another change is under way: {under_way(quorum)}.")
+    if quorum.committed_voters is None and quorum.kraft_version >= 1:
+        return Check(name, True, "No other change can be seen; the leader refuses a second one.")
     return Check(name, True, "No other change can be seen: the leader counts the voters that are committed.")
 
 

@@ -9,20 +9,27 @@ Source: DumpLogSegments, MetadataJsonConverters, Kafka 4.3.1.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 from kraft_core.protocol.control_records import ControlRecord, decode_control
 from kraft_core.protocol.errors import CorruptBatch, KafkaError
-from kraft_core.protocol.metadata_records import ConfigRecord, UserScramCredentialRecord, decode_record
+from kraft_core.protocol.metadata_records import (
+    RECORD_CLASSES,
+    ConfigRecord,
+    UserScramCredentialRecord,
+    decode_record,
+)
 from kraft_core.protocol.record_batch import Record, RecordBatch, read_batches
 from kraft_core.protocol.uuids import uuid_to_text
 from kraft_core.protocol.wire import FieldSpec, Message, fields_of
 from kraft_core.storage.files import StorageError, storage_errors
 from kraft_core.storage.snapshots import snapshot_id_of
 
+DAMAGED: Final = "Found invalid bytes"
 REDACTED: Final = "[redacted]"
 _SECRET_SETTING: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|keystore\.certificate", re.ASCII)
 _CONTROL_NAMES: Final = {
@@ -37,8 +44,53 @@ _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
-def dump_file(path: Path) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records to show: offsets `first` to `last`, both included, and those of some types; empty means all.
+
+    A type is written as in the dump (TOPIC_RECORD, LeaderChange), in any case and with or without underscores.
+    """
+
+    first: int = 0
+    last: int = 2**63 - 1
+    types: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, first: int, last: int, types: Sequence[str]) -> "Wanted":
+        """Check the names of the types. Raises ValueError naming one that no record has."""
+        unknown = [each for each in types if _plain(each) not in _PLAIN_TYPES]
+        if unknown:
+            raise ValueError(f"no record type is called '{unknown[0]}'; TOPIC_RECORD and LeaderChange are")
+        return cls(first, last, frozenset(map(_plain, types)))
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self == Wanted()
+
+    def has(self, batch: RecordBatch) -> bool:
+        """Whether some offset of a batch is wanted."""
+        return batch.last_offset >= self.first and batch.base_offset <= self.last
+
+    def takes(self, offset: int, described: dict[str, Any]) -> bool:
+        """Whether a record is wanted. One that cannot be read has no type."""
+        name = described.get("control") or described.get("type") or ""
+        return self.first <= offset <= self.last and (not self.types or _plain(name) in self.types)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+_PLAIN_TYPES: Final = {_plain(each.__name__) for each in RECORD_CLASSES.values()} | set(
+    map(_plain, _CONTROL_NAMES.values())
+)
+
+
+def dump_file(path: Path, wanted: Wanted | None = None) -> Iterator[str]:
     """Yield the lines of one file: a segment (.log), a snapshot or a bootstrap file (.checkpoint).
+
+    A batch of which no record is `wanted` is left out with its line.
 
     Damage ends the dump with a line that says where; what came before it is shown. Raises StorageError when the file
     cannot be read.
@@ -47,27 +99,38 @@ def dump_file(path: Path) -> Iterator[str]:
     yield _heading(path)
     try:
         for position, batch in _batches(path):
-            yield _batch_line(position, batch)
-            for record in batch.records():
-                yield f"| {_record_line(batch, record)}"
+            yield from _batch_lines(position, batch, wanted or Wanted())
     except CorruptBatch as bad:
-        yield f"Found invalid bytes: {bad.message}"
+        yield f"{DAMAGED}: {bad.message}"
 
 
-def dump_json(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one object a record: offset, epoch, timestamp and the record as in `dump_file`.
+def _batch_lines(position: int, batch: RecordBatch, wanted: Wanted) -> Iterator[str]:
+    if wanted.has(batch):
+        described = [(record, _described(batch, record)) for record in batch.records()]
+        shown = [(record, each) for record, each in described if wanted.takes(record.offset, each)]
+        if shown or wanted.is_all:
+            yield _batch_line(position, batch)
+        for record, each in shown:
+            yield f"| {_record_line(record, each)}"
+
+
+def dump_json(path: Path, wanted: Wanted | None = None) -> Iterator[dict[str, Any]]:
+    """Yield one object a `wanted` record: offset, epoch, timestamp and the record as in `dump_file`.
 
     Raises StorageError when the file cannot be read, CorruptBatch at damage.
     """
+    wanted = wanted or Wanted()
     for position, batch in _batches(path):
-        for record in batch.records():
-            yield {
-                "offset": record.offset,
-                "epoch": batch.leader_epoch,
-                "timestamp": record.timestamp,
-                "position": position,
-                **_described(batch, record),
-            }
+        for record in batch.records() if wanted.has(batch) else ():
+            described = _described(batch, record)
+            if wanted.takes(record.offset, described):
+                yield {
+                    "offset": record.offset,
+                    "epoch": batch.leader_epoch,
+                    "timestamp": record.timestamp,
+                    "position": position,
+                    **described,
+                }
 
 
 def _heading(path: Path) -> str:
@@ -123,14 +186,13 @@ def _codec(attributes: int) -> str:
     return _CODECS[codec] if codec < len(_CODECS) else str(codec)
 
 
-def _record_line(batch: RecordBatch, record: Record) -> str:
+def _record_line(record: Record, described: dict[str, Any]) -> str:
     key_size = -1 if record.key is None else len(record.key)
     value_size = -1 if record.value is None else len(record.value)
     line = (
         f"offset: {record.offset} CreateTime: {record.timestamp} keySize: {key_size} valueSize: {value_size} "
         "sequence: -1 headerKeys: []"
     )
-    described = _described(batch, record)
     if "control" in described:
         colon = ":" if described["control"] == "LeaderChange" else ""  # Kafka's tool writes it after this one only
         return f"{line} {described['control']}{colon} {_compact(described['data'])}"

@@ -1,6 +1,7 @@
 """Voters added and removed by the page, over REST and on the command line, on a live quorum of ours. KIP-853."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -240,8 +241,36 @@ def test_the_command_line_adds_and_removes_a_voter(joiner: VoterQuorum) -> None:
     assert f"Removed controller {JOINER}" in removed.stdout
     twice = joiner.conclave("remove", *servers, *key)
     assert (twice.returncode, "VOTER_NOT_FOUND" in twice.stderr) == (1, True), twice.stderr
-    assert joiner.conclave("remove", *servers, *key[:3], "not base64").returncode == 1
+    assert joiner.conclave("remove", *servers, *key[:3], "not base64").returncode == 2
     assert joiner.conclave("add", *servers).returncode == 2
+
+
+def test_the_command_line_shows_what_must_hold_and_sends_nothing_where_it_does_not(joiner: VoterQuorum) -> None:
+    servers = ("--bootstrap-controller", joiner.bootstrap)
+    looked = joiner.conclave("add", *servers, "-c", joiner.nodes.config_of(JOINER), "--dry-run")
+    assert looked.returncode == 0, looked.stderr
+    assert "Voters: 1, 2, 3 -> 1, 2, 3, 4" in looked.stdout
+    assert "kraft.version is 1" in looked.stdout
+    assert "NOT MET" not in looked.stdout
+    assert joiner.voters == [1, 2, 3]
+    stranger = ("--controller-id", JOINER, "--controller-directory-id", STRANGER)
+    refused = joiner.conclave("remove", *servers, *stranger)
+    assert (refused.returncode, refused.stdout.count("NOT MET")) == (1, 1), refused.stdout
+    told = json.loads(joiner.conclave("remove", *servers, *stranger, "--json").stdout)
+    assert (told["done"], [check["name"] for check in told["checks"] if not check["isMet"]]) == (False, ["is-a-voter"])
+    forced = joiner.conclave("remove", *servers, *stranger, "--force")  # the leader refuses it too
+    assert (forced.returncode, "VOTER_NOT_FOUND" in forced.stderr) == (1, True), forced.stderr
+
+
+def test_the_command_line_describes_lag_and_what_a_decision_needs(joiner: VoterQuorum) -> None:
+    servers = ("--bootstrap-controller", joiner.bootstrap)
+    told = json.loads(joiner.conclave("describe", *servers, "--json").stdout)
+    assert (told["kraftVersion"], told["majority"], told["failuresTolerated"]) == (1, 2, 1)
+    assert {each["nodeId"]: each["status"] for each in told["observers"]} == {JOINER: "Observer"}
+    assert all(each["lagTimeMs"] < 3_000 for each in told["voters"])
+    shown = joiner.conclave("describe", *servers).stdout
+    assert "kraft.version 1 (dynamic voters)" in shown
+    assert "A decision needs 2 of 3, failures until no quorum: 1" in shown
 
 
 def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:

@@ -28,9 +28,7 @@ def conclave(*arguments: object) -> subprocess.CompletedProcess[str]:
 def refused(*arguments: object, code: int = 1) -> str:
     outcome = conclave(*arguments)
     assert outcome.returncode == code, outcome.stderr
-    lines = outcome.stderr.strip().splitlines()
-    if code == 1:
-        assert len(lines) == 1, outcome.stderr
+    assert len(outcome.stderr.strip().splitlines()) == 1, outcome.stderr
     return outcome.stderr
 
 
@@ -141,7 +139,17 @@ def test_config_checks_the_web_processs_file_too(tmp_path: Path):
 
 def test_a_quorum_that_does_not_answer_is_one_line():
     assert "127.0.0.1:1" in refused("quorum", "describe", "--bootstrap-controller", "127.0.0.1:1")
-    assert "nowhere" in refused("quorum", "describe", "--bootstrap-controller", "nowhere")
+
+
+def test_a_watch_goes_on_while_no_controller_answers():
+    command = [sys.executable, "-m", "app.cli", "quorum", "describe", "--watch", "--json"]
+    with subprocess.Popen(
+        [*command, "--bootstrap-controller", "127.0.0.1:1"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.kill()
+    assert all("127.0.0.1:1" in each["error"] for each in found)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +164,78 @@ def test_a_report_that_cannot_be_asked_for_is_one_line(arguments: list[str], wor
     assert words in refused("reports", "run", *arguments)
 
 
+SERVER = ["--bootstrap-controller", "127.0.0.1:1"]
+KEY = ["--controller-id", "1", "--controller-directory-id"]
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [["bogus"], ["format"], ["node"], ["up", "--kafka-port", "70000"], ["dump-log"], ["quorum", "describe"]],
+    ("arguments", "words"),
+    [
+        (["bogus"], "bogus"),
+        (["format"], "--config"),
+        (["node"], "--config"),
+        (["node", "-c", "/nowhere/at.all"], "/nowhere/at.all"),
+        (["node", "-c", "/"], "is a directory"),
+        (["up", "--kafka-port", "70000"], "65535"),
+        (["dump-log"], "FILE"),
+        (["dump-log", "/nowhere/0.log"], "no such file"),
+        (["dump-log", "/etc/passwd"], "only .log and .checkpoint"),
+        (["dump-log", "--type", "TOPIC", "/etc/passwd"], "no record type is called 'TOPIC'"),
+        (["dump-log", "--from", "-1", "/etc/passwd"], "--from"),
+        (["quorum", "describe"], "--bootstrap-controller"),
+        (["quorum", "describe", "--bootstrap-controller", "nowhere"], "'nowhere' is not HOST:PORT"),
+        (["quorum", "describe", "--bootstrap-controller", ","], "names no controller"),
+        (["quorum", "remove", *SERVER, *KEY, "short"], "--controller-directory-id"),
+        (["quorum", "remove", *SERVER, *KEY, "AAAAAAAAAAAAAAAAAAAAAA"], "zero id"),
+        (["quorum", "remove", *SERVER, "--controller-id", "-1"], "--controller-id"),
+        (["quorum", "add", *SERVER], "--config"),
+    ],
 )
-def test_wrong_use_is_exit_code_2(arguments: list[str]):
-    assert "Usage" in refused(*arguments, code=2)
+def test_wrong_use_is_one_line_and_exit_code_2(arguments: list[str], words: str):
+    message = refused(*arguments, code=2)
+    assert words in message
+    assert "--help" in message
+
+
+def test_a_group_without_a_command_shows_its_help():
+    for arguments in ([], ["quorum"], ["reports"]):
+        outcome = conclave(*arguments)
+        assert outcome.returncode == 2
+        assert "Usage" in outcome.stdout + outcome.stderr
+
+
+def test_a_dump_shows_only_what_is_wanted_and_damage_is_exit_code_1(tmp_path: Path):
+    from kraft_core.protocol.metadata_records import ConfigRecord, NoOpRecord, encode_record
+    from kraft_core.protocol.record_batch import encode_batch
+
+    def batch(offset: int) -> bytes:
+        records = [NoOpRecord(), ConfigRecord(resource_type=2, resource_name="t", name="k", value="v")]
+        return encode_batch(offset, 3, 7, [encode_record(record, 0) for record in records])
+
+    segment = tmp_path / "00000000000000000000.log"
+    segment.write_bytes(batch(0) + batch(2) + batch(4))
+
+    def offsets(*arguments: object) -> list[int]:
+        shown = conclave("dump-log", "--json", *arguments, segment)
+        assert shown.returncode == 0, shown.stderr
+        return [json.loads(line)["offset"] for line in shown.stdout.splitlines()]
+
+    assert offsets() == [0, 1, 2, 3, 4, 5]
+    assert offsets("--type", "CONFIG_RECORD") == [1, 3, 5]
+    assert offsets("--type", "ConfigRecord", "--from", 2, "--to", 4) == [3]
+    assert offsets("--type", "NO_OP_RECORD", "--type", "config_record", "--to", 1) == [0, 1]
+    assert offsets("--type", "LeaderChange") == []
+    text = conclave("dump-log", "--from", 3, "--to", 3, segment).stdout
+    assert [line.split()[1] for line in text.splitlines() if line.startswith(("baseOffset", "| offset"))] == [
+        "2",
+        "offset:",
+    ]
+    segment.write_bytes(batch(0) + batch(2)[:-1])
+    for arguments in ((), ("--json",)):
+        damaged = conclave("dump-log", *arguments, segment)
+        assert damaged.returncode == 1
+        assert "Traceback" not in damaged.stderr
+        assert damaged.stdout.count("CONFIG_RECORD") == 1
 
 
 def test_help_needs_none_of_the_products_parts():
