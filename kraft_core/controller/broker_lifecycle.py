@@ -142,4 +142,4 @@ class BrokerLifecycle:
     ) -> ControllerResult[UnregisterBrokerResponse]:
         """Take a broker out of ISRs and ELRs and forget it. Errors: BROKER_ID_NOT_REGISTERED."""
         records = self._brokers.broker_unregistered(image, request.broker_id)
-        return ControllerResult(records, UnregisterBrokerResponse(error_message=None))
+        return ControllerResult(records, UnregisterBrokerResponse(error_message=""))

@@ -209,8 +209,8 @@ def throttled_replicas(value: Value) -> str | None:
     if value == ("*",) or all(_THROTTLED.fullmatch(item) for item in value):
         return None
     return (
-        "Invalid value {value} for configuration {name}: must be the literal '*' or a list of replicas in the "
-        "following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        "Invalid value [{value}] for configuration {name}: {name} must be the literal '*' or a list of "
+        "replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
     )
 
 

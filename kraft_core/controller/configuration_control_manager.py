@@ -294,6 +294,9 @@ class ConfigurationControlManager:
             if not resource_name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
             validate_group_configs(configs, self._config.static_configs)
+        elif resource_type == BROKER_LOGGER and resource_name != str(self._config.node_id):
+            reason = f"Unexpected node id. Expected {self._config.node_id}, but received {resource_name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 

@@ -79,7 +79,7 @@ def update_features(
     if proposed.get(ELR_VERSION, 0) > 0 and ELR_VERSION in wanted:
         records = [*elr_safety_records(), *records]
     results = tuple(
-        UpdateFeaturesResponseUpdatableFeatureResult(feature=update.feature, error_code=0, error_message=None)
+        UpdateFeaturesResponseUpdatableFeatureResult(feature=update.feature, error_code=0, error_message="NONE")
         for update in request.feature_updates
         if version <= 1
     )

@@ -51,6 +51,8 @@ class LeaderElection:
         PREFERRED_LEADER_NOT_AVAILABLE; ELIGIBLE_LEADERS_NOT_AVAILABLE.
         Raises KafkaError: INVALID_REQUEST for an unknown election type, POLICY_VIOLATION for too many changes.
         """
+        if request.topic_partitions == ():
+            return ControllerResult([], ElectLeadersResponse())
         try:
             election = ElectionType(request.election_type)
         except ValueError:

@@ -36,10 +36,13 @@ class PartitionReassignmentReplicas:
     replicas: tuple[int, ...]
 
     @classmethod
-    def between(cls, current: Sequence[int], target: Sequence[int]) -> PartitionReassignmentReplicas:
-        """Plan the way from one assignment to another; both lists without repetition."""
-        removing = tuple(sorted(set(current) - set(target)))
-        adding = tuple(sorted(set(target) - set(current)))
+    def to(cls, partition: PartitionRegistration, target: Sequence[int]) -> PartitionReassignmentReplicas:
+        """Plan the way from what a partition has to `target`, a list without repetition.
+
+        A replica that a running reassignment adds counts as added still, so that a cancel takes it away again.
+        """
+        removing = tuple(sorted(set(partition.replicas) - set(target)))
+        adding = tuple(sorted(set(target) - set(cls.of(partition).original_replicas)))
         return cls(removing, adding, (*target, *removing))
 
     @classmethod

@@ -173,7 +173,7 @@ class ReassignmentControl:
             if len(kept) != len(target):
                 message = f"The replication factor is changed from {len(kept)} to {len(target)}"
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        reassignment = PartitionReassignmentReplicas.between(partition.replicas, target)
+        reassignment = PartitionReassignmentReplicas.to(partition, target)
         builder = self._changes.builder(image, topic, index, partition)
         # Set even when empty: on the way back to the first replicas Kafka keeps the old adding list, which nothing ends.
         builder.target_replicas = reassignment.replicas

@@ -15,6 +15,36 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 Ids = tuple[int, ...]
 
 
+def partition(replicas: Ids, adding: Ids = (), removing: Ids = ()) -> PartitionRegistration:
+    return PartitionRegistration(
+        replicas=replicas,
+        isr=replicas,
+        leader=replicas[0],
+        adding_replicas=adding,
+        removing_replicas=removing,
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "removing", "adding"),
+    [
+        # 3 was being added and stays an added one
+        ((3, 1), (2,), (3,)),
+        # and goes again where it is not wanted any more
+        ((4, 2), (1, 3), (4,)),
+        # the way back adds nothing
+        ((1, 2), (3,), ()),
+    ],
+)
+def test_another_target_while_a_reassignment_runs_keeps_what_is_original_apart(
+    target: Ids, removing: Ids, adding: Ids
+) -> None:
+    running = partition((2, 3, 1), adding=(3,), removing=(1,))
+    assert PartitionReassignmentReplicas.to(running, target) == PartitionReassignmentReplicas(
+        removing, adding, (*target, *removing)
+    )
+
+
 @pytest.mark.parametrize(
     ("current", "target", "removing", "adding", "replicas"),
     [
@@ -28,7 +58,7 @@ Ids = tuple[int, ...]
 def test_replicas_are_the_target_and_then_those_to_be_removed(
     current: Ids, target: Ids, removing: Ids, adding: Ids, replicas: Ids
 ) -> None:
-    plan = PartitionReassignmentReplicas.between(current, target)
+    plan = PartitionReassignmentReplicas.to(partition(current), target)
     assert plan == PartitionReassignmentReplicas(removing, adding, replicas)
     assert plan.is_in_progress == bool(removing or adding)
 

@@ -152,7 +152,8 @@ def test_elections_in_unknown_partitions_and_of_unknown_types_are_refused() -> N
         ("gone", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     with pytest.raises(KafkaError) as raised:
-        context.manager.elect_leaders(context.image, ElectLeadersRequest(election_type=2))
+        context.manager.elect_leaders(context.image, ElectLeadersRequest(election_type=2, topic_partitions=None))
+    assert context.elect(2, {}) == {}, "asked for nothing, nothing is looked at"
     assert raised.value.code is ErrorCode.INVALID_REQUEST
 
 
