@@ -9,6 +9,8 @@
     ├── InvalidRequest          42
     ├── InvalidConfig           40
     ├── RequestTimedOut         7
+    │   └── BufferExhausted     nothing was taken in, since too much waits already
+    ├── RecordBatchTooLarge     18
     ├── UnsupportedVersion      35
     └── WireError               bytes or messages that break the format
         ├── DecodeError
@@ -130,11 +132,11 @@ class ErrorCode(IntEnum):
     STALE_BROKER_EPOCH = 77, "The broker epoch is not the current one."
     OFFSET_NOT_AVAILABLE = 78, "The new leader has not caught up with the high watermark yet.", True
     MEMBER_ID_REQUIRED = 79, "The member must join again with the member id it was given."
-    PREFERRED_LEADER_NOT_AVAILABLE = 80, "The preferred leader is not available.", True
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, "The preferred leader was not available.", True
     GROUP_MAX_SIZE_REACHED = 81, "The group is full."
     FENCED_INSTANCE_ID = 82, "Another member has registered with the same group.instance.id."
-    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "No eligible leader of the partition is available.", True
-    ELECTION_NOT_NEEDED = 84, "The partition needs no election.", True
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "Eligible topic partition leaders are not available.", True
+    ELECTION_NOT_NEEDED = 84, "Leader election not needed for topic partition.", True
     NO_REASSIGNMENT_IN_PROGRESS = 85, "The partition is not being reassigned."
     GROUP_SUBSCRIBED_TO_TOPIC = 86, "The group is still subscribed to the topic."
     INVALID_RECORD = 87, "The broker refused the record."
@@ -150,7 +152,7 @@ class ErrorCode(IntEnum):
     PRINCIPAL_DESERIALIZATION_FAILURE = 97, "The forwarded principal could not be read."
     SNAPSHOT_NOT_FOUND = 98, "The snapshot does not exist."
     POSITION_OUT_OF_RANGE = 99, "The position is outside the snapshot."
-    UNKNOWN_TOPIC_ID = 100, "This server does not host this topic id.", True
+    UNKNOWN_TOPIC_ID = 100, "This server does not host this topic ID.", True
     DUPLICATE_BROKER_REGISTRATION = 101, "The broker id is in use by another process."
     BROKER_ID_NOT_REGISTERED = 102, "The broker id is not registered."
     INCONSISTENT_TOPIC_ID = 103, "The topic id is not the one of the log.", True
@@ -265,6 +267,16 @@ class RequestTimedOut(_CodedError):
     """The deadline passed before the request could be carried out."""
 
     CODE = ErrorCode.REQUEST_TIMED_OUT
+
+
+class BufferExhausted(RequestTimedOut):
+    """The buffer for records that wait to be written is full; nothing was taken in. Source: BufferAllocationException."""
+
+
+class RecordBatchTooLarge(_CodedError):
+    """Records that must stay together are larger than a batch may be; none was taken in."""
+
+    CODE = ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 class UnsupportedVersion(_CodedError):
