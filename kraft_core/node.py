@@ -1,15 +1,16 @@
 """The node: raft, controller and image meet here and nowhere else. Events in, effects out; no I/O, no clock.
 
-A node replays what the quorum has committed. On the active controller a record is replayed once, when it is appended:
-the tip is the image after the newest append, and the committed image is the tip remembered at the commit offset.
-Everybody else replays committed batches from the log, or loads a snapshot. Losing the leadership drops the tip.
+A node listens to raft and replays what the quorum has committed. On the active controller a record is replayed once,
+when it is appended: the tip is the image after the newest append, and the committed image is the tip remembered at the
+commit offset. Everybody else replays committed batches, or loads a snapshot, some of it in each step, and keeps its old
+image until the new one is whole. Losing the leadership drops the tip.
 
 The controller is told that it leads only after everything before its own epoch is committed and replayed, so what it
 reads is complete. Source: QuorumController's QuorumMetaLogListener, OffsetControlManager and SnapshotGenerator.
 """
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -22,26 +23,25 @@ from kraft_core.controller.quorum_controller import QuorumController
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
-from kraft_core.node_snapshot import read_snapshot_batches
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.errors import NotController
 from kraft_core.protocol.metadata_records import AbortTransactionRecord, MetadataRecord, encode_record
 from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, version_to_write
-from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.wire import Message
+from kraft_core.raft.batch_reader import BatchReader
 from kraft_core.raft.effects import Effect as RaftEffect
 from kraft_core.raft.effects import Respond
 from kraft_core.raft.events import Event as RaftEvent
 from kraft_core.raft.events import SnapshotCreated
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
-from kraft_core.raft.voter_set import VoterSet
+from kraft_core.raft.snapshot_reader import SnapshotReader
+from kraft_core.raft.snapshot_writer import SnapshotWriter
 
-READ_BYTES: Final = 1024 * 1024
-APPLY_BYTES_PER_STEP: Final = 4 * 1024 * 1024
-"""How much of the log one step replays at most, so that a long catch-up does not silence the node."""
-_BATCH_OVERHEAD_BYTES: Final = 61
+SNAPSHOT_RECORDS_PER_STEP: Final = 2_000
+"""How much of a snapshot one step loads: some 20 ms, so that votes, fetches and timers are not kept waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +68,13 @@ class ControllerRequest(msgspec.Struct, frozen=True, gc=False):
 class CreateSnapshot(msgspec.Struct, frozen=True):
     """Write a snapshot of `image`, off the owner's path; `SnapshotCreated` or `SnapshotFailed` follows."""
 
-    id: OffsetAndEpoch
+    writer: SnapshotWriter
     image: MetadataImage
-    last_contained_log_timestamp: int
-    kraft_version: int
-    voters: VoterSet
+
+    @property
+    def id(self) -> OffsetAndEpoch:
+        """The snapshot's end offset and epoch."""
+        return self.writer.snapshot_id
 
 
 class SnapshotFailed(msgspec.Struct, frozen=True, gc=False):
@@ -101,12 +103,10 @@ class _Pending(msgspec.Struct, frozen=True):
     end_offset: int
     image: MetadataImage
     records: Sequence[MetadataRecord]
-    size: int
-    timestamp_ms: int
 
 
 class Node:
-    """One node of the quorum with its controller. One owner calls it; it never calls anybody."""
+    """One node of the quorum with its controller, and raft's listener. One owner calls it; it never calls anybody."""
 
     def __init__(
         self, config: NodeConfig, log: RaftLog, election: ElectionState | None, random: Random, now_ms: int
@@ -123,13 +123,15 @@ class Node:
         self._claimed_epoch = -1
         self._now_ms = now_ms
         self._effects: list[NodeEffect] = []
-        self._behind = False
+        self._loading: tuple[SnapshotReader, Iterator[None]] | None = None
         self._read_records: list[MetadataRecord] = []
         self._last_timestamp = 0
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
         self._creating_snapshot = False
+        self._is_stopping = False
         self._next_clean_ms = now_ms + config.clean_interval_ms
+        self.raft.register(self)
 
     @property
     def tip(self) -> MetadataImage:
@@ -162,12 +164,12 @@ class Node:
             else:
                 if isinstance(event, SnapshotCreated):
                     self._creating_snapshot = False
-                self._effects.extend(self.raft.step(event, now_ms))
+                self.raft.handle(event, now_ms)
         return self._settle()
 
     def next_deadline_ms(self) -> int:
         """When the node wants a `Timer` event at the latest."""
-        if self._behind:
+        if self._loading is not None:
             return self._now_ms
         return min(self.raft.next_deadline_ms(), self.controller.next_deadline_ms(), self._next_clean_ms)
 
@@ -176,27 +178,27 @@ class Node:
     @property
     def next_offset(self) -> int:
         """Offset that the next appended record gets."""
-        return self._log.end_offset
+        return self.raft.next_append_offset
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Append `records` as one batch, replay them on the tip, and return the last offset.
+        """Append `records`, to be committed together, replay them on the tip, and return the last offset.
 
-        Raises KafkaError NOT_CONTROLLER when this node does not lead any more.
+        Raises NotController when this node does not lead any more, and otherwise as raft's `prepare_append`.
         """
-        if self.raft.epoch != self._claimed_epoch or not self.raft.is_leader:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "This node is not the active controller.")
+        if self._claimed_epoch < 0:
+            raise NotController("This node is not the active controller.")
         metadata_version = self._tip.features.metadata_version or MINIMUM_METADATA_VERSION
         values = [encode_record(record, version_to_write(record, metadata_version)) for record in records]
-        last_offset = self.raft.append(values, self._now_ms)
+        last_offset = self.raft.prepare_append(self._claimed_epoch, values)
+        self.raft.schedule_prepared_append()
         self._tip = replay_all(self._tip, records, last_offset, self._claimed_epoch)
-        size = _BATCH_OVERHEAD_BYTES + sum(map(len, values))
-        self._pending.append(_Pending(last_offset + 1, self._tip, records, size, self._now_ms))
+        self._pending.append(_Pending(last_offset + 1, self._tip, records))
         return last_offset
 
     @property
     def leader_id(self) -> int:
         """Node that leads the quorum as far as this one knows, -1 for none."""
-        return self.raft.leader_and_epoch[0]
+        return self.raft.leader_id
 
     @property
     def voter_ids(self) -> Collection[int]:
@@ -212,103 +214,70 @@ class Node:
         """Raise kraft.version. Raises KafkaError INVALID_UPDATE_VERSION saying why it cannot be."""
         self.raft.upgrade_kraft_version(level, self._now_ms, validate_only=validate_only)
 
-    # -- what follows from a step
+    # -- Listener, for raft
 
-    def _settle(self) -> list[NodeEffect]:
-        """Let commits, leadership and the controller move one another until nothing more follows."""
-        now_ms = self._now_ms
-        while True:
-            self._effects.extend(self.raft.take_effects(now_ms))
-            before = self._effects_marker()
-            self._follow_leadership()
-            self._apply_committed()
-            self._claim_leadership()
-            self.controller.poll(now_ms)
-            if self.controller.wants_resign and self.is_active:
-                self.raft.resign(self._claimed_epoch, now_ms)
-            if self._effects_marker() == before:
-                break
-        self._effects.extend(self.raft.take_effects(now_ms))
-        self._effects.extend(Respond(request_id, message) for request_id, message in self.controller.take_responses())
-        self._decide_snapshot()
-        if now_ms >= self._next_clean_ms:
-            self._next_clean_ms = now_ms + self.config.clean_interval_ms
-            self._effects.append(CleanLog())
-        effects, self._effects = self._effects, []
-        return effects
+    def handle_commit(self, reader: BatchReader) -> None:
+        """Move the committed image on."""
+        old = self.image
+        records = self._advance(reader.last_offset) if self._claimed_epoch >= 0 else self._replay(reader)
+        self.applied_offset = reader.last_offset + 1
+        self._last_timestamp = reader.last_timestamp
+        self._bytes_since_snapshot += reader.size_bytes
+        reader.close()
+        self._image_moved(old, records)
 
-    def _effects_marker(self) -> tuple[int, int, int, bool]:
-        raft = self.raft
-        return raft.high_watermark, self._log.end_offset, self._claimed_epoch, raft.is_leader
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+        """Begin to load a snapshot; the image stays as it is until all of it is there."""
+        assert self._claimed_epoch < 0, "a leader has everything that is committed"
+        snapshot_id = reader.snapshot_id
+        pieces = self._loader.load_in_pieces(
+            reader, snapshot_id.offset, snapshot_id.epoch, records_per_piece=SNAPSHOT_RECORDS_PER_STEP
+        )
+        self._loading = reader, pieces
 
-    def _follow_leadership(self) -> None:
-        """Stop being active as soon as the epoch that was claimed is over."""
-        if self._claimed_epoch >= 0 and not (self.raft.is_leader and self.raft.epoch == self._claimed_epoch):
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """Stop being active when the epoch that was claimed is over; become active in an epoch of one's own."""
+        if self._claimed_epoch >= 0:
             self._claimed_epoch = -1
             self._pending.clear()
             self._tip = self.image
             self._loader.reset(self.image)
             self.controller.on_resign(self._now_ms)
+        if leader.is_leader(self.config.raft.node_id):
+            self._claimed_epoch = leader.epoch
+            self._tip = self.image
+            in_transaction = self._loader.in_transaction
+            self._loader.reset(self.image)
+            self._read_records.clear()
+            self.controller.on_leader(leader.epoch, self._now_ms, in_transaction=in_transaction)
 
-    def _claim_leadership(self) -> None:
-        """Become active once the leader's own LeaderChange record is committed and replayed."""
-        raft = self.raft
-        if self._claimed_epoch >= 0 or not raft.is_leader or self.applied_offset <= raft.epoch_start_offset:
-            return
-        self._claimed_epoch = raft.epoch
-        self._tip = self.image
-        in_transaction = self._loader.in_transaction
-        self._loader.reset(self.image)
-        self._read_records.clear()
-        self.controller.on_leader(raft.epoch, self._now_ms, in_transaction=in_transaction)
+    def begin_shutdown(self) -> None:
+        """Begin no snapshot any more."""
+        self._is_stopping = True
 
-    def _apply_committed(self) -> None:
-        high_watermark = self.raft.high_watermark
-        if high_watermark <= self.applied_offset:
-            self._behind = False
-            return
-        old = self.image
-        records = self._advance_to(high_watermark) if self._claimed_epoch >= 0 else self._replay_to(high_watermark)
+    def _image_moved(self, old: MetadataImage, records: list[MetadataRecord]) -> None:
         if self.image is not old:
             self._effects.append(ImageChanged(old, self.image, records))
         self.controller.on_commit(self.image, self._now_ms)
 
-    def _advance_to(self, high_watermark: int) -> list[MetadataRecord]:
+    def _advance(self, last_offset: int) -> list[MetadataRecord]:
         """Move the committed image along the tips that were remembered; returns the records between."""
         records: list[MetadataRecord] = []
         pending = self._pending
-        while pending and pending[0].end_offset <= high_watermark:
+        while pending and pending[0].end_offset <= last_offset + 1:
             entry = pending.popleft()
             self.image = entry.image
-            self._last_timestamp = entry.timestamp_ms
-            self._bytes_since_snapshot += entry.size
             records += entry.records
-        self.applied_offset = high_watermark
         return records
 
-    def _replay_to(self, high_watermark: int) -> list[MetadataRecord]:
-        """Replay committed batches from the log, a bounded amount a step; returns the records of the image's change."""
-        snapshot_id = self._snapshot_to_load(high_watermark)
-        if snapshot_id is not None:
-            self._load_snapshot(snapshot_id)
+    def _replay(self, reader: BatchReader) -> list[MetadataRecord]:
+        """Replay committed batches; returns the records of the image's change."""
         records: list[MetadataRecord] = []
-        budget = APPLY_BYTES_PER_STEP
-        while self.applied_offset < high_watermark and budget > 0:
-            data = self._log.read(self.applied_offset, min(READ_BYTES, budget))
-            assert data, f"committed offset {self.applied_offset} is not in the log"
-            for batch in read_batches(data):
-                if batch.last_offset >= high_watermark:
-                    budget = 0  # a batch that is not committed as a whole: wait for its rest
-                    break
-                if self._loader.apply_batch(batch, self._remember) is not None:
-                    records += self._read_records
-                    self._read_records.clear()
-                self.applied_offset = batch.last_offset + 1
-                self._last_timestamp = batch.max_timestamp
-                self._bytes_since_snapshot += batch.size
-                budget -= batch.size
+        for batch in reader:
+            if self._loader.apply_batch(batch, self._remember) is not None:
+                records += self._read_records
+                self._read_records.clear()
         self.image = self._loader.image
-        self._behind = self.applied_offset < high_watermark
         return records
 
     def _remember(self, _: int, record: MetadataRecord) -> None:
@@ -317,42 +286,66 @@ class Node:
             self._read_records.clear()
         self._read_records.append(record)
 
+    # -- what follows from a step
+
+    def _settle(self) -> list[NodeEffect]:
+        """Let raft, with what it tells this listener, and the controller move one another until nothing more follows."""
+        now_ms, raft, controller = self._now_ms, self.raft, self.controller
+        has_moved = True
+        may_load = True
+        while has_moved:
+            self._effects.extend(raft.take_effects(now_ms))
+            has_moved = may_load and self._load_some()
+            may_load = False
+            before = raft.next_append_offset
+            controller.poll(now_ms)
+            has_moved |= raft.next_append_offset != before
+            if controller.wants_resign and self.is_active:
+                raft.resign(self._claimed_epoch)
+                has_moved = True
+        self._effects.extend(Respond(request_id, message) for request_id, message in controller.take_responses())
+        self._decide_snapshot()
+        if now_ms >= self._next_clean_ms:
+            self._next_clean_ms = now_ms + self.config.clean_interval_ms
+            self._effects.append(CleanLog())
+        effects, self._effects = self._effects, []
+        return effects
+
     # -- snapshots
 
-    def _snapshot_to_load(self, high_watermark: int) -> OffsetAndEpoch | None:
-        """Return the newest snapshot if the log no longer has what comes next, or nothing was applied yet."""
-        latest = self._log.latest_snapshot_id()
-        if latest is None or latest.offset <= self.applied_offset or latest.offset > high_watermark:
-            return None
-        return latest if self.applied_offset == 0 or self.applied_offset < self._log.start_offset else None
-
-    def _load_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        batches = read_snapshot_batches(self._log, snapshot_id)
-        self._loader.load_snapshot(batches, snapshot_id.offset, snapshot_id.epoch)
+    def _load_some(self) -> bool:
+        """Go on with the snapshot that is being loaded; True when it is whole and has become the image."""
+        if self._loading is None:
+            return False
+        reader, pieces = self._loading
+        if next(pieces, reader) is None:
+            return False
+        self._loading = None
+        old, self.image = self.image, self._loader.image
         self._read_records.clear()
-        self.applied_offset = snapshot_id.offset
+        self.applied_offset = reader.snapshot_id.offset
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms
+        reader.close()
+        self._image_moved(old, [])
+        return True
 
     def _decide_snapshot(self) -> None:
         """Ask for a snapshot when enough was committed since the last, by bytes or by time. KIP-630."""
-        if self._creating_snapshot or self._bytes_since_snapshot == 0 or self._behind or self._loader.in_transaction:
+        if self._creating_snapshot or self._bytes_since_snapshot == 0 or self._is_stopping:
             return
         interval_ms = self.config.max_snapshot_interval_ms
         by_size = self._bytes_since_snapshot >= self.config.max_bytes_between_snapshots
         by_time = interval_ms > 0 and self._now_ms - self._last_snapshot_ms >= interval_ms
-        if not (by_size or by_time) or self.applied_offset <= self._log.start_offset:
+        if not (by_size or by_time) or self._loading is not None or self._loader.in_transaction:
             return
-        self._creating_snapshot = True
+        if self.applied_offset < self.raft.high_watermark or self.applied_offset <= self._log.start_offset:
+            return
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms
         offset = self.applied_offset
-        self._effects.append(
-            CreateSnapshot(
-                OffsetAndEpoch(offset, self._log.epoch_of(offset - 1)),
-                self.image,
-                self._last_timestamp,
-                self.raft.kraft_version_at(offset),
-                self.raft.voters_at(offset),
-            )
-        )
+        snapshot_id = OffsetAndEpoch(offset, self._log.epoch_of(offset - 1))
+        writer = self.raft.create_snapshot(snapshot_id, self._last_timestamp)
+        if writer is not None:
+            self._creating_snapshot = True
+            self._effects.append(CreateSnapshot(writer, self.image))

@@ -18,7 +18,7 @@ from kraft_core.node import (
     NodeEffect,
     NodeEvent,
 )
-from kraft_core.node_snapshot import snapshot_batches
+from kraft_core.node_snapshot import write_image
 from kraft_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -123,12 +123,7 @@ class Member:
     def write_snapshot(self) -> CreateSnapshot:
         """Do what CreateSnapshot asks for."""
         wanted = self.snapshots.pop()
-        sink = self.log.begin_snapshot(wanted.id)
-        for batch in snapshot_batches(
-            wanted.id, wanted.image, wanted.last_contained_log_timestamp, wanted.kraft_version, wanted.voters
-        ):
-            sink.append(batch)
-        sink.freeze()
+        write_image(wanted.image, wanted.writer)
         self.step(SnapshotCreated(wanted.id))
         return wanted
 

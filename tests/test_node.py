@@ -4,10 +4,10 @@ import pytest
 
 from kraft_core.controller.controller_result import RequestContext
 from kraft_core.node import ControllerRequest, SnapshotFailed
-from kraft_core.node_snapshot import read_snapshot_batches
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import NoOpRecord
 from kraft_core.raft.events import Timer
+from kraft_core.raft.snapshot_reader import SnapshotReader
 from tests.node_cluster import Cluster, create_topic
 
 
@@ -167,7 +167,7 @@ def test_a_snapshot_is_asked_for_by_size_and_equals_the_image_at_its_offset() ->
     wanted = active.write_snapshot()
     assert wanted.id.offset <= active.node.raft.high_watermark
     assert wanted.image.offset == wanted.id.offset - 1
-    batches = list(read_snapshot_batches(active.log, wanted.id))
+    batches = list(SnapshotReader(active.log, wanted.id))
     assert batches[0].is_control
     assert batches[-1].is_control
     assert [batch.base_offset for batch in batches][1:] == [batch.last_offset + 1 for batch in batches][:-1]
@@ -241,7 +241,7 @@ def test_equal_images_give_equal_snapshots_on_every_node() -> None:
 
 
 def test_a_long_catch_up_is_cut_into_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft_core.node.APPLY_BYTES_PER_STEP", 1_000)
+    monkeypatch.setattr("kraft_core.raft.batch_reader.READ_BYTES", 1_000)
     cluster = Cluster(1)
     active = cluster.with_broker()
     for number in range(100):

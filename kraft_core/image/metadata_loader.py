@@ -21,7 +21,7 @@ from kraft_core.protocol.metadata_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kraft_core.protocol.metadata_records import MetadataRecord
     from kraft_core.protocol.record_batch import RecordBatch
@@ -104,8 +104,20 @@ class MetadataLoader:
 
         Raises ReplayError when the header is not first, the footer not last, or a record cannot be applied.
         """
+        for _ in self.load_in_pieces(batches, end_offset, epoch):
+            pass
+        return self.image
+
+    def load_in_pieces(
+        self, batches: Iterable[RecordBatch], end_offset: int, epoch: int, records_per_piece: int = 1 << 60
+    ) -> Iterator[None]:
+        """Do what `load_snapshot` does, and pause after each `records_per_piece` records.
+
+        The loader keeps its image until the snapshot is whole; one that is abandoned half-way changes nothing.
+        """
         image = MetadataImage.EMPTY
         control: list[int] = []
+        left = records_per_piece
         for batch in batches:
             if batch.is_control:
                 types = [int.from_bytes((record.key or b"")[2:4]) for record in batch.records()]
@@ -117,6 +129,10 @@ class MetadataLoader:
                 raise ReplayError("A snapshot must have its records between header and footer")
             delta = MetadataDelta(image)
             for index, value in enumerate(batch.values()):
+                if left == 0:
+                    yield
+                    left = records_per_piece
+                left -= 1
                 try:
                     delta.replay(decode_record(value))
                 except Exception as error:  # whatever is wrong with a snapshot, the reader must not use it
@@ -127,4 +143,3 @@ class MetadataLoader:
         if control[-1:] != [_SNAPSHOT_FOOTER]:
             raise ReplayError(f"Snapshot {end_offset}-{epoch} has no footer: it was cut short")
         self.reset(msgspec.structs.replace(image, offset=end_offset - 1, epoch=epoch))
-        return self.image

@@ -138,32 +138,59 @@ def encode_batch(
     metadata log has neither keys nor producers.
     """
     assert values, "a batch holds at least one record"
-    record_keys: Sequence[bytes | None] | None = keys if control_keys is None else control_keys
     attributes = CONTROL_MASK if control_keys is not None else 0
     if is_transactional:
         attributes |= TRANSACTIONAL_MASK
-    parts = [b"", b""]
-    _append_records(parts, values, record_keys)
-    parts[1] = _AFTER_CRC.pack(
+    records = encode_records(values, keys if control_keys is None else control_keys)
+    return frame_batch(
+        base_offset,
+        leader_epoch,
+        timestamp_ms,
+        len(values),
+        records,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def frame_batch(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    record_count: int,
+    records: Sequence[bytes],
+    *,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """Make a batch of what `encode_records` gave, in one call or in several whose deltas go on; HEADER_BYTES longer."""
+    after_crc = _AFTER_CRC.pack(
         attributes,
-        len(values) - 1,
+        record_count - 1,
         timestamp_ms,
         timestamp_ms,
         producer_id,
         producer_epoch,
         base_sequence,
-        len(values),
+        record_count,
     )
-    covered = b"".join(parts)
+    covered = b"".join((after_crc, *records))
     length = len(covered) + _CRC_FROM - SIZE_PREFIX_BYTES
     return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
 
 
-def _append_records(
-    parts: list[bytes], values: Sequence[bytes | None], record_keys: Sequence[bytes | None] | None
-) -> None:
+def encode_records(
+    values: Sequence[bytes | None], record_keys: Sequence[bytes | None] | None = None, first_delta: int = 0
+) -> list[bytes]:
+    """Encode records of a batch, the first of them at offset delta `first_delta`: the pieces, to be joined."""
+    parts: list[bytes] = []
     lengths, deltas = _LENGTHS, _DELTAS
-    for delta, (value, key) in enumerate(zip(values, record_keys or repeat(None), strict=record_keys is not None)):
+    pairs = zip(values, record_keys or repeat(None), strict=record_keys is not None)
+    for delta, (value, key) in enumerate(pairs, first_delta):
         head = deltas[delta] if delta < 1024 else b"\x00\x00" + encode_varint(delta)
         if key is None:
             head += b"\x01"
@@ -177,6 +204,7 @@ def _append_records(
         head += lengths[size] if size < 2048 else encode_varint(size)
         size += len(head) + 1
         parts += (lengths[size] if size < 2048 else encode_varint(size), head, value, b"\x00")
+    return parts
 
 
 def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> Iterator[RecordBatch]:

@@ -39,6 +39,11 @@ class History(Generic[T]):
         """Return the value as of the first `end_offset` records."""
         return next((value for offset, value in reversed(self.entries) if offset < end_offset), self.initial)
 
+    def forget_before(self, start_offset: int) -> None:
+        """Forget what nobody will ask for once a snapshot stands for everything below `start_offset`."""
+        while len(self.entries) > 1 and self.entries[1][0] < start_offset:
+            del self.entries[0]
+
     def truncate(self, end_offset: int) -> None:
         """Forget what was set at or after `end_offset`."""
         while self.entries and self.entries[-1][0] >= end_offset:
@@ -96,6 +101,11 @@ class ControlState:
         self._voters.truncate(end_offset)
         self._versions.truncate(end_offset)
         self._refresh()
+
+    def forget_before(self, start_offset: int) -> None:
+        """Keep of what was set below a snapshot's offset only the last. Source: truncateOldEntries."""
+        self._voters.forget_before(start_offset)
+        self._versions.forget_before(start_offset)
 
     def voters_at(self, end_offset: int) -> VoterSet:
         """Voter set as of the first `end_offset` records."""

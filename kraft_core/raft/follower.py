@@ -18,7 +18,8 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID
 from kraft_core.raft import election, snapshot_transfer
-from kraft_core.raft.quorum_state import NEVER_MS, Follower, Unattached
+from kraft_core.raft.quorum_state import Follower, Unattached
+from kraft_core.raft.raft_config import NEVER_MS
 from kraft_core.raft.raft_core import Handled, Kind, Pending, RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.rpc import endpoint_of, only_fetched_partition

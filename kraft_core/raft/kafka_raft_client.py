@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.errors import ErrorCode, NotController
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
     ApiVersionsResponse,
@@ -31,7 +31,6 @@ from kraft_core.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
-from kraft_core.protocol.record_batch import encode_batch
 from kraft_core.protocol.wire import Message
 from kraft_core.raft import (
     describe_quorum,
@@ -53,22 +52,26 @@ from kraft_core.raft.events import (
     RequestReceived,
     ResponseReceived,
     Shutdown,
+    SnapshotCreated,
 )
+from kraft_core.raft.initial_state import initial_state
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.listener_context import ListenerContexts, leader_and_epoch
 from kraft_core.raft.quorum_state import (
-    NEVER_MS,
     Candidate,
     ElectionState,
-    EpochElection,
     Follower,
     Prospective,
     Resigned,
     State,
     Unattached,
 )
-from kraft_core.raft.raft_config import RaftConfig
+from kraft_core.raft.raft_client import Listener
+from kraft_core.raft.raft_config import NEVER_MS, RaftConfig
 from kraft_core.raft.raft_core import Kind, Pending, RaftCore
-from kraft_core.raft.raft_log import RaftLog
+from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
+from kraft_core.raft.snapshot_writer import SnapshotWriter, check_new_snapshot_id
 from kraft_core.raft.voter_set import Endpoint, VoterSet
 
 REQUEST_HANDLERS: Final[dict[type[Message], Callable[[RaftCore, RequestReceived, int], None]]] = {
@@ -94,7 +97,7 @@ class KafkaRaftClient:
     Times are ms since the Unix epoch by a clock that does not go back: they go into record batches and DescribeQuorum.
     """
 
-    __slots__ = ("_core", "_is_stopped")
+    __slots__ = ("_core", "_is_stopped", "_listeners", "_now_ms")
 
     def __init__(
         self, config: RaftConfig, log: RaftLog, election: ElectionState | None, random: Random, now_ms: int
@@ -104,37 +107,15 @@ class KafkaRaftClient:
         self._core = RaftCore(config, log, random, control)
         self._core.on_deposed = self._on_deposed
         self._is_stopped = False
+        self._listeners = ListenerContexts(self._core)
+        self._now_ms = now_ms
         stored = election or ElectionState()
         self._core.stored = stored
-        self._core.state = self._initial_state(stored, now_ms)
+        self._core.state = initial_state(self._core, stored, now_ms)
         snapshot_id = log.latest_snapshot_id()
         if snapshot_id is not None and snapshot_id.offset > 0:
             assert snapshot_id.offset <= log.end_offset, f"Snapshot {snapshot_id} is beyond the log's end."
             self._core.high_watermark = snapshot_id.offset  # a snapshot holds committed records only
-
-    def _initial_state(self, stored: ElectionState, now_ms: int) -> State:
-        """Take up what the disk holds. Source: QuorumState.initialize."""
-        core = self._core
-        epoch, voted = stored.leader_epoch, stored.voted
-        deadline_ms = now_ms + core.election_timeout_ms() if core.may_stand else NEVER_MS
-        if epoch < core.log.last_epoch:
-            return Unattached(core.log.last_epoch, deadline_ms)
-        if stored.leader_id == core.me.id:
-            # Unflushed records of the epoch may be lost, so none may be written in it again under the same offsets.
-            resigned_until_ms = now_ms + core.election_timeout_ms()
-            return Resigned(
-                epoch, resigned_until_ms, core.me.id, voted, (), set(core.control.voters.by_id) - {core.me.id}
-            )
-        # With a known leader, or records of the epoch in the log, this candidacy is over: Kafka takes it up even so.
-        if voted == core.me and core.may_stand and stored.leader_id < 0 and core.log.last_epoch < epoch:
-            own_election = EpochElection(core.control.voters)
-            own_election.record(core.me.id, granted=True)
-            return Candidate(epoch, deadline_ms, own_election, core.me)
-        endpoint = core.voter_endpoint(stored.leader_id)
-        if stored.leader_id >= 0 and endpoint is not None:
-            until_ms = now_ms + core.config.fetch_timeout_ms
-            return Follower(epoch, until_ms, stored.leader_id, endpoint, voted, update_voter_at_ms=until_ms)
-        return Unattached(epoch, deadline_ms, stored.leader_id, voted)
 
     def start(self, now_ms: int) -> None:
         """Begin; the effects come with the next `take_effects` or `step`."""
@@ -144,7 +125,12 @@ class KafkaRaftClient:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """Handle one event and return all effects that are due."""
+        """Handle one event and return all effects that are due, after the listeners were told what follows from it."""
+        self.handle(event, now_ms)
+        return self.take_effects(now_ms)
+
+    def handle(self, event: Event, now_ms: int) -> None:
+        """Handle one event of several; their effects come with the next `take_effects`."""
         core = self._core
         match event:
             case RequestReceived(message=message):
@@ -162,30 +148,44 @@ class KafkaRaftClient:
             case PeerDisconnected(node_id=node_id):
                 if node_id == core.state.leader_id:
                     follower.suspect_leader(core, now_ms)
+            case SnapshotCreated(id=snapshot_id):
+                core.control.forget_before(snapshot_id.offset)
             case Shutdown(timeout_ms=timeout_ms):
-                self._on_shutdown(timeout_ms, now_ms)
+                self.shutdown(timeout_ms, now_ms)
             case _:
                 pass
-        return self.take_effects(now_ms)
+        if core.is_dirty or now_ms >= core.wake_ms:
+            self._poll(now_ms)
 
     def take_effects(self, now_ms: int) -> list[Effect]:
-        """Return what is due now, appends since the last step included."""
+        """Write what was prepared, tell the listeners what is committed and who leads, return what is due now.
+
+        A listener gets at most one reader out of the log each time; while one has more to read, `next_deadline_ms` is
+        now.
+        """
         core = self._core
-        while core.new_records or core.is_dirty or now_ms >= core.wake_ms:
-            if core.new_records:
-                self._on_new_records()
-            if core.is_dirty or now_ms >= core.wake_ms:
-                self._poll(now_ms)
+        self._now_ms = now_ms
+        reads_log = True
+        while True:
+            while core.new_records or core.is_dirty or now_ms >= core.wake_ms:
+                if core.new_records:
+                    self._on_new_records(now_ms)
+                if core.is_dirty or now_ms >= core.wake_ms:
+                    self._poll(now_ms)
+            if not self._listeners.poll(reads_log=reads_log):
+                break
+            reads_log = False
         effects, core.effects = core.effects, []
         return effects
 
     def next_deadline_ms(self) -> int:
         """When a `Timer` event is due at the latest."""
-        return self._core.wake_ms
+        return self._now_ms if self._listeners.is_due else self._core.wake_ms
 
-    def _on_new_records(self) -> None:
+    def _on_new_records(self, now_ms: int) -> None:
         core = self._core
         if isinstance(core.state, Leader):
+            leadership.write_prepared(core, core.state, now_ms)
             replication.on_append(core, core.state)
         else:  # leadership was lost in the same step
             core.new_records = False
@@ -239,15 +239,8 @@ class KafkaRaftClient:
         elif isinstance(state, Follower):
             state.deadline_ms = max(state.deadline_ms, now_ms + core.config.fetch_timeout_ms)
 
-    def _on_shutdown(self, timeout_ms: int, now_ms: int) -> None:
-        core = self._core
-        core.shutdown_at_ms = now_ms + timeout_ms
-        core.is_dirty = True
-        if isinstance(core.state, Leader):
-            leadership.resign(core, core.state, now_ms)
-
     def _on_deposed(self, leader: Leader) -> None:
-        replication.fail_parked(self._core, leader)
+        replication.fail_fetches(self._core, leader)
         reconfiguration.finish(self._core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "Leadership was lost.")
 
     # --- what the state does by itself --------------------------------------------------------------------------------
@@ -271,7 +264,7 @@ class KafkaRaftClient:
             return  # nothing new is begun on the way out
         match core.state:
             case Leader() as leader:
-                replication.expire_parked(core, leader, now_ms)
+                replication.expire_fetches(core, leader, now_ms)
                 reconfiguration.poll_leader(core, leader, now_ms)
                 if core.state is leader:
                     leadership.poll_leader(core, leader, now_ms)
@@ -303,34 +296,80 @@ class KafkaRaftClient:
             core.flush()
             core.wake_at(core.shutdown_at_ms)
 
-    # --- the leader's calls -----------------------------------------------------------------------------------------
+    # --- the state machine's calls ------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[bytes], now_ms: int) -> int:
-        """Append one batch of records and return its last offset; its effects come with `take_effects`.
+    def register(self, listener: Listener) -> None:
+        """Tell this listener everything, from the newest snapshot or the log's start on. A second time does nothing."""
+        self._listeners.register(listener)
 
-        Raises KafkaError NOT_CONTROLLER when not leader, RECORD_LIST_TOO_LARGE above `max_batch_bytes`,
-        INVALID_REQUEST for no records.
+    def unregister(self, listener: Listener) -> None:
+        """Tell this listener no more; one that is not registered does not matter."""
+        self._listeners.unregister(listener)
+
+    def prepare_append(self, epoch: int, values: Sequence[bytes]) -> int:
+        """Take in records that are to be committed together; returns the offset that the last one will have.
+
+        Nothing is written before `schedule_prepared_append` or a control record of raft's own. Raises NotController
+        when not leader or when `epoch` is over, and otherwise as BatchAccumulator.append; nothing is taken in then.
         """
+        return self._leader("Append").accumulator.append(epoch, values)
+
+    def schedule_prepared_append(self) -> None:
+        """Have all that was prepared written, given to the followers and flushed, with the next `take_effects`.
+
+        Raises NotController when not leader.
+        """
+        self._leader("Flush")
+        self._core.new_records = True
+
+    def _leader(self, what: str) -> Leader:
         core = self._core
         leader = core.state
         if not isinstance(leader, Leader) or core.shutdown_at_ms is not None:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"Node {core.me.id} does not lead the quorum.")
-        if not values:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A batch needs at least one record.")
-        base_offset = core.log.end_offset
-        raw = encode_batch(base_offset, leader.epoch, now_ms, values)
-        if len(raw) > core.config.max_batch_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE, f"A batch of {len(raw)} bytes exceeds {core.config.max_batch_bytes}."
-            )
-        core.log.append(raw)
-        core.new_records = True
-        return base_offset + len(values) - 1
+            raise NotController(f"{what} failed because node {core.me.id} is not the current leader.")
+        return leader
 
-    def resign(self, epoch: int, now_ms: int) -> None:
-        """Give up leadership of `epoch`; nothing when it is not led any more."""
+    def resign(self, epoch: int) -> None:
+        """Give up leadership of `epoch`, with the next `take_effects`; nothing when that epoch is over.
+
+        Raises ValueError for a negative epoch, one that has not begun, or one that this node does not lead.
+        """
         core = self._core
-        if isinstance(core.state, Leader) and core.state.epoch == epoch:
+        state = core.state
+        if not 0 <= epoch <= state.epoch:
+            raise ValueError(f"Cannot resign from epoch {epoch}: the current epoch is {state.epoch}.")
+        if epoch < state.epoch or isinstance(state, Resigned):
+            return
+        if state.leader_id != core.me.id:
+            raise ValueError(f"Cannot resign from epoch {epoch}: node {core.me.id} is not the leader.")
+        assert isinstance(state, Leader), state
+        state.is_resign_requested = True
+        core.is_dirty = True
+
+    def create_snapshot(self, snapshot_id: OffsetAndEpoch, last_contained_log_timestamp: int) -> SnapshotWriter | None:
+        """Begin a snapshot of the state at `snapshot_id`, committed; None when it exists or the log starts above it.
+
+        Tell of its end with `SnapshotCreated`. `last_contained_log_timestamp`: of the last record in it, in ms.
+        Raises ValueError as `check_new_snapshot_id`.
+        """
+        core = self._core
+        if not check_new_snapshot_id(core.log, core.high_watermark, snapshot_id):
+            return None
+        return SnapshotWriter(
+            core.log.begin_snapshot,
+            snapshot_id,
+            last_contained_log_timestamp,
+            core.control.kraft_version_at(snapshot_id.offset),
+            core.control.voters_at(snapshot_id.offset),
+        )
+
+    def shutdown(self, timeout_ms: int, now_ms: int) -> None:
+        """Stop in good order within `timeout_ms`; the effect `Stopped` follows. The listeners are told at once."""
+        core = self._core
+        core.shutdown_at_ms = now_ms + timeout_ms
+        core.is_dirty = True
+        self._listeners.begin_shutdown()
+        if isinstance(core.state, Leader):
             leadership.resign(core, core.state, now_ms)
 
     def upgrade_kraft_version(self, level: int, now_ms: int, *, validate_only: bool = False) -> None:
@@ -362,13 +401,28 @@ class KafkaRaftClient:
     @property
     def leader_id(self) -> int:
         """Who leads the epoch; -1: unknown, and also once this node has resigned from it."""
-        state = self._core.state
-        return -1 if isinstance(state, Resigned) else state.leader_id
+        return leader_and_epoch(self._core).leader_id
 
     @property
-    def leader_and_epoch(self) -> tuple[int, int]:
-        """(leader id or -1, epoch)."""
-        return self.leader_id, self._core.state.epoch
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        """The newest epoch and its leader."""
+        return leader_and_epoch(self._core)
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset of the next record in the log."""
+        return self._core.log.end_offset
+
+    @property
+    def next_append_offset(self) -> int:
+        """Offset that the next record prepared will have; elsewhere than on the leader the log's end."""
+        state = self._core.state
+        return state.accumulator.next_offset if isinstance(state, Leader) else self._core.log.end_offset
+
+    @property
+    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The newest whole snapshot."""
+        return self._core.log.latest_snapshot_id()
 
     @property
     def leader_endpoint(self) -> Endpoint | None:

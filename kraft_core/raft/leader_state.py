@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kraft_core.raft.batch_accumulator import MAX_BATCH_BYTES, BatchAccumulator, CompletedBatch
+from kraft_core.raft.threshold_purgatory import ThresholdPurgatory
 from kraft_core.raft.voter_set import ReplicaKey, VoterNode, VoterSet
 
 OBSERVER_SESSION_TIMEOUT_MS: Final = 300_000
@@ -43,7 +45,6 @@ class ParkedFetch:
     key: ReplicaKey
     offset: int
     max_bytes: int
-    deadline_ms: int
 
 
 @dataclass(slots=True)
@@ -61,18 +62,22 @@ class Leader:
     """Leads an epoch. `high_watermark` is -1 until a record of this epoch is committed."""
 
     __slots__ = (
+        "accumulator",
+        "appends",
         "begin_at_ms",
         "change",
         "check_quorum_at_ms",
         "check_quorum_timeout_ms",
         "epoch",
         "epoch_start_offset",
+        "fetch_tickets",
+        "fetches",
         "granting",
         "high_watermark",
+        "is_resign_requested",
         "leader_id",
         "me",
         "observers",
-        "parked",
         "started_ms",
         "volatile_voters",
         "voted",
@@ -90,6 +95,7 @@ class Leader:
         epoch_start_offset: int,
         flushed_offset: int,
         check_quorum_timeout_ms: int,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
         now_ms: int,
     ) -> None:
         self.epoch = epoch
@@ -105,7 +111,11 @@ class Leader:
         self.started_ms = now_ms
         self.change: VoterChange | None = None
         self.volatile_voters: dict[int, VoterNode] = {}  # kraft.version 0: what voters told this leader
-        self.parked: list[ParkedFetch] = []
+        self.is_resign_requested = False
+        self.accumulator = BatchAccumulator(epoch, epoch_start_offset, max_batch_bytes)
+        self.appends: ThresholdPurgatory[CompletedBatch] = ThresholdPurgatory()  # wait for the high watermark
+        self.fetches: ThresholdPurgatory[ParkedFetch] = ThresholdPurgatory()  # wait for the log's end
+        self.fetch_tickets: dict[ReplicaKey, int] = {}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {me: ReplicaProgress(me)}
         self.voters: dict[int, ReplicaProgress] = {}
         self.voter_progress: list[ReplicaProgress] = []

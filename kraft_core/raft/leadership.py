@@ -11,7 +11,6 @@ from kraft_core.protocol.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
-    encode_control_batch,
 )
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
@@ -41,7 +40,6 @@ from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import Candidate, Follower, Resigned
 from kraft_core.raft.raft_core import Handled, Kind, RaftCore
 from kraft_core.raft.rpc import endpoint_of, listener_endpoint, only_partition
-from kraft_core.raft.voter_set import VoterSet
 
 
 def become_leader(core: RaftCore, state: Candidate, now_ms: int) -> None:
@@ -55,6 +53,7 @@ def become_leader(core: RaftCore, state: Candidate, now_ms: int) -> None:
         epoch_start_offset=core.log.end_offset,
         flushed_offset=core.log.flushed_offset,
         check_quorum_timeout_ms=core.config.check_quorum_timeout_ms,
+        max_batch_bytes=core.config.max_batch_bytes,
         now_ms=now_ms,
     )
     core.move(leader)
@@ -82,23 +81,31 @@ def _epoch_start_records(core: RaftCore, leader: Leader) -> list[ControlRecord]:
 
 
 def append_control(core: RaftCore, leader: Leader, records: Sequence[ControlRecord], now_ms: int) -> int:
-    """Append one control batch as leader; what it says takes effect now. Returns its last offset."""
-    raw = encode_control_batch(core.log.end_offset, leader.epoch, now_ms, records)
-    core.log.append(raw)
-    if core.control.append(read_batches(raw, verify_crc=False)):
-        set_voters(core, leader, core.control.voters)
+    """Append one control batch as leader, after what was prepared before; what it says takes effect now.
+
+    Returns its last offset.
+    """
+    last_offset = leader.accumulator.append_control(records)
+    write_prepared(core, leader, now_ms)
     core.new_records = True
-    return core.log.end_offset - 1
+    return last_offset
 
 
-def set_voters(core: RaftCore, leader: Leader, voters: VoterSet) -> None:
-    """Count with a new voter set from now on."""
-    leader.set_voters(voters)
-    core.is_dirty = True
+def write_prepared(core: RaftCore, leader: Leader, now_ms: int) -> None:
+    """Write to the log what the accumulator holds; it is committed when the high watermark has passed it."""
+    for batch in leader.accumulator.drain(now_ms):
+        core.log.append(batch.raw)
+        leader.appends.wait(batch.last_offset + 1, batch)
+        if batch.is_control and core.control.append(read_batches(batch.raw, verify_crc=False)):
+            leader.set_voters(core.control.voters)
+            core.is_dirty = True
 
 
 def poll_leader(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Resign without a quorum; remind silent voters who leads."""
+    """Resign when asked to or without a quorum; remind silent voters who leads."""
+    if leader.is_resign_requested:
+        resign(core, leader, now_ms)
+        return
     if len(leader.voter_progress) > 1 or not leader.is_voter:
         if now_ms >= leader.check_quorum_at_ms and not leader.has_quorum(now_ms):
             resign(core, leader, now_ms)

@@ -14,11 +14,11 @@ from uuid import UUID
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.protocol.wire import Message
+from kraft_core.raft.batch_accumulator import CompletedBatch
 from kraft_core.raft.control_state import ControlState
 from kraft_core.raft.effects import Destination, Effect, Flush, Respond, SendRequest, StoreElection
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import (
-    NEVER_MS,
     VOTER_STATES,
     ElectionState,
     Follower,
@@ -27,7 +27,7 @@ from kraft_core.raft.quorum_state import (
     check_move,
     election_state,
 )
-from kraft_core.raft.raft_config import RaftConfig
+from kraft_core.raft.raft_config import NEVER_MS, RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 
@@ -77,6 +77,7 @@ class RaftCore:
         "_judged_voters",
         "_retry_at_ms",
         "attempt",
+        "committed",
         "config",
         "control",
         "effects",
@@ -106,8 +107,9 @@ class RaftCore:
         self.stored = ElectionState()
         self.high_watermark = -1
         self.effects: list[Effect] = []
+        self.committed: list[CompletedBatch] = []  # of the leader's own, not yet told to the listeners
         self.flush_in_flight = False
-        self.new_records = False  # the leader appended; parked fetches and the flush are due
+        self.new_records = False  # the leader has records to write, to give to followers and to flush
         self.is_dirty = True  # something changed, so the state's timers and requests must be looked at
         self.wake_ms = 0
         self.attempt = 0  # elections since there was a leader

@@ -4,6 +4,7 @@ Source: KafkaRaftClient.handleFetchRequest and tryCompleteFetchRequest, RaftLog.
 KIP-595, KIP-1166.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode
@@ -22,8 +23,9 @@ from kraft_core.protocol.uuids import METADATA_TOPIC_ID
 from kraft_core.raft.events import RequestReceived
 from kraft_core.raft.leader_state import Leader, ParkedFetch
 from kraft_core.raft.raft_core import RaftCore
-from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.rpc import only_fetch_partition
+from kraft_core.raft.valid_offset_and_epoch import Kind, validate_fetch
 from kraft_core.raft.voter_set import ReplicaKey
 
 MAX_PARKED = 10_000
@@ -52,22 +54,22 @@ def handle_fetch(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
         return
     leader = core.state
     assert isinstance(leader, Leader), "Only a leader passes the checks."
-    invalid = _divergence(core, asked.fetch_offset, asked.last_fetched_epoch)
-    if invalid is not None:
-        core.respond(event.request_id, fetch_response(core, **invalid))
+    found = validate_fetch(core.log, asked.fetch_offset, asked.last_fetched_epoch)
+    if found.kind is Kind.DIVERGING:
+        core.respond(event.request_id, fetch_response(core, diverging=found.offset_and_epoch))
+        return
+    if found.kind is Kind.SNAPSHOT:
+        core.respond(event.request_id, fetch_response(core, snapshot_id=found.offset_and_epoch))
         return
     key = ReplicaKey(replica_id, asked.replica_directory_id)
     if leader.fetched(key, asked.fetch_offset, core.log.end_offset, now_ms):
         on_high_watermark(core, leader)
     max_bytes = min(request.max_bytes, core.config.max_batch_bytes)
     has_news = asked.fetch_offset < core.log.end_offset or asked.high_watermark < leader.high_watermark
-    if has_news or request.max_wait_ms == 0 or len(leader.parked) >= MAX_PARKED:
+    if has_news or request.max_wait_ms == 0 or len(leader.fetches) >= MAX_PARKED:
         core.respond(event.request_id, _records_response(core, asked.fetch_offset, max_bytes))
         return
-    _unpark_older(core, leader, key)
-    deadline_ms = now_ms + request.max_wait_ms
-    leader.parked.append(ParkedFetch(event.request_id, key, asked.fetch_offset, max_bytes, deadline_ms))
-    core.wake_at(deadline_ms)
+    _park(core, leader, ParkedFetch(event.request_id, key, asked.fetch_offset, max_bytes), now_ms + request.max_wait_ms)
 
 
 def refuse_unless_leader(core: RaftCore, epoch: int) -> ErrorCode:
@@ -95,43 +97,21 @@ def _refusal(core: RaftCore, max_wait_ms: int, asked: Any, replica_id: int) -> E
     return error
 
 
-def _divergence(core: RaftCore, offset: int, epoch: int) -> dict[str, Any] | None:
-    """Return what the answer must say when (offset, epoch) is no prefix of the log; None when it is one."""
-    raft_log = core.log
-    latest = raft_log.latest_snapshot_id()
-    if offset == 0 and latest is not None and latest != BOOTSTRAP_SNAPSHOT_ID:
-        return {"snapshot_id": latest}
-    start_offset = raft_log.start_offset
-    if offset == 0 and start_offset == 0:
-        return None
-    earliest = raft_log.earliest_snapshot_id()
-    if earliest is not None and (
-        offset < start_offset or (offset == start_offset and epoch != earliest.epoch) or epoch < earliest.epoch
-    ):
-        return {"snapshot_id": latest}
-    if epoch == raft_log.last_epoch and offset <= raft_log.end_offset:
-        return None
-    end = raft_log.end_offset_for_epoch(epoch)
-    if end.epoch != epoch or end.offset < offset:
-        return {"diverging": end}
-    return None
-
-
-def _unpark_older(core: RaftCore, leader: Leader, key: ReplicaKey) -> None:
-    """Answer the fetch that this replica left behind (its connection broke): it has only one."""
-    if key.id < 0:
-        return
-    for index, parked in enumerate(leader.parked):
-        if parked.key == key:
-            del leader.parked[index]
-            core.respond(parked.request_id, fetch_response(core))
-            return
+def _park(core: RaftCore, leader: Leader, fetch: ParkedFetch, deadline_ms: int) -> None:
+    """Set a fetch aside. A replica has only one: an older one was left behind when its connection broke."""
+    ticket = leader.fetches.wait(fetch.offset + 1, fetch, deadline_ms)
+    core.wake_at(deadline_ms)
+    if fetch.key.id >= 0:
+        older = leader.fetches.cancel(leader.fetch_tickets.get(fetch.key, 0))
+        leader.fetch_tickets[fetch.key] = ticket
+        if older is not None:
+            core.respond(older.request_id, fetch_response(core))
 
 
 def on_append(core: RaftCore, leader: Leader) -> None:
     """Give what was appended to the followers that wait for it, then have it flushed."""
     core.new_records = False
-    _complete(core, leader)
+    _complete(core, leader, leader.fetches.complete(core.log.end_offset))
     core.flush()
 
 
@@ -146,13 +126,14 @@ def on_high_watermark(core: RaftCore, leader: Leader) -> None:
     assert leader.high_watermark <= core.log.end_offset, "The high watermark is within the log."
     core.high_watermark = max(core.high_watermark, leader.high_watermark)
     core.is_dirty = True
-    _complete(core, leader)
+    core.committed += leader.appends.complete(leader.high_watermark)
+    _complete(core, leader, leader.fetches.complete_all())
 
 
-def _complete(core: RaftCore, leader: Leader) -> None:
-    parked, leader.parked = leader.parked, []
+def _complete(core: RaftCore, leader: Leader, fetches: Iterable[ParkedFetch]) -> None:
     answers: dict[tuple[int, int], FetchResponse] = {}
-    for each in parked:
+    for each in fetches:
+        leader.fetch_tickets.pop(each.key, None)
         wanted = (each.offset, each.max_bytes)
         answer = answers.get(wanted)
         if answer is None:
@@ -160,26 +141,15 @@ def _complete(core: RaftCore, leader: Leader) -> None:
         core.respond(each.request_id, answer)
 
 
-def expire_parked(core: RaftCore, leader: Leader, now_ms: int) -> None:
+def expire_fetches(core: RaftCore, leader: Leader, now_ms: int) -> None:
     """Answer the fetches whose wait is over."""
-    if not leader.parked:
-        return
-    first_ms = min(each.deadline_ms for each in leader.parked)
-    if first_ms <= now_ms:
-        over = [each for each in leader.parked if each.deadline_ms <= now_ms]
-        leader.parked = [each for each in leader.parked if each.deadline_ms > now_ms]
-        for each in over:
-            core.respond(each.request_id, _records_response(core, each.offset, each.max_bytes))
-        if leader.parked:
-            core.wake_at(min(each.deadline_ms for each in leader.parked))
-    else:
-        core.wake_at(first_ms)
+    _complete(core, leader, leader.fetches.expire(now_ms))
+    core.wake_at(leader.fetches.next_deadline_ms())
 
 
-def fail_parked(core: RaftCore, leader: Leader) -> None:
+def fail_fetches(core: RaftCore, leader: Leader) -> None:
     """Leadership is lost: whoever waits must look for the new leader."""
-    parked, leader.parked = leader.parked, []
-    for each in parked:
+    for each in leader.fetches.complete_all():
         core.respond(each.request_id, fetch_response(core, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 

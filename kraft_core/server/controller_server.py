@@ -27,7 +27,7 @@ from kraft_core.node import (
     NodeEvent,
     SnapshotFailed,
 )
-from kraft_core.node_snapshot import snapshot_batches
+from kraft_core.node_snapshot import write_image
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
@@ -44,8 +44,10 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_features, controller_versions
 from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.clock import Clock
+from kraft_core.server.config_security import NodeSecurity
 from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
+from kraft_core.server.listener_logins import listener_logins
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.socket_server import SocketServer, SocketServerLimits
 from kraft_core.server.wakeup import Wakeup
@@ -74,6 +76,7 @@ class ControllerServer:
         limits: SocketServerLimits | None = None,
         retention: tuple[int, int] = (-1, -1),
         random: Random | None = None,
+        security: NodeSecurity | None = None,
     ) -> None:
         self.config = config
         self.clock = Clock()
@@ -86,20 +89,24 @@ class ControllerServer:
         self.failed: asyncio.Future[str] = self._loop.create_future()
         self._stopped = asyncio.Event()
         self.node = Node(config, raft_log, store.read(), self._random, self.clock.now_ms())
-        self._apis = ControllerApis(
-            self,
-            ApiVersionsAnswers(
-                controller_versions(), lambda: controller_features(self.node.image, self.node.raft.kraft_version)
-            ),
-            config.controller.heartbeat_interval_ms,
+        api_versions = ApiVersionsAnswers(
+            controller_versions(), lambda: controller_features(self.node.image, self.node.raft.kraft_version)
         )
+        self._apis = ControllerApis(self, api_versions, config.controller.heartbeat_interval_ms)
+        secured = security or NodeSecurity()
+        login_of = listener_logins(secured, api_versions, lambda: self.node.image, raft_log, config.bootstrap_records)
         self._socket_servers = [
-            SocketServer(host, port, self._apis.handle, limits, listener_name=name) for name, host, port in listeners
+            SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name))
+            for name, host, port in listeners
         ]
         self._channels = ChannelManager(
-            ChannelConfig(client_id=f"raft-client-{self.node_id}"), self._random, self._peer_disconnected
+            ChannelConfig(client_id=f"raft-client-{self.node_id}", security=secured.controllers),
+            self._random,
+            self._peer_disconnected,
         )
-        self._admin_channels = ChannelManager(ChannelConfig(client_id=str(self.node_id)), self._random)
+        self._admin_channels = ChannelManager(
+            ChannelConfig(client_id=str(self.node_id), security=secured.controllers), self._random
+        )
         self._flusher = IoThread("flush")
         self._snapshotter = IoThread("snapshot")
         self._events: list[NodeEvent] = []
@@ -290,15 +297,7 @@ class ControllerServer:
 
     def _write_snapshot(self, effect: CreateSnapshot) -> OffsetAndEpoch:
         """Write a snapshot; runs on the snapshot thread."""
-        sink = self._log.begin_snapshot(effect.id)
-        try:
-            for batch in snapshot_batches(
-                effect.id, effect.image, effect.last_contained_log_timestamp, effect.kraft_version, effect.voters
-            ):
-                sink.append(batch)
-            sink.freeze()
-        finally:
-            sink.abort()
+        write_image(effect.image, effect.writer)
         return effect.id
 
     def _snapshot_written(self, snapshot_id: OffsetAndEpoch) -> None:

@@ -40,12 +40,13 @@ from kraft_core.raft.events import (
     Timer,
 )
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_config import RaftConfig
-from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
+from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kraft_core.raft.snapshot_writer import SnapshotWriter
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
-from tests.simulator.sim_log import snapshot_bytes
 
 M = TypeVar("M", bound=Message)
 LISTENER = "CONTROLLER"
@@ -67,6 +68,16 @@ def dynamic_voters(*node_ids: int) -> VoterSet:
 
 def batch(offset: int, epoch: int, *values: bytes) -> bytes:
     return encode_batch(offset, epoch, T0, values or (b"record",))
+
+
+def snapshot_bytes(snapshot_id: OffsetAndEpoch, kraft_version: int, voters: VoterSet, values: list[bytes]) -> bytes:
+    """A snapshot as Kafka lays it out."""
+    log = MemoryRaftLog()
+    writer = SnapshotWriter(log.begin_snapshot, snapshot_id, 0, kraft_version, voters)
+    if values:
+        writer.append(values)
+    writer.freeze()
+    return log.snapshots[snapshot_id]
 
 
 class OneNode:
@@ -146,6 +157,13 @@ class OneNode:
         self.step(RequestReceived(self._next_request, message, version))
         return self.answers.get(self._next_request)
 
+    def append(self, *lists: list[bytes]) -> list[Effect]:
+        """As leader, append lists of values that come together."""
+        for values in lists:
+            self.client.prepare_append(self.client.epoch, values)
+        self.client.schedule_prepared_append()
+        return self._see(self.client.take_effects(self.now))
+
     def last_request_id(self) -> int:
         return self._next_request
 
@@ -189,7 +207,7 @@ class OneNode:
 
     def follow(self, leader: int = 1, epoch: int = 1) -> None:
         self.request(begin_request(leader, epoch), 1)
-        assert self.client.leader_and_epoch == (leader, epoch)
+        assert self.client.leader_and_epoch == LeaderAndEpoch(leader, epoch)
 
     def fetch_out(self) -> SendRequest:
         """The Fetch that waits for an answer by the leader."""

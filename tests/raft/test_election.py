@@ -16,6 +16,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.raft.effects import Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import FailureReason, PeerDisconnected, Shutdown
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
 from tests.raft.one_node import (
@@ -83,7 +84,7 @@ def test_a_candidates_epoch_and_vote_are_stored_before_anybody_is_asked() -> Non
 def test_a_majority_of_votes_makes_a_leader_that_announces_itself() -> None:
     node = OneNode()
     node.become_leader()
-    assert node.client.leader_and_epoch == (0, 1)
+    assert node.client.leader_and_epoch == LeaderAndEpoch(0, 1)
     assert [each.destination.node_id for each in node.sent(BeginQuorumEpochRequest)] == [1, 2]
     control = list(node.log.batches[0].records())
     assert len(control) == 3  # LeaderChange, KRaftVersion and KRaftVoters: the set was in 0-0 only (INTEROP 1.6)
@@ -273,7 +274,7 @@ def test_a_candidate_takes_its_candidacy_up_again() -> None:
 
 def test_a_candidacy_whose_winner_is_known_is_not_taken_up_again() -> None:
     node = OneNode(election=ElectionState(4, 2, 0, key(0).directory_id))
-    assert node.client.leader_and_epoch == (2, 4)
+    assert node.client.leader_and_epoch == LeaderAndEpoch(2, 4)
 
 
 def test_the_logs_epoch_counts_when_the_stored_one_is_older() -> None:
@@ -382,7 +383,7 @@ def test_two_leaders_of_one_epoch_are_not_believed() -> None:
     node = OneNode()
     node.follow(1, 1)
     assert only(node.request(begin_request(2, 1), 1)).error_code == ErrorCode.INVALID_REQUEST
-    assert node.client.leader_and_epoch == (1, 1)
+    assert node.client.leader_and_epoch == LeaderAndEpoch(1, 1)
 
 
 def test_a_reset_leader_connection_starts_a_pre_vote_within_milliseconds() -> None:

@@ -13,6 +13,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.record_batch import encode_batch
 from kraft_core.raft.effects import Flush, Respond
 from kraft_core.raft.events import Shutdown
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import (
@@ -80,8 +81,7 @@ def test_the_leaders_own_log_counts_only_when_flushed() -> None:
     node.commit_epoch()
     node.holds_flushes = True
     committed = node.client.high_watermark
-    node.client.append([b"value"], node.now)
-    node._see(node.client.take_effects(node.now))
+    node.append([b"value"])
     node.request(fetch_request(1, 1, node.log.end_offset, 1))
     assert node.client.high_watermark == committed  # one disk of three
     node.finish_flush()
@@ -95,22 +95,18 @@ def test_parked_followers_get_an_append_before_its_flush() -> None:
     assert node.request(fetch_request(2, 1, node.log.end_offset, 1)) is None
     waiting = node.last_request_id()
     node.effects.clear()
-    offset = node.client.append([b"value"], node.now)
-    effects = node.client.take_effects(node.now)
+    offset = node.log.end_offset
+    effects = node.append([b"value"])
     assert [type(each) for each in effects] == [Respond, Flush]
-    node._see(effects)
     assert only(node.answers[waiting]).records == node.log.read(offset, 10_000)
 
 
 def test_requests_that_come_during_a_flush_share_the_next_one() -> None:
     node = leading()
     node.holds_flushes = True
+    node.append(*[[b"value"]] * 5)
     for _ in range(5):
-        node.client.append([b"value"], node.now)
-    node._see(node.client.take_effects(node.now))
-    for _ in range(5):
-        node.client.append([b"value"], node.now)
-        node._see(node.client.take_effects(node.now))
+        node.append([b"value"])
     assert sum(isinstance(each, Flush) for each in node.effects) == 2  # of the epoch's start, and of the first five
     node.finish_flush()
     node.finish_flush()
@@ -156,7 +152,7 @@ def test_a_replica_has_one_parked_fetch() -> None:
         node.request(fetch_request(2, 1, node.log.end_offset, 1))
     state = node.client.state
     assert isinstance(state, Leader)
-    assert len(state.parked) == 1
+    assert len(state.fetches) == 1
 
 
 def test_parked_fetches_fail_when_leadership_is_lost() -> None:
@@ -225,7 +221,7 @@ def test_append_is_for_the_leader_alone() -> None:
     """testAppendFailedWithNotLeaderException."""
     node = OneNode()
     with pytest.raises(KafkaError) as raised:
-        node.client.append([b"value"], node.now)
+        node.client.prepare_append(0, [b"value"])
     assert raised.value.code == ErrorCode.NOT_CONTROLLER
     assert node.log.end_offset == 0
 
@@ -235,7 +231,7 @@ def test_a_batch_over_the_limit_is_refused_as_a_whole() -> None:
     node = leading(max_batch_bytes=500)
     end = node.log.end_offset
     with pytest.raises(KafkaError) as raised:
-        node.client.append([b"x" * 200] * 3, node.now)
+        node.client.prepare_append(node.client.epoch, [b"x" * 200] * 3)
     assert raised.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
     assert node.log.end_offset == end
 
@@ -365,13 +361,13 @@ def test_an_answer_of_a_former_leader_is_ignored() -> None:
     node.follow(2, 4)
     node.answer(old, fetch_response(1, 3, batch(0, 3), high_watermark=1))
     assert node.log.end_offset == 0
-    assert node.client.leader_and_epoch == (2, 4)
+    assert node.client.leader_and_epoch == LeaderAndEpoch(2, 4)
 
 
 def test_a_fetch_answer_of_a_higher_epoch_moves_the_follower() -> None:
     node = following()
     node.answer(node.fetch_out(), fetch_response(2, 5, error=ErrorCode.FENCED_LEADER_EPOCH))
-    assert node.client.leader_and_epoch == (2, 5)
+    assert node.client.leader_and_epoch == LeaderAndEpoch(2, 5)
 
 
 def test_an_observer_finds_the_leader_through_the_bootstrap_servers() -> None:
@@ -379,7 +375,7 @@ def test_an_observer_finds_the_leader_through_the_bootstrap_servers() -> None:
     asked = node.sent(FetchRequest)[0]
     assert asked.destination.node_id < 0
     node.answer(asked, fetch_response(2, 6, error=ErrorCode.FENCED_LEADER_EPOCH))
-    assert node.client.leader_and_epoch == (2, 6)
+    assert node.client.leader_and_epoch == LeaderAndEpoch(2, 6)
     assert node.fetch_out().destination.host == "host2"
 
 

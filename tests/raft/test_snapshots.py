@@ -20,8 +20,7 @@ from kraft_core.raft.effects import SendRequest
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet
-from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, only
-from tests.simulator.sim_log import snapshot_bytes
+from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, only, snapshot_bytes
 
 
 def leading() -> OneNode:
@@ -108,7 +107,7 @@ def test_a_bad_snapshot_is_dropped_and_never_loaded(spoil: str) -> None:
     assert SNAPSHOT_ID not in node.log.snapshots
     assert node.log.end_offset == 1
     node.pass_time(600)
-    assert node.client.leader_and_epoch[1] == 3
+    assert node.client.epoch == 3
     assert node.sent(FetchRequest)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from kraft_core.node import Node
 from kraft_core.protocol.metadata_records import MetadataRecord
-from kraft_core.raft import election, follower, replication
+from kraft_core.raft import election, follower, kafka_raft_client, replication
 from kraft_core.raft.effects import StoreElection
-from kraft_core.raft.kafka_raft_client import KafkaRaftClient
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import (
     Candidate,
@@ -150,41 +150,40 @@ def test_a_follower_that_acknowledges_before_its_flush_is_caught(monkeypatch: py
 
 def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that lost unflushed records and goes on in the same epoch writes others under the same offsets."""
-    original = KafkaRaftClient._initial_state
+    original = kafka_raft_client.initial_state
 
-    def initial_state(self: KafkaRaftClient, stored: ElectionState, now_ms: int) -> State:
-        state = original(self, stored, now_ms)
+    def initial_state(core: RaftCore, stored: ElectionState, now_ms: int) -> State:
+        state = original(core, stored, now_ms)
         if isinstance(state, Resigned):
-            own = EpochElection(self._core.control.voters)
-            for voter_id in self._core.control.voters.by_id:
+            own = EpochElection(core.control.voters)
+            for voter_id in core.control.voters.by_id:
                 own.record(voter_id, granted=True)
-            return Candidate(state.epoch, now_ms + 100, own, self._core.me)
+            return Candidate(state.epoch, now_ms + 100, own, core.me)
         return state
 
-    monkeypatch.setattr(KafkaRaftClient, "_initial_state", initial_state)
+    monkeypatch.setattr(kafka_raft_client, "initial_state", initial_state)
     said = caught(40, FAULTS)
     assert "log matching" in said or "an epoch's leader changed" in said or "leader completeness" in said
 
 
 def test_a_controller_that_keeps_its_tip_after_losing_leadership_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Node._follow_leadership
+    original = Node.handle_leader_change
 
-    def follow_leadership(self: Node) -> None:
-        if self._claimed_epoch >= 0 and not self.raft.is_leader:
+    def handle_leader_change(self: Node, leader: LeaderAndEpoch) -> None:
+        if self._claimed_epoch >= 0:
             self.image = self._tip
-        original(self)
+        original(self, leader)
 
-    monkeypatch.setattr(Node, "_follow_leadership", follow_leadership)
+    monkeypatch.setattr(Node, "handle_leader_change", handle_leader_change)
     said = caught(60, FAULTS, with_controller=True)
     assert "two images of one offset" in said or "after offset" in said
 
 
 def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def advance_to(self: Node, high_watermark: int) -> list[MetadataRecord]:
+    def advance(self: Node, last_offset: int) -> list[MetadataRecord]:
         self.image = self._tip
         self._pending.clear()
-        self.applied_offset = high_watermark
         return []
 
-    monkeypatch.setattr(Node, "_advance_to", advance_to)
+    monkeypatch.setattr(Node, "_advance", advance)
     assert caught(60, FAULTS, with_controller=True)

@@ -1,0 +1,154 @@
+"""Records that a leader has taken in and not yet written.
+
+    append(epoch, values) ─┐ several lists share a batch up to its maximum size
+    append(epoch, values) ─┴─> batch being built ──> drain ──> CompletedBatch, as bytes for the log
+    append_control(records) ─────────────────────────> a batch of its own, in its place in the order
+
+A list is never split over batches, so it is committed as a whole or not at all. Offsets are given out at once. There is
+no linger: whatever is there is drained at the end of the step. Source: BatchAccumulator, BatchBuilder of Kafka 4.3.1.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kraft_core.protocol.control_records import ControlRecord, encode_control
+from kraft_core.protocol.errors import BufferExhausted, InvalidRequest, NotController, RecordBatchTooLarge
+from kraft_core.protocol.record_batch import CONTROL_MASK, HEADER_BYTES, encode_records, frame_batch
+
+MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
+MAX_WAITING_BYTES: Final = 10 * MAX_BATCH_BYTES
+"""What may wait at most, as Kafka has it: KafkaRaftClient allows ten batches."""
+
+
+class CompletedBatch(msgspec.Struct, frozen=True, gc=False):
+    """One batch, ready to be written."""
+
+    base_offset: int
+    last_offset: int
+    timestamp_ms: int
+    is_control: bool
+    raw: bytes
+
+    @property
+    def record_count(self) -> int:
+        """How many records it holds."""
+        return self.last_offset - self.base_offset + 1
+
+
+class _Batch:
+    """A batch being built."""
+
+    __slots__ = ("attributes", "base_offset", "count", "parts", "size")
+
+    def __init__(self, base_offset: int, attributes: int = 0) -> None:
+        self.base_offset = base_offset
+        self.attributes = attributes
+        self.count = 0
+        self.size = HEADER_BYTES
+        self.parts: list[bytes] = []
+
+
+class BatchAccumulator:
+    """What waits in one epoch of one leader. Sizes are bytes on disk."""
+
+    __slots__ = ("_batches", "_max_batch_bytes", "_max_waiting_bytes", "_waiting_bytes", "epoch", "next_offset")
+
+    def __init__(
+        self,
+        epoch: int,
+        base_offset: int,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
+        self.epoch = epoch
+        self.next_offset = base_offset
+        self._max_batch_bytes = max_batch_bytes
+        self._max_waiting_bytes = max_waiting_bytes
+        self._waiting_bytes = 0
+        self._batches: list[_Batch] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._batches
+
+    def append(self, epoch: int, values: Sequence[bytes]) -> int:
+        """Take in records that belong together; returns the offset that the last one will have.
+
+        Nothing is taken in when it raises: NotController for an epoch that is over, InvalidRequest for no records,
+        RecordBatchTooLarge above the maximum size of a batch, BufferExhausted when too much waits; ValueError for an
+        epoch that has not begun.
+        """
+        if epoch < self.epoch:
+            raise NotController(f"Append failed because epoch {epoch} is over: the leader's is {self.epoch}.")
+        if epoch > self.epoch:
+            raise ValueError(f"Append in epoch {epoch}, which is larger than the current epoch {self.epoch}.")
+        if not values:
+            raise InvalidRequest("Append failed because there are no records.")
+        batch = self._batches[-1] if self._batches else None
+        first_delta = batch.count if batch is not None and not batch.attributes else 0
+        parts = encode_records(values, first_delta=first_delta)
+        size = sum(map(len, parts))
+        if batch is None or batch.attributes or batch.size + size > self._max_batch_bytes:
+            if first_delta:  # not with those before it after all
+                parts = encode_records(values)
+                size = sum(map(len, parts))
+            batch = None
+            self._check(size + HEADER_BYTES)
+        elif self._waiting_bytes + size > self._max_waiting_bytes:
+            raise self._exhausted(size)
+        return self._take(batch or self._begin(), parts, size, len(values))
+
+    def append_control(self, records: Sequence[ControlRecord]) -> int:
+        """Take in control records as a batch of their own; returns the offset that the last one will have.
+
+        They are raft's own, few and small, and no limit applies to them.
+        """
+        assert records, "a control batch has at least one record"
+        pairs = [encode_control(record) for record in records]
+        parts = encode_records([value for _, value in pairs], [key for key, _ in pairs])
+        return self._take(self._begin(CONTROL_MASK), parts, sum(map(len, parts)), len(records))
+
+    def _check(self, batch_bytes: int) -> None:
+        """Raise unless a new batch of this size may begin."""
+        if batch_bytes > self._max_batch_bytes:
+            raise RecordBatchTooLarge(
+                f"The records need a batch of {batch_bytes} bytes, which exceeds the maximum of {self._max_batch_bytes}."
+            )
+        if self._waiting_bytes + batch_bytes > self._max_waiting_bytes:
+            raise self._exhausted(batch_bytes)
+
+    def _exhausted(self, size: int) -> BufferExhausted:
+        waiting, most = self._waiting_bytes, self._max_waiting_bytes
+        return BufferExhausted(f"Append of {size} bytes failed: {waiting} of {most} bytes wait to be written.")
+
+    def _begin(self, attributes: int = 0) -> _Batch:
+        batch = _Batch(self.next_offset, attributes)
+        self._batches.append(batch)
+        self._waiting_bytes += HEADER_BYTES
+        return batch
+
+    def _take(self, batch: _Batch, parts: list[bytes], size: int, count: int) -> int:
+        batch.parts += parts
+        batch.size += size
+        batch.count += count
+        self._waiting_bytes += size
+        self.next_offset += count
+        return self.next_offset - 1
+
+    def drain(self, now_ms: int) -> list[CompletedBatch]:
+        """Hand over everything that waits, as batches with this time."""
+        batches, self._batches = self._batches, []
+        self._waiting_bytes = 0
+        return [
+            CompletedBatch(
+                each.base_offset,
+                each.base_offset + each.count - 1,
+                now_ms,
+                bool(each.attributes),
+                frame_batch(each.base_offset, self.epoch, now_ms, each.count, each.parts, attributes=each.attributes),
+            )
+            for each in batches
+        ]
