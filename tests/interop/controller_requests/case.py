@@ -1,0 +1,54 @@
+"""What a list of requests to a controller is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from kraft_core.protocol.wire import Message
+
+BROKER_IDS = (101, 102, 103)
+UNKNOWN_ID = UUID(int=0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0)
+ZERO_ID = UUID(int=0)
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def directory_of(broker_id: int, number: int = 0) -> UUID:
+    """A log directory of a broker, the same on both sides."""
+    return UUID(int=0xD << 100 | broker_id << 8 | number + 1)
+
+
+def incarnation_of(broker_id: int, life: int = 0) -> UUID:
+    """An incarnation of a broker, the same on both sides."""
+    return UUID(int=0xB << 100 | broker_id << 8 | life + 1)
+
+
+@dataclass
+class Known:
+    """What one side has told, and the next requests need."""
+
+    cluster_id: str
+    topic_ids: dict[str, UUID] = field(default_factory=dict)
+    broker_epochs: dict[int, int] = field(default_factory=dict)
+
+    def topic(self, name: str) -> UUID:
+        """Id of a topic; one that no topic has for a name that was never created."""
+        return self.topic_ids.get(name, UNKNOWN_ID)
+
+    def epoch(self, broker_id: int) -> int:
+        """Epoch of a broker, -1 before it is registered."""
+        return self.broker_epochs.get(broker_id, -1)
+
+
+class Case(NamedTuple):
+    """One request of the list."""
+
+    name: str
+    build: Callable[[Known], Message]
+    version: int
+
+
+def fixed(name: str, message: Message, version: int) -> Case:
+    """A request that is the same whatever the side has told."""
+    return Case(name, lambda _: message, version)

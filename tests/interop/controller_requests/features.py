@@ -1,0 +1,42 @@
+"""UpdateFeatures, most of them refused."""
+
+from collections.abc import Iterator
+
+from kraft_core.protocol.messages import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesRequestFeatureUpdateKey,
+)
+from tests.interop.controller_requests.case import Case, fixed
+
+
+def feature_requests() -> Iterator[Case]:
+    """UpdateFeatures, most of them refused."""
+    for name, level, kind in (
+        ("metadata.version", 30, 1),
+        ("metadata.version", 29, 1),
+        ("metadata.version", 29, 2),
+        ("metadata.version", 99, 1),
+        ("metadata.version", 0, 3),
+        ("metadata.version", -1, 1),
+        ("kraft.version", 0, 2),
+        ("kraft.version", 1, 1),
+        ("kraft.version", 2, 1),
+        ("no.such.feature", 1, 1),
+        ("transaction.version", 1, 2),
+        ("transaction.version", 2, 1),
+        ("transaction.version", 3, 1),
+        ("group.version", 0, 2),
+        ("group.version", 1, 1),
+        ("share.version", 1, 1),
+        ("metadata.version", 30, 9),
+        ("", 1, 1),
+    ):
+        update = UpdateFeaturesRequestFeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+        for validate_only in (True, False):
+            for version in (1, 2):
+                yield fixed(
+                    f"feature {name} {level} type {kind} only {validate_only}",
+                    UpdateFeaturesRequest(timeout_ms=1000, feature_updates=(update,), validate_only=validate_only),
+                    version,
+                )
+    yield fixed("no features", UpdateFeaturesRequest(timeout_ms=1000, feature_updates=()), 2)
