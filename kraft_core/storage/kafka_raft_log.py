@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Self
 
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.storage.batch_scan import CONTROL_FLAG, HEADER, HEADER_BYTES, LENGTH_OVERHEAD
-from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, storage_errors, write_file
-from kraft_core.storage.leader_epochs import CHECKPOINT_NAME
+from kraft_core.storage.batch_scan import CONTROL_FLAG, HEADER, HEADER_BYTES, LENGTH_OVERHEAD, REPAIR
+from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, storage_errors
 from kraft_core.storage.log_segment import LogSegment
-from kraft_core.storage.log_writer import Append, Create, Cut, LogWriter, Remove, Roll
+from kraft_core.storage.log_writer import Append, Create, Cut, LogWriter, Lower, Remove, Roll, WriteEpochs
 from kraft_core.storage.recovery import PARTITION_DIRECTORY, RecoveredLog, prepare_directory, recover_segments
 from kraft_core.storage.snapshots import FileSnapshotSink, SnapshotStore
 from kraft_core.storage.tail_cache import TailCache
@@ -49,6 +48,7 @@ class KafkaRaftLog:
         self._segments = recovered.segments
         self._epochs = recovered.epochs
         self._control_offsets = recovered.control_offsets
+        self._flushed = recovered.flushed
         self._snapshots = snapshots
         self._active = self._segments[-1]
         self._start_offset = self._segments[0].base_offset
@@ -56,7 +56,7 @@ class KafkaRaftLog:
         self._last_epoch = self._epochs.latest or 0
         self._flushed_offset = self._end_offset
         self._tail = TailCache(config.cache_bytes)
-        self._writer = LogWriter(self._files, directory)
+        self._writer = LogWriter(self._files, directory, recovered.flushed)
         self._is_flushing = False
 
     @classmethod
@@ -73,20 +73,25 @@ class KafkaRaftLog:
             snapshots = SnapshotStore(directory, files)
             snapshots.load()
             log = cls(directory, config or LogConfig(), recovered, snapshots)
-            log._settle_snapshots()
+            log._settle_snapshots(recovered)
         except BaseException:
-            for segment in recovered.segments:
-                segment.close()
+            recovered.close()
             raise
         return log
 
-    def _settle_snapshots(self) -> None:
+    def _settle_snapshots(self, recovered: RecoveredLog) -> None:
         """Bring the log and the snapshots that a crash left into agreement. Source: KafkaRaftLog.createLog."""
         latest = self.latest_snapshot_id()
         if self._start_offset > 0 and (latest is None or latest.offset < self._start_offset):
             raise StorageError(
                 f"Inconsistent snapshot state in {self._directory}: there must be a snapshot at an offset larger than the "
                 f"current log start offset {self._start_offset}, but the latest snapshot is {latest}{self._snapshots.ignored}"
+            )
+        lost = recovered.lost_offset(max(self._end_offset, latest.offset if latest is not None else 0))
+        if lost is not None:
+            raise StorageError(
+                f"The log in {self._directory} ends at offset {self._end_offset} although it was on disk up to {lost}: "
+                f"segment files (*.log) were removed, emptied or cut. {REPAIR}"
             )
         if latest is not None:
             log_end = OffsetAndEpoch(self._end_offset, self._epochs.latest or 0)
@@ -96,8 +101,9 @@ class KafkaRaftLog:
                 oldest_kept = next(each for each in self._snapshots.ids if each.offset >= self._start_offset)
                 self._writer.put(Remove((), tuple(self._snapshots.forget_before(oldest_kept))))
         self._last_epoch = self._current_epoch()
+        self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))
         self.flush()
-        self._write_epoch_checkpoint()
+        self._flushed.raise_to(OffsetAndEpoch(self._end_offset, self._last_epoch))
 
     # What raft reads
 
@@ -201,6 +207,7 @@ class KafkaRaftLog:
                 assert epoch >= self._last_epoch, f"epoch {epoch} after {self._last_epoch}"
                 self._epochs.assign(epoch, base)
                 self._last_epoch = epoch
+                self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))
             segment = self._active
             if segment.size and (
                 segment.size + size > config.segment_bytes
@@ -210,7 +217,7 @@ class KafkaRaftLog:
             end = base + delta + 1
             data = batches if size == total else batches[position : position + size]
             self._tail.append(base, segment.size, data)
-            self._writer.put(Append(segment, segment.size, data, end))
+            self._writer.put(Append(segment, segment.size, data, end, epoch))
             segment.add(size, base, end, timestamp, max_timestamp)
             if attributes & CONTROL_FLAG:
                 self._control_offsets.append(base)
@@ -247,8 +254,11 @@ class KafkaRaftLog:
         del self._control_offsets[bisect_left(self._control_offsets, self._end_offset) :]
         self._last_epoch = self._current_epoch()
         # Newest first: whatever of this a crash leaves undone, the rest is a prefix without a hole.
+        end = OffsetAndEpoch(self._end_offset, self._last_epoch)
+        self._writer.put(Lower(end))
         self._writer.put(Remove(tuple(reversed(removed))))
-        self._writer.put(Cut(segment, segment.size, self._end_offset))
+        self._writer.put(Cut(segment, segment.size, end))
+        self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))
 
     def _locate(self, segment: LogSegment, offset: int) -> tuple[int, int]:
         """(base offset, file position) of the batch that holds `offset`."""
@@ -272,9 +282,11 @@ class KafkaRaftLog:
         self._control_offsets.clear()
         self._last_epoch = self._current_epoch()
         # A crash on the way leaves a prefix that ends before the snapshot, and the next open comes here again.
+        self._writer.put(Lower(snapshot_id))
         self._writer.put(Remove(removed))
-        self._writer.put(Create(self._active, self._end_offset))
+        self._writer.put(Create(self._active, snapshot_id))
         self._writer.put(Remove((), tuple(self._snapshots.forget_before(snapshot_id))))
+        self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))
 
     # Snapshots
 
@@ -337,6 +349,7 @@ class KafkaRaftLog:
         self._epochs.advance_start(self._start_offset)
         del self._control_offsets[: bisect_left(self._control_offsets, self._start_offset)]
         self._writer.put(Remove(tuple(removed), tuple(paths)))
+        self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))
 
     # Durability
 
@@ -363,14 +376,11 @@ class KafkaRaftLog:
                 self.flush()
                 with storage_errors("write", self._directory):
                     self._active.write_indexes()
-                self._write_epoch_checkpoint()
         finally:
             self._snapshots.close()
+            self._flushed.close()
             for segment in self._segments:
                 segment.close()
-
-    def _write_epoch_checkpoint(self) -> None:
-        write_file(self._directory / CHECKPOINT_NAME, self._epochs.checkpoint_text().encode("ascii"), self._files)
 
 
 def _base_offset(segment: LogSegment) -> int:

@@ -1,7 +1,7 @@
 """Where each leader epoch of the log begins: LeaderEpochFileCache and its checkpoint file.
 
-The file is written for the tools and nodes that read it; this program always rebuilds the list from the batches, so a
-missing or damaged file costs nothing. Source: LeaderEpochFileCache, LeaderEpochCheckpointFile, Kafka 4.3.1.
+The file is written when an epoch begins or ends in the log, for the tools and nodes that read it; this program always
+rebuilds the list from the batches, so a missing or damaged file costs nothing. Source: LeaderEpochFileCache, LeaderEpochCheckpointFile, Kafka 4.3.1.
 """
 
 from bisect import bisect_right

@@ -8,19 +8,23 @@ from collections import deque
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft_core.storage.files import FileSystem, StorageError, storage_errors, write_all
+from kraft_core.raft.raft_log import OffsetAndEpoch
+from kraft_core.storage.files import FileSystem, StorageError, storage_errors, write_all, write_file
+from kraft_core.storage.flushed_offset import FlushedOffset
+from kraft_core.storage.leader_epochs import CHECKPOINT_NAME
 from kraft_core.storage.log_segment import LogSegment
 
 _IOV_MAX: Final = 512
 
 
 class Append(NamedTuple):
-    """Write a batch at a position of a segment; the log then ends at `end_offset`."""
+    """Write a batch of an epoch at a position of a segment; the log then ends at `end_offset`."""
 
     segment: LogSegment
     position: int
     data: bytes
     end_offset: int
+    epoch: int
 
 
 class Roll(NamedTuple):
@@ -31,39 +35,56 @@ class Roll(NamedTuple):
 
 
 class Remove(NamedTuple):
-    """Delete segments and other files, in this order."""
+    """Delete other files, then segments one by one.
+
+    At once: Kafka renames to `.deleted` and waits a minute, for threads that may still read the file. Here one owner
+    reads, through descriptors that outlive the name, and a snapshot that is gone is answered with SNAPSHOT_NOT_FOUND.
+    """
 
     segments: tuple[LogSegment, ...]
     paths: tuple[Path, ...] = ()
 
 
+class Lower(NamedTuple):
+    """What follows takes the log back to `end` or, if it ends before that already, begins it anew there."""
+
+    end: OffsetAndEpoch
+
+
 class Cut(NamedTuple):
-    """Shorten a segment's file; the log then ends at `end_offset`."""
+    """Shorten a segment's file; the log then ends at `end`."""
 
     segment: LogSegment
     size: int
-    end_offset: int
+    end: OffsetAndEpoch
 
 
 class Create(NamedTuple):
-    """Create an empty segment; the log then ends at `end_offset`."""
+    """Create an empty segment; the log then ends at `end`."""
 
     segment: LogSegment
-    end_offset: int
+    end: OffsetAndEpoch
 
 
-Operation = Append | Roll | Remove | Cut | Create
+class WriteEpochs(NamedTuple):
+    """Replace leader-epoch-checkpoint."""
+
+    text: str
+
+
+Operation = Append | Roll | Remove | Lower | Cut | Create | WriteEpochs
 
 
 class LogWriter:
     """The queue of one log's directory."""
 
-    def __init__(self, files: FileSystem, directory: Path) -> None:
+    def __init__(self, files: FileSystem, directory: Path, flushed: FlushedOffset) -> None:
         self._files = files
+        self._flushed = flushed
         self._directory = directory
-        self._pending: deque[Operation] = deque()
+        self.pending: deque[Operation] = deque()
         self._failure: StorageError | None = None
-        self.put = self._pending.append
+        self.put = self.pending.append
         """Add an operation; any time, also during a flush, which then leaves it to the next one."""
 
     @property
@@ -78,7 +99,7 @@ class LogWriter:
         """
         if self._failure is not None:
             raise self._failure
-        operations = [self._pending.popleft() for _ in range(len(self._pending))]
+        operations = [self.pending.popleft() for _ in range(len(self.pending))]
         try:
             with storage_errors("write", self._directory):
                 return self._perform(operations)
@@ -87,35 +108,47 @@ class LogWriter:
             raise
 
     def _perform(self, operations: list[Operation]) -> int | None:
-        end: int | None = None
+        end: OffsetAndEpoch | None = None
+        epochs: WriteEpochs | None = None
         dirty: LogSegment | None = None  # written to since its last sync
         appends: list[Append] = []
         for operation in operations:
             if isinstance(operation, Append):
                 if len(appends) == _IOV_MAX:
-                    self._write(appends)
+                    end = self._write(appends)
                     appends = []
                 appends.append(operation)
-                dirty, end = operation.segment, operation.end_offset
+                dirty = operation.segment
                 continue
-            self._write(appends)
-            appends = []
-            if isinstance(operation, Roll):
-                self._roll(operation)
-                dirty = None
-            elif isinstance(operation, Create):
-                self._create(operation.segment)
-                end = operation.end_offset
-            elif isinstance(operation, Cut):
-                self._files.truncate(operation.segment.descriptor, operation.size)
-                self._files.fdatasync(operation.segment.descriptor)
-                end = operation.end_offset
-            else:
-                self._remove(operation)
-        self._write(appends)
+            if appends:
+                end = self._write(appends)
+                appends = []
+            match operation:
+                case Roll():
+                    self._roll(operation)
+                    dirty = None
+                case Create():
+                    self._create(operation.segment)
+                    end = operation.end
+                case Lower():
+                    self._flushed.lower_to(operation.end)
+                case Cut():
+                    self._files.truncate(operation.segment.descriptor, operation.size)
+                    self._files.fdatasync(operation.segment.descriptor)
+                    end = operation.end
+                case WriteEpochs():
+                    epochs = operation
+                case Remove():
+                    self._remove(operation)
+        if appends:
+            end = self._write(appends)
         if dirty is not None and dirty.descriptor >= 0:  # a truncation in between may have removed it
             self._files.fdatasync(dirty.descriptor)
-        return end
+        if end is not None:
+            self._flushed.raise_to(end)
+        if epochs is not None:
+            write_file(self._directory / CHECKPOINT_NAME, epochs.text.encode("ascii"), self._files)
+        return None if end is None else end.offset
 
     def _roll(self, operation: Roll) -> None:
         self._files.fdatasync(operation.sealed.descriptor)  # before the next segment can be seen to exist
@@ -135,13 +168,12 @@ class LogWriter:
         if operation.paths:
             self._files.sync_directory(self._directory)
 
-    def _write(self, appends: list[Append]) -> None:
-        """Write consecutive batches, all of one segment: a roll stands between those of two. Raises OSError."""
-        if not appends:
-            return
+    def _write(self, appends: list[Append]) -> OffsetAndEpoch:
+        """Write consecutive batches, all of one segment: a roll stands between those of two -> the log's end then."""
         first = appends[0]
         buffers = [append.data for append in appends]
         written = self._files.pwritev(first.segment.descriptor, buffers, first.position)
         if written < sum(map(len, buffers)):
             rest = b"".join(buffers)[written:]
             write_all(self._files, first.segment.descriptor, rest, first.position + written)
+        return OffsetAndEpoch(appends[-1].end_offset, appends[-1].epoch)

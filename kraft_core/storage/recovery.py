@@ -2,7 +2,8 @@
 
 Every batch of every segment is checked. A damaged place with nothing good after it is a write that a crash cut off: it
 was never acknowledged, so it is cut away. With a good batch after it, it is damage, and cutting there would lose
-acknowledged records in silence (which Apache's node does): the start is refused, naming file and offset.
+acknowledged records in silence (which Apache's node does): the start is refused, naming file and offset. So it is when
+the log ends before the offset that is known to have been on disk (flushed_offset).
 
 Source: LogLoader and KafkaRaftLog.createLog, Kafka 4.3.1; RELIABILITY 4D.
 """
@@ -24,9 +25,11 @@ from kraft_core.storage.files import (
     create_directory,
     read_file,
     storage_errors,
+    write_all,
     write_file,
 )
-from kraft_core.storage.leader_epochs import CHECKPOINT_NAME, LeaderEpochs
+from kraft_core.storage.flushed_offset import FlushedOffset
+from kraft_core.storage.leader_epochs import LeaderEpochs
 from kraft_core.storage.log_segment import LogSegment
 from kraft_core.storage.properties import parse_properties
 from kraft_core.storage.snapshots import snapshot_id_of
@@ -36,6 +39,7 @@ log = logging.getLogger(__name__)
 PARTITION_DIRECTORY: Final = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 PARTITION_METADATA: Final = "partition.metadata"
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
 _LEFTOVERS: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 
 
@@ -43,9 +47,23 @@ _LEFTOVERS: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 class RecoveredLog:
     """The segments in order (at least one, files open), their epochs, and where control batches are."""
 
+    flushed: FlushedOffset
     segments: list[LogSegment] = field(default_factory=list)
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
     control_offsets: list[int] = field(default_factory=list)  # base offset of each control batch
+
+    def close(self) -> None:
+        """Close the files."""
+        for segment in self.segments:
+            segment.close()
+        self.flushed.close()
+
+    def lost_offset(self, end_offset: int) -> int | None:
+        """Return how far the log was on disk, when it now ends before that; None when nothing is missing."""
+        known = self.flushed.known
+        if known is None or end_offset >= known.offset or (self.epochs.latest or 0) > known.epoch:
+            return None
+        return known.offset
 
 
 def prepare_directory(files: FileSystem, directory: Path) -> None:
@@ -72,11 +90,12 @@ def prepare_directory(files: FileSystem, directory: Path) -> None:
 
 
 def recover_segments(files: FileSystem, directory: Path) -> RecoveredLog:
-    """Scan and open every segment. Raises CorruptFile, StorageError."""
+    """Scan and open every segment, and make sure that what is found is on disk. Raises CorruptFile, StorageError."""
     with storage_errors("list", directory):
         bases = sorted(int(match[1]) for name in files.names(directory) if (match := _SEGMENT.fullmatch(name)))
-    recovered = RecoveredLog()
+    recovered = RecoveredLog(FlushedOffset(files, directory))
     try:
+        recovered.flushed.open()
         for index, base in enumerate(bases):
             segment = LogSegment(files, directory, base)
             segment.open(create=False)
@@ -85,38 +104,32 @@ def recover_segments(files: FileSystem, directory: Path) -> RecoveredLog:
                 _drop_or_refuse(recovered, index)
                 break
             _scan(recovered, segment, [LogSegment(files, directory, later).path for later in bases[index + 1 :]])
-        if not any(segment.size for segment in recovered.segments):
-            _refuse_lost_log(files, directory)
         if not recovered.segments:
             first = LogSegment(files, directory, 0)
             first.open(create=True)
             recovered.segments.append(first)
-            files.sync_directory(directory)
+        _make_durable(files, directory, recovered)
     except BaseException:
-        for segment in recovered.segments:
-            segment.close()
+        recovered.close()
         raise
     return recovered
 
 
-def _refuse_lost_log(files: FileSystem, directory: Path) -> None:
-    """Raise StorageError when an empty log was not always empty: a second epoch had begun behind its first records.
+def _make_durable(files: FileSystem, directory: Path, recovered: RecoveredLog) -> None:
+    """Sync what was found: the process that wrote it may have died before it could.
 
-    A crash cannot do this, since an epoch begins with a leader that has flushed what came before. Somebody has removed
-    or emptied the segments, and a node that starts over from nothing would do it in silence.
+    Its sync may also have failed, after which the kernel takes pages for clean that are not on disk: so what lies above
+    the flushed offset is written once more before the sync.
     """
-    found = (snapshot_id_of(name) for name in files.names(directory))
-    if any(snapshot_id.offset > 0 for snapshot_id in found if snapshot_id is not None):
-        return  # the log was emptied to begin at this snapshot, or is about to be
-    path = directory / CHECKPOINT_NAME
-    with storage_errors("read", path):
-        text = b"" if files.size_of(path) is None else read_file(path, files)
-    entries = [line.split() for line in text.decode(errors="replace").splitlines()[2:]]
-    if any(len(entry) == 2 and entry[1].isdecimal() and int(entry[1]) > 0 for entry in entries):
-        raise StorageError(
-            f"{directory} has no records although {CHECKPOINT_NAME} knows epochs behind the first: "
-            f"the segment files (*.log) were removed or emptied. {REPAIR}"
-        )
+    active, known = recovered.segments[-1], recovered.flushed.known
+    with storage_errors("write", active.path):
+        if known is not None and active.size and active.end_offset > known.offset:
+            position = active.find(max(known.offset, active.base_offset), active.size)[0]
+            while data := files.pread(active.descriptor, _CHUNK_BYTES, position):
+                write_all(files, active.descriptor, data, position)
+                position += len(data)
+        files.fdatasync(active.descriptor)
+        files.sync_directory(directory)
 
 
 def _scan(recovered: RecoveredLog, segment: LogSegment, later: list[Path]) -> None:
@@ -141,6 +154,7 @@ def _scan(recovered: RecoveredLog, segment: LogSegment, later: list[Path]) -> No
                 segment.add_scanned(batch)
         except BadBatch as bad:
             _refuse_damage(segment, bad, size, later)
+            _refuse_loss(recovered, segment, bad)
             log.warning(
                 "unfinished_write_cut",
                 extra={
@@ -168,6 +182,20 @@ def _refuse_damage(segment: LogSegment, bad: BadBatch, size: int, later: list[Pa
             files.close(descriptor)
         if good is not None:
             raise corrupt(segment.path, bad, good, path)
+
+
+def _refuse_loss(recovered: RecoveredLog, segment: LogSegment, bad: BadBatch) -> None:
+    """Raise CorruptFile when the bad batch was on disk once, unless a snapshot holds what it held."""
+    lost = recovered.lost_offset(segment.end_offset)
+    if lost is None:
+        return
+    names = map(snapshot_id_of, segment.files.names(segment.directory))
+    if all(snapshot_id is None or snapshot_id.offset < lost for snapshot_id in names):
+        raise CorruptFile(
+            segment.path,
+            bad.position,
+            f"{bad.reason}; the log was on disk up to offset {lost}, so this is damage, not an unfinished write. {REPAIR}",
+        )
 
 
 def _drop_or_refuse(recovered: RecoveredLog, index: int) -> None:

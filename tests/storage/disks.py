@@ -7,14 +7,25 @@ from kraft_core.storage.files import FileSystem
 
 
 class RecordingFiles(FileSystem):
-    """Tells which durable steps were taken, in their order, and which files have bytes that were not synced."""
+    """Tells which durable steps were taken, in their order, and which segments have bytes that were not synced."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.unsynced: set[int] = set()
+        self.written: dict[str, bytes] = {}  # to each segment, by name
+        self._segments: dict[int, str] = {}
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        descriptor = super().open(path, flags, mode)
+        if path.suffix == ".log":
+            self._segments[descriptor] = path.name
+        return descriptor
 
     def pwritev(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> int:
-        self.unsynced.add(descriptor)
+        name = self._segments.get(descriptor)
+        if name is not None:
+            self.unsynced.add(descriptor)
+            self.written[name] = self.written.get(name, b"") + b"".join(buffers)
         return super().pwritev(descriptor, buffers, position)
 
     def fdatasync(self, descriptor: int) -> None:
@@ -24,6 +35,7 @@ class RecordingFiles(FileSystem):
     def close(self, descriptor: int) -> None:
         super().close(descriptor)
         self.unsynced.discard(descriptor)
+        self._segments.pop(descriptor, None)
 
     def fsync(self, descriptor: int) -> None:
         super().fsync(descriptor)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from kraft_core.protocol.metadata_records import decode_record
+from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
 from kraft_core.storage import format as format_module
@@ -173,3 +175,23 @@ def test_wrong_initial_controllers_are_named(text: str):
         parse_initial_controllers(written, "CONTROLLER")
     assert "\n" not in str(caught.value)
     assert written.split(",")[0] in str(caught.value)
+
+
+def test_a_scram_user_is_among_the_records_the_cluster_begins_with(tmp_path: Path):
+    """FormatterTest.testFormatWithScram."""
+    argument = "SCRAM-SHA-256=[name=alice,password=hunter2,iterations=4097]"
+    format_storage(request(tmp_path, scram_arguments=[argument]), lambda _: None)
+    raw = (tmp_path / "metadata" / "bootstrap.checkpoint").read_bytes()
+    records = [decode_record(value) for batch in read_batches(raw) if not batch.is_control for value in batch.values()]
+    assert [(record.name, record.iterations) for record in records if hasattr(record, "iterations")] == [
+        ("alice", 4097)
+    ]
+    assert b"hunter2" not in raw
+
+
+def test_a_scram_user_needs_a_release_that_knows_scram(tmp_path: Path):
+    """FormatterTest.testFormatWithScramFailsOnUnsupportedReleaseVersion."""
+    wanted = request(tmp_path, scram_arguments=["SCRAM-SHA-256=[name=a,password=b]"], release_version="3.4-IV0")
+    with pytest.raises(FormatError, match=r"SCRAM is only supported in metadata.version 3.5-IV2 or later"):
+        format_storage(wanted, lambda _: None)
+    assert not (tmp_path / "metadata").exists()

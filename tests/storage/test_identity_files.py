@@ -78,6 +78,15 @@ def test_a_state_that_cannot_be_understood_stops_the_start_naming_the_file(tmp_p
         store.read()
 
 
+def test_a_damaged_digit_is_noticed(tmp_path: Path):
+    store = store_of(tmp_path)
+    store.write(ElectionState(5, -1, 2, random_uuid()), 1)
+    text = store.path.read_text()
+    store.path.write_text(text.replace('"leaderEpoch":5', '"leaderEpoch":4'))
+    with pytest.raises(StorageError, match="checksum does not match"):
+        store.read()
+
+
 def test_a_missing_state_is_fine_only_while_the_log_is_empty(tmp_path: Path):
     store = store_of(tmp_path)
     assert store.read() is None

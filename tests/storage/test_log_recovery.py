@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from kraft_core.storage.files import CorruptFile, StorageError
+from kraft_core.storage.flushed_offset import FILE_NAME
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
 from tests.storage.batches import batch
-from tests.storage.logs import SMALL, contents, damage, directory_of, filled
+from tests.storage.disks import FailingFiles, RecordingFiles
+from tests.storage.logs import SMALL, contents, damage, directory_of, filled, with_snapshot
 
 
 def test_a_crash_loses_nothing_that_was_flushed_and_only_what_was_not(tmp_path: Path):
@@ -38,11 +40,79 @@ def test_an_unfinished_write_at_the_end_is_cut(tmp_path: Path, garbage: bytes):
     log.close()
 
 
-def test_a_damaged_last_batch_is_cut_as_unfinished(tmp_path: Path):
+def test_damage_to_the_last_batch_is_no_unfinished_write_when_it_was_flushed(tmp_path: Path):
+    batches = filled(tmp_path)
+    path = directory_of(tmp_path) / f"{0:020d}.log"
+    position = sum(map(len, batches[:-1]))
+    damage(path, position + 65, b"?")
+    before = path.read_bytes()
+    with pytest.raises(CorruptFile, match=f"at byte {position}: .* on disk up to offset 12"):
+        KafkaRaftLog.open(tmp_path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("note", [None, b"", b"0" * 40, b"%020d %010d %08x" % (12, 1, 1)])
+def test_damage_to_the_last_batch_looks_unfinished_when_nobody_noted_how_far_the_log_was_on_disk(
+    tmp_path: Path, note: bytes | None
+):
+    """As in a directory that Apache's node has written."""
     batches = filled(tmp_path)
     damage(directory_of(tmp_path) / f"{0:020d}.log", sum(map(len, batches)) - 3, b"?")
+    path = directory_of(tmp_path) / FILE_NAME
+    path.unlink()
+    if note is not None:
+        path.write_bytes(note)
     log = KafkaRaftLog.open(tmp_path)
     assert log.end_offset == 11
+    log.close()
+
+
+def test_a_log_that_another_node_cut_in_a_later_epoch_is_whole(tmp_path: Path):
+    """Apache's node took the directory over, truncated what diverged and went on; it knows nothing of our note."""
+    batches = filled(tmp_path)
+    path = directory_of(tmp_path) / f"{0:020d}.log"
+    path.write_bytes(b"".join(batches[:5]) + batch(5, epoch=2))
+    log = KafkaRaftLog.open(tmp_path)
+    assert log.end_offset == 6
+    log.close()
+    damage(path, path.stat().st_size - 3, b"?")
+    with pytest.raises(CorruptFile, match="on disk up to offset 6"):
+        KafkaRaftLog.open(tmp_path)
+
+
+def test_a_truncation_takes_back_what_was_noted_before_it_cuts(tmp_path: Path):
+    """Else a crash in between would make a whole log look damaged."""
+    files = FailingFiles()
+    log = KafkaRaftLog.open(tmp_path, SMALL, files)
+    for offset in range(12):
+        log.append(batch(offset))
+    log.flush()
+    log.truncate_to(5)
+    noted = (directory_of(tmp_path) / FILE_NAME).read_bytes
+    assert noted().startswith(b"%020d " % 12)
+    files.steps_left, files.error = 2, OSError("power lost")  # the note is written and synced; then no segment goes
+    with pytest.raises(StorageError):
+        log.flush()
+    files.steps_left = -1
+    assert noted().startswith(b"%020d " % 5)
+    log.close()
+    log = KafkaRaftLog.open(tmp_path, SMALL)
+    assert log.end_offset == 12
+    log.close()
+
+
+def test_what_was_found_above_the_flushed_offset_is_written_again_and_synced(tmp_path: Path):
+    """After a failed sync the kernel takes the pages for clean, so the bytes that a restart reads need not be on disk."""
+    files = RecordingFiles()
+    filled(tmp_path, 3)
+    path = directory_of(tmp_path) / f"{0:020d}.log"
+    with path.open("ab") as file:
+        file.write(batch(3) + batch(4))
+    log = KafkaRaftLog.open(tmp_path, files=files)
+    assert files.written[path.name] == batch(3) + batch(4)
+    assert not files.unsynced
+    assert "sync directory" in files.calls
+    assert log.flushed_offset == 5
     log.close()
 
 
@@ -145,19 +215,42 @@ def test_a_good_batch_is_found_wherever_it_lies_behind_the_damage(tmp_path: Path
         KafkaRaftLog.open(tmp_path)
 
 
-@pytest.mark.parametrize("how", ["removed", "emptied"])
-def test_a_log_whose_segments_were_removed_or_emptied_is_no_new_log(tmp_path: Path, how: str):
-    log = KafkaRaftLog.open(tmp_path)
-    log.append(batch(0) + batch(1, epoch=2))
-    log.flush()
-    log.close()
+@pytest.mark.parametrize("how", ["removed", "emptied", "cut"])
+def test_a_log_whose_segments_were_removed_emptied_or_cut_is_refused(tmp_path: Path, how: str):
+    batches = filled(tmp_path, 2)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     if how == "removed":
         path.unlink()
     else:
-        path.write_bytes(b"")
-    with pytest.raises(StorageError, match="has no records although leader-epoch-checkpoint knows"):
+        path.write_bytes(b"" if how == "emptied" else batches[0])
+    with pytest.raises(StorageError, match="although it was on disk up to 2"):
         KafkaRaftLog.open(tmp_path)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_log_that_ends_early_is_no_loss_when_a_snapshot_holds_the_rest(tmp_path: Path, *, damaged: bool):
+    batches = filled(tmp_path)
+    log = KafkaRaftLog.open(tmp_path)
+    newest = with_snapshot(log, 12)
+    log.close()
+    path = directory_of(tmp_path) / f"{0:020d}.log"
+    path.write_bytes(b"".join(batches[:-1]) + (batches[-1][:-1] + b"?") * damaged)
+    log = KafkaRaftLog.open(tmp_path)
+    assert (log.start_offset, log.end_offset, log.latest_snapshot_id()) == (12, 12, newest)
+    log.close()
+
+
+def test_the_epoch_checkpoint_follows_the_log(tmp_path: Path):
+    log = KafkaRaftLog.open(tmp_path)
+    path = directory_of(tmp_path) / "leader-epoch-checkpoint"
+    assert path.read_text() == "0\n0\n"
+    log.append(batch(0, epoch=1) + batch(1, epoch=4))
+    log.flush()
+    assert path.read_text() == "0\n2\n1 0\n4 1\n"
+    log.truncate_to(1)
+    log.flush()
+    assert path.read_text() == "0\n1\n1 0\n"
+    log.close()
 
 
 def test_files_that_are_not_ours_are_passed_over_also_behind_an_empty_segment(tmp_path: Path):
