@@ -67,6 +67,15 @@ def format_command(
     feature: Annotated[
         list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Level of one feature.")
     ] = None,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            "-S",
+            metavar="MECHANISM=[name=…,password=…]",
+            help="A SCRAM user that the cluster starts with, such as SCRAM-SHA-256=[name=alice,password=secret].",
+        ),
+    ] = None,
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted.")
     ] = False,
@@ -82,6 +91,7 @@ def format_command(
         no_initial_controllers=no_initial_controllers,
         release_version=release_version,
         features=feature or [],
+        scram_arguments=add_scram or [],
         ignore_formatted=ignore_formatted,
     )
 

@@ -22,6 +22,7 @@ def run_format(
     no_initial_controllers: bool,
     release_version: str | None,
     features: list[str],
+    scram_arguments: list[str],
     ignore_formatted: bool,
 ) -> None:
     """Format the log directories of the node, printing one line for each.
@@ -40,6 +41,7 @@ def run_format(
         voters=_voters(config, standalone=standalone, initial_controllers=initial_controllers),
         release_version=release_version,
         features=dict(_feature(text) for text in features),
+        scram_arguments=scram_arguments,
         ignore_formatted=ignore_formatted,
     )
     is_named = request.voters is not None or no_initial_controllers

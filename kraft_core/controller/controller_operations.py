@@ -9,7 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kraft_core.controller import acl_control_manager, cluster_control_manager, feature_control_manager
+from kraft_core.controller import (
+    acl_control_manager,
+    cluster_control_manager,
+    feature_control_manager,
+    scram_control_manager,
+)
 from kraft_core.controller.broker_heartbeat_manager import BrokerControlState
 from kraft_core.controller.broker_lifecycle import BrokerLifecycle
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
@@ -172,6 +177,10 @@ def _delete_acls(managers: Managers, call: Call) -> Written:
     return Written(acl_control_manager.delete_acls(call.image, call.message))
 
 
+def _alter_user_scram_credentials(managers: Managers, call: Call) -> Written:
+    return Written(scram_control_manager.alter_user_scram_credentials(call.image, call.message))
+
+
 WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.BrokerRegistrationRequest: _register_broker,
     m.BrokerHeartbeatRequest: _heartbeat,
@@ -190,6 +199,7 @@ WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.AlterConfigsRequest: _alter_configs,
     m.CreateAclsRequest: _create_acls,
     m.DeleteAclsRequest: _delete_acls,
+    m.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
 }
 """Requests that only the active controller takes."""
 

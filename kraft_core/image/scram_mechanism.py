@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
+from kraft_core.protocol.metadata_records import UserScramCredentialRecord
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
@@ -52,6 +53,18 @@ class ScramMechanism:
         """What a server keeps of a password: enough to check it, too little to log in with."""
         stored_key = self.hash(self.client_key(salted_password))
         return ScramCredential(salt, stored_key, self.server_key(salted_password), iterations)
+
+    def record(self, name: str, salt: bytes, salted_password: bytes, iterations: int) -> UserScramCredentialRecord:
+        """Say a user's credential as a record."""
+        credential = self.credential(salt, salted_password, iterations)
+        return UserScramCredentialRecord(
+            name=name,
+            mechanism=self.type,
+            salt=salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=iterations,
+        )
 
 
 SCRAM_SHA_256: Final = ScramMechanism("SCRAM-SHA-256", 1, "sha256")

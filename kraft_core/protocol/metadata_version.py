@@ -147,6 +147,16 @@ def is_metadata_transaction_supported(metadata_version: int) -> bool:
     return metadata_version >= MetadataVersion.IBP_3_6_IV1
 
 
+def is_scram_supported(metadata_version: int) -> bool:
+    """SCRAM credentials may be recorded (KIP-900)."""
+    return metadata_version >= MetadataVersion.IBP_3_5_IV2
+
+
+def is_delegation_token_supported(metadata_version: int) -> bool:
+    """Delegation tokens may be recorded (KIP-48)."""
+    return metadata_version >= MetadataVersion.IBP_3_6_IV2
+
+
 def is_controller_registration_supported(metadata_version: int) -> bool:
     """RegisterController may be written."""
     return metadata_version >= MetadataVersion.IBP_3_7_IV0

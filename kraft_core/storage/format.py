@@ -17,12 +17,18 @@ from kraft_core.protocol.control_records import (
     SnapshotHeaderRecord,
     encode_control_batch,
 )
-from kraft_core.protocol.metadata_records import FeatureLevelRecord, encode_record
+from kraft_core.protocol.metadata_records import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    UserScramCredentialRecord,
+    encode_record,
+)
 from kraft_core.protocol.metadata_version import (
     FEATURES,
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
+    is_scram_supported,
     metadata_version_from_text,
     metadata_version_name,
 )
@@ -33,6 +39,7 @@ from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, create_directory, write_file
 from kraft_core.storage.meta_properties import MetaProperties, verify_meta_properties, write_meta_properties
 from kraft_core.storage.recovery import PARTITION_DIRECTORY
+from kraft_core.storage.scram_parser import parse_scram_arguments
 from kraft_core.storage.snapshots import SnapshotStore
 
 BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
@@ -55,6 +62,7 @@ class FormatRequest:
     voters: VoterSet | None = None
     release_version: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
+    scram_arguments: Sequence[str] = ()  # of --add-scram
     ignore_formatted: bool = False
 
 
@@ -155,6 +163,7 @@ def format_storage(request: FormatRequest, report: Callable[[str], None], files:
     if not request.cluster_id.strip():
         raise FormatError("You must specify the cluster id.")
     features = effective_features(request)
+    scram_records = _scram_records(request, features)
     every = list(dict.fromkeys([*request.log_dirs, request.metadata_log_dir]))
     formatted = verify_meta_properties(every, request.node_id, request.cluster_id, files)
     if formatted and not request.ignore_formatted:
@@ -173,7 +182,9 @@ def format_storage(request: FormatRequest, report: Callable[[str], None], files:
             f"Formatting {kind} {log_dir} with metadata.version {metadata_version_name(features[METADATA_VERSION])}."
         )
         create_directory(log_dir, files)
-        write_file(log_dir / BOOTSTRAP_NAME, _bootstrap_checkpoint(features), files)
+        write_file(
+            log_dir / BOOTSTRAP_NAME, _bootstrap_checkpoint([*bootstrap_records(features), *scram_records]), files
+        )
         if is_metadata and request.voters is not None:
             _write_voters(log_dir / PARTITION_DIRECTORY, request.voters, features[KRAFT_VERSION], files)
         directory_id = voter.key.directory_id if voter is not None else random_uuid()
@@ -194,8 +205,15 @@ def bootstrap_records(features: Mapping[str, int]) -> list[FeatureLevelRecord]:
     return [FeatureLevelRecord(name=name, feature_level=features[name]) for name in (METADATA_VERSION, *others)]
 
 
-def _bootstrap_checkpoint(features: Mapping[str, int]) -> bytes:
-    values = [encode_record(record, 0) for record in bootstrap_records(features)]
+def _scram_records(request: FormatRequest, features: Mapping[str, int]) -> list[UserScramCredentialRecord]:
+    """Make the credentials that the cluster starts with. Raises FormatError below metadata.version 11, ScramArgumentError."""
+    if request.scram_arguments and not is_scram_supported(features[METADATA_VERSION]):
+        raise FormatError(f"SCRAM is only supported in {METADATA_VERSION} 3.5-IV2 or later.")
+    return parse_scram_arguments(request.scram_arguments)
+
+
+def _bootstrap_checkpoint(records: Sequence[MetadataRecord]) -> bytes:
+    values = [encode_record(record, 0) for record in records]
     footer_offset = 1 + len(values)
     return (
         encode_control_batch(0, 0, 0, [SnapshotHeaderRecord()])

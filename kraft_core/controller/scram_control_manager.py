@@ -1,0 +1,133 @@
+"""Setting, deleting and listing SCRAM credentials (KIP-554). Of a password only the stored and the server key are kept.
+
+Source: ScramControlManager, ScramImage.describe, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS_BY_TYPE
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    AlterUserScramCredentialsRequestScramCredentialDeletion,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResponseAlterUserScramCredentialsResult,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResponseCredentialInfo,
+    DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult,
+)
+from kraft_core.protocol.metadata_records import RemoveUserScramCredentialRecord
+from kraft_core.protocol.metadata_version import is_scram_supported
+
+if TYPE_CHECKING:
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.messages import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsRequestScramCredentialUpsertion,
+        DescribeUserScramCredentialsRequest,
+    )
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+    _Change = (
+        AlterUserScramCredentialsRequestScramCredentialDeletion
+        | AlterUserScramCredentialsRequestScramCredentialUpsertion
+    )
+
+_TWICE: Final = "A user credential cannot be altered twice in the same request"
+
+
+def alter_user_scram_credentials(
+    image: MetadataImage, request: AlterUserScramCredentialsRequest
+) -> ControllerResult[AlterUserScramCredentialsResponse]:
+    """Set and delete credentials, each user by itself, all in one batch.
+
+    Errors for a user: DUPLICATE_RESOURCE when a request names them twice, whatever the mechanism, UNSUPPORTED_VERSION
+    below metadata.version 11, UNACCEPTABLE_CREDENTIAL for an empty name or iterations outside 4,096 to 16,384,
+    UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND when there is nothing to delete.
+    """
+    accepted: dict[str, MetadataRecord] = {}
+    errors: dict[str, KafkaError] = {}
+    changes: list[_Change] = [*request.deletions, *request.upsertions]
+    for change in changes:
+        if change.name in errors:
+            continue
+        if accepted.pop(change.name, None) is not None:
+            errors[change.name] = KafkaError(ErrorCode.DUPLICATE_RESOURCE, _TWICE)
+            continue
+        try:
+            _check(image, change)
+            accepted[change.name] = _record(image, change)
+        except KafkaError as error:
+            errors[change.name] = error
+    result = AlterUserScramCredentialsResponseAlterUserScramCredentialsResult
+    results = [result(user=name, error_message=None) for name in accepted]
+    results += [result(user=name, error_code=error.code, error_message=error.message) for name, error in errors.items()]
+    response = AlterUserScramCredentialsResponse(results=tuple(results))
+    return ControllerResult.atomic_of(list(accepted.values()), response)
+
+
+def describe_user_scram_credentials(
+    image: MetadataImage, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """List mechanisms and iterations of the users asked for, or of all when none is named; sorted by user.
+
+    Errors for a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE when named twice. Served by brokers; a controller
+    advertises it without serving it.
+    """
+    asked = Counter(user.name for user in request.users or ())
+    names = sorted(asked or {name for users in image.scram.values() for name in users})
+    return DescribeUserScramCredentialsResponse(
+        error_message=None,
+        results=tuple(_described(image, name, is_repeated=asked[name] > 1) for name in names),
+    )
+
+
+def _described(
+    image: MetadataImage, name: str, *, is_repeated: bool
+) -> DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult:
+    code, message = ErrorCode.NONE, None
+    found: tuple[DescribeUserScramCredentialsResponseCredentialInfo, ...] = ()
+    if is_repeated:
+        code = ErrorCode.DUPLICATE_RESOURCE
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+    else:
+        found = tuple(
+            DescribeUserScramCredentialsResponseCredentialInfo(
+                mechanism=mechanism, iterations=image.scram[mechanism][name].iterations
+            )
+            for mechanism in sorted(image.scram)
+            if name in image.scram[mechanism]
+        )
+        if not found:
+            code = ErrorCode.RESOURCE_NOT_FOUND
+            message = f"Attempt to describe a user credential that does not exist: {name}"
+    return DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(
+        user=name, error_code=code, error_message=message, credential_infos=found
+    )
+
+
+def _check(image: MetadataImage, change: _Change) -> None:
+    if not is_scram_supported(image.features.metadata_version or 0):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
+    if not change.name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if change.mechanism not in SCRAM_MECHANISMS_BY_TYPE:
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+
+
+def _record(image: MetadataImage, change: _Change) -> MetadataRecord:
+    if isinstance(change, AlterUserScramCredentialsRequestScramCredentialDeletion):
+        users = image.scram.get(change.mechanism)
+        if users is None or change.name not in users:
+            message = "Attempt to delete a user credential that does not exist"
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
+        return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+    if change.iterations < MIN_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if change.iterations > MAX_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    mechanism = SCRAM_MECHANISMS_BY_TYPE[change.mechanism]
+    return mechanism.record(change.name, change.salt, change.salted_password, change.iterations)
