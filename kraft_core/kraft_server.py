@@ -11,7 +11,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID
@@ -26,7 +26,9 @@ from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.controller_server import ControllerServer
+from kraft_core.server.metrics_http import MetricsHttpServer
 from kraft_core.server.node_settings import advertised_endpoints, node_config, socket_limits
+from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
@@ -57,6 +59,11 @@ class StartupError(Exception):
 class Role(Protocol):
     """What a process runs: a controller, a broker."""
 
+    @property
+    def listeners(self) -> Sequence[SocketServer]:
+        """Its listeners, for their counters."""
+        ...
+
     async def stop(self, timeout_ms: int) -> None:
         """End in good order within about `timeout_ms`."""
 
@@ -70,6 +77,7 @@ class KafkaRaftServer:
         self.controller: ControllerServer | None = None
         self._registration: ControllerRegistrationManager | None = None
         self._broker: Role | None = None
+        self._metrics: MetricsHttpServer | None = None
         self._locks: list[FolderLock] = []
 
     async def start(self) -> None:
@@ -81,6 +89,7 @@ class KafkaRaftServer:
                 await self._start_controller(meta)
             if self.config.is_broker:
                 await self._start_broker(properties)
+            await self._start_metrics()
         except (StorageError, CorruptBatch) as error:
             await self.stop(0)
             raise StartupError(str(error)) from error
@@ -116,6 +125,7 @@ class KafkaRaftServer:
             [(each.name, each.host, each.port) for each in config.controller_listeners],
             limits=socket_limits(config),
             retention=(config.metadata_max_retention_bytes, config.metadata_max_retention_ms),
+            security=config.security,
         )
         self.controller.failed.add_done_callback(self._role_failed)
         self._registration = self._register(self.controller, random_uuid())
@@ -152,12 +162,30 @@ class KafkaRaftServer:
         self._broker = broker
         await broker.start()
 
+    async def _start_metrics(self) -> None:
+        """Serve the page of metrics, if the settings say where. Raises StartupError."""
+        host, port = self.config.conclave_metrics_host, self.config.conclave_metrics_port
+        if port is None:
+            return
+        from kraft_core.server.node_metrics import NodeMetrics  # a node without the page does without its memory
+
+        roles = [role for role in (self.controller, self._broker) if role is not None]
+        metrics = NodeMetrics(self.controller, lambda: [each for role in roles for each in role.listeners])
+        self._metrics = MetricsHttpServer(host, port, metrics.page)
+        try:
+            await self._metrics.start()
+        except OSError as error:
+            await self.stop(0)
+            raise StartupError(f"Cannot serve metrics on {host}:{port}: {error.strerror or error}") from error
+
     def _role_failed(self, failed: "asyncio.Future[str]") -> None:
         if not self.failed.done():
             self.failed.set_result(failed.result())
 
     async def stop(self, timeout_ms: int) -> None:
         """Stop the broker first, which needs a controller for it, then the controller; release the folders."""
+        if self._metrics is not None:
+            await self._metrics.stop()
         if self._registration is not None:
             self._registration.close()
         for role in (self._broker, self.controller):

@@ -4,7 +4,7 @@ Source: SharedServer and KafkaRaftServer, Kafka 4.3.1.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kraft_core.broker.broker_server import BrokerServer
@@ -13,6 +13,7 @@ from kraft_core.server.config import KafkaConfig
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.server.quorum_fetch import ObserverIdentity
+from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.meta_properties import MetaProperties
 
 
@@ -31,7 +32,7 @@ class BrokerRole:
             identity = ObserverIdentity(
                 replica_id=config.node_id, directory_id=meta.directory_id, cluster_id=meta.cluster_id
             )
-            self._observer = source = MetadataObserver(controllers, identity)
+            self._observer = source = MetadataObserver(controllers, identity, security=config.security.controllers)
         directories = []
         for path in config.log_dirs:
             directory_id = folders[path].directory_id
@@ -40,6 +41,11 @@ class BrokerRole:
         self.server = BrokerServer(
             config, source, cluster_id=meta.cluster_id, directories=directories, controllers=controllers
         )
+
+    @property
+    def listeners(self) -> Sequence[SocketServer]:
+        """The listeners, for their counters; none before `start`."""
+        return self.server.listeners
 
     @property
     def failed(self) -> "asyncio.Future[str]":

@@ -36,6 +36,7 @@ from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
+from kraft_core.server.listener_logins import listener_logins
 from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.server.node_settings import socket_limits
 from kraft_core.server.socket_server import Request, SocketServer
@@ -65,7 +66,9 @@ class BrokerServer:
         self._cluster_id = cluster_id
         self._clock = Clock()
         node_id = config.node_id
-        self._channels = [ControllerChannel(source, controllers, node_id, cluster_id) for _ in range(2)]
+        self._channels = [
+            ControllerChannel(source, controllers, node_id, cluster_id, config.security.controllers) for _ in range(2)
+        ]
         heartbeats, forwarding = self._channels
         self._metadata = BrokerMetadata(source, node_id, config.originals)
         self.logs = LogManager(
@@ -120,11 +123,17 @@ class BrokerServer:
         """The bound ports, in the order of the listeners."""
         return [server.port for server in self._servers]
 
+    @property
+    def listeners(self) -> Sequence[SocketServer]:
+        """The listeners, for their counters."""
+        return self._servers
+
     # -- start
 
     async def start(self) -> None:
         """Bind the listeners and begin the rest, which goes on in the background. Raises OSError when a listener cannot be bound."""
         _allow_many_files()
+        login_of = listener_logins(self.config.security, self._apis.api_versions, lambda: self._source.image)
         for listener in self.config.broker_listeners:
             server = SocketServer(
                 listener.host,
@@ -132,6 +141,7 @@ class BrokerServer:
                 self._handle,
                 socket_limits(self.config),
                 listener_name=listener.name,
+                login=login_of(listener.name),
             )
             await server.start()
             self._servers.append(server)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from kraft_core.protocol.api_keys import response_class
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.wire import Message
+from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_source import MetadataSource
 
@@ -22,10 +23,15 @@ class ControllerChannel:
     """One connection to whichever controller is active."""
 
     def __init__(
-        self, source: MetadataSource, bootstrap: Sequence[tuple[str, int]], node_id: int, cluster_id: str
+        self,
+        source: MetadataSource,
+        bootstrap: Sequence[tuple[str, int]],
+        node_id: int,
+        cluster_id: str,
+        security: ClientSecurity,
     ) -> None:
         self._client = ControllerClient(
-            bootstrap, client_id=str(node_id), cluster_id=cluster_id, leader_hint=source.leader
+            bootstrap, client_id=str(node_id), cluster_id=cluster_id, leader_hint=source.leader, security=security
         )
 
     async def ask(

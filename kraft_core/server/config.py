@@ -1,8 +1,8 @@
 """KafkaConfig: one node's server.properties, read, checked and typed.
 
-Everything is checked before any file or socket is touched, and every refusal is one line that names the key, the value
+Everything is checked before any socket or any file but key stores is touched, and every refusal is one line that names the key, the value
 and what is allowed. A key that nobody knows is named once in a warning. Settings of Kafka that this version cannot
-honour and that would leave a cluster less safe than its file says (TLS, SASL, an authorizer) are refused.
+honour and that would leave a cluster less safe than its file says (Java classes, other SASL mechanisms) are refused.
 
 Source: KafkaConfig, KRaftConfigs and QuorumConfig of Kafka 4.3.1.
 """
@@ -23,6 +23,7 @@ from kraft_core.server.config_listeners import (
     parse_security_protocol_map,
     parse_voters,
 )
+from kraft_core.server.config_security import AUTHORIZER_KEYS, NodeSecurity, read_node_security
 from kraft_core.server.config_settings import Settings
 from kraft_core.server.config_types import HIDDEN, ConfigError, definitions, parse_value
 from kraft_core.server.config_validation import validate
@@ -41,7 +42,9 @@ _WARNED: Final[set[str]] = set()
 def unknown_keys(properties: Mapping[str, str]) -> list[str]:
     """Keys that neither Kafka nor this program has."""
     known = definitions()
-    return [key for key in properties if key not in known and not key.startswith(_PREFIXES)]
+    return [
+        key for key in properties if key not in known and key not in AUTHORIZER_KEYS and not key.startswith(_PREFIXES)
+    ]
 
 
 class KafkaConfig(Settings):
@@ -195,6 +198,11 @@ class KafkaConfig(Settings):
         """`inter.broker.listener.name`, else the name of security.inter.broker.protocol."""
         given = self.values["inter.broker.listener.name"]
         return str(given or self.values["security.inter.broker.protocol"]).upper()
+
+    @cached_property
+    def security(self) -> NodeSecurity:
+        """TLS, SASL and the authorizer. Raises ConfigError; the constructor has asked for it once."""
+        return read_node_security(self)
 
     # Quorum
 

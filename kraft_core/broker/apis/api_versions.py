@@ -13,18 +13,21 @@ from kraft_core.server.socket_server import Request
 
 
 class ApiVersionsHandler:
-    """Answers ApiVersions in any version, also one that is not served: in v0 then, so that the client can ask again."""
+    """Answers ApiVersions in any version, also one that is not served: in v0 then, so that the client can ask again.
+
+    `answers` are for whoever answers ApiVersions before a client has logged in.
+    """
 
     def __init__(self, context: BrokerContext, served: Mapping[int, tuple[int, int]]) -> None:
-        self._answers = ApiVersionsAnswers(served, lambda: broker_features(context.metadata.image))
+        self.answers = ApiVersionsAnswers(served, lambda: broker_features(context.metadata.image))
         self._own = served[ApiKey.API_VERSIONS]
 
     def handle(self, request: Request) -> None:
         """Answer. Errors: UNSUPPORTED_VERSION, INVALID_REQUEST for a client software name that is none."""
         header = request.header
         if not self._own[0] <= header.api_version <= self._own[1]:
-            request.respond_bytes(self._answers.unsupported(header))
+            request.respond_bytes(self.answers.unsupported(header))
             return
         body = request.body()
         assert isinstance(body, ApiVersionsRequest)
-        request.respond_bytes(self._answers.answer(header, body))
+        request.respond_bytes(self.answers.answer(header, body))

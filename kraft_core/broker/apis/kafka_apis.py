@@ -21,7 +21,8 @@ from kraft_core.broker.apis.offsets import OffsetsHandler
 from kraft_core.broker.apis.produce import ProduceHandler
 from kraft_core.broker.apis.producer_id import ProducerIdHandler
 from kraft_core.protocol.api_keys import APIS, ApiKey
-from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import SaslAuthenticateResponse, SaslHandshakeResponse
 from kraft_core.protocol.wire import Message
 from kraft_core.server.socket_server import Request
 
@@ -41,12 +42,14 @@ LOCAL: Final = (
     ApiKey.SYNC_GROUP,
     ApiKey.DESCRIBE_GROUPS,
     ApiKey.LIST_GROUPS,
+    ApiKey.SASL_HANDSHAKE,
     ApiKey.API_VERSIONS,
     ApiKey.DELETE_RECORDS,
     ApiKey.INIT_PRODUCER_ID,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.SASL_AUTHENTICATE,
     ApiKey.DELETE_GROUPS,
     ApiKey.OFFSET_DELETE,
     ApiKey.DESCRIBE_CLUSTER,
@@ -82,6 +85,13 @@ SERVED: Final[dict[int, tuple[int, int]]] = {
 }
 """Version range by api key."""
 
+_NO_HANDSHAKE: Final = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+_NO_AUTHENTICATION: Final = SaslAuthenticateResponse(
+    error_code=ErrorCode.ILLEGAL_SASL_STATE,
+    error_message="SaslAuthenticate request received after successful authentication",
+)
+"""Logins are over before a request gets here (`server.sasl_session`)."""
+
 Answer = Callable[[Any, Request], Message]
 
 
@@ -91,6 +101,7 @@ class KafkaApis:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
         self._api_versions = ApiVersionsHandler(context, SERVED)
+        self.api_versions = self._api_versions.answers
         self._fetch = FetchHandler(context)
         self._produce = ProduceHandler(context)
         self._forwarding = ForwardingHandler(context)
@@ -135,6 +146,8 @@ class KafkaApis:
                 body, request.header.api_version
             ),
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: metadata.describe_topic_partitions,
+            ApiKey.SASL_HANDSHAKE: lambda body, request: _NO_HANDSHAKE,
+            ApiKey.SASL_AUTHENTICATE: lambda body, request: _NO_AUTHENTICATION,
         }
 
     def handle(self, request: Request) -> None:

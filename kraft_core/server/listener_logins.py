@@ -1,0 +1,47 @@
+"""How the listeners of one node know their clients, put together from the node's settings and its SCRAM users."""
+
+from collections.abc import Callable, Iterable
+
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.framing import RequestHeader
+from kraft_core.protocol.messages import ApiVersionsRequest
+from kraft_core.protocol.metadata_records import MetadataRecord
+from kraft_core.raft.raft_log import RaftLog
+from kraft_core.security.listener_security import CredentialOf, ServerSecurity
+from kraft_core.security.scram_formatter import SCRAM_MECHANISMS
+from kraft_core.server.api_versions import ApiVersionsAnswers
+from kraft_core.server.config_security import NodeSecurity
+from kraft_core.server.sasl_session import ListenerLogin
+from kraft_core.server.scram_credentials import ScramCredentials, find_in
+
+LoginOf = Callable[[str], ListenerLogin]
+
+
+def listener_logins(
+    security: NodeSecurity,
+    api_versions: ApiVersionsAnswers,
+    image: Callable[[], MetadataImage],
+    log: RaftLog | None = None,
+    bootstrap: Iterable[MetadataRecord] = (),
+) -> LoginOf:
+    """Return what makes a listener's login from its name.
+
+    `image` gives the newest committed image. A controller, which must know its peers' SCRAM users before it has one,
+    gives its log and the records of bootstrap.checkpoint as well.
+    """
+    credential_of: CredentialOf = lambda mechanism, name: find_in(image(), mechanism, name)  # noqa: E731  # typed here
+    if log is not None and any(map(_has_scram, security.listeners.values())):
+        credential_of = ScramCredentials(image, log, bootstrap).find
+
+    def answer(header: RequestHeader, request: ApiVersionsRequest | None) -> bytes:
+        return api_versions.unsupported(header) if request is None else api_versions.answer(header, request)
+
+    def login_of(name: str) -> ListenerLogin:
+        listener = security.of_listener(name)
+        return ListenerLogin(listener, listener.mechanisms(credential_of), answer)
+
+    return login_of
+
+
+def _has_scram(security: ServerSecurity) -> bool:
+    return any(mechanism in SCRAM_MECHANISMS for mechanism in security.max_reauth_ms)
