@@ -4,144 +4,38 @@ import asyncio
 import logging
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
-from random import Random
+from collections.abc import Callable
 
 import pytest
 
-from kraft_core.kraft_server import LOOP_FACTORY
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.framing import RequestHeader, decode_response, encode_request
+from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import (
-    ApiVersionsRequest,
     DescribeClusterRequest,
-    DescribeClusterResponse,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
 )
 from kraft_core.protocol.software import api_versions_request
-from kraft_core.raft.effects import Destination
-from kraft_core.raft.events import FailureReason
 from kraft_core.security.listener_security import (
     ClientSecurity,
-    ServerSecurity,
     client_security,
-    node_security,
-    server_security,
 )
-from kraft_core.security.properties import SecurityConfigError
 from kraft_core.security.sasl_client_authenticator import LoginFailed
-from kraft_core.security.scram_formatter import SCRAM_MECHANISMS
 from kraft_core.server import sasl_session
-from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
-from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.kafka_client import ConnectionLost, ControllerClient, KafkaConnection, NoActiveController
-from kraft_core.server.sasl_session import ListenerLogin
-from kraft_core.server.socket_server import Request, SocketServer, SocketServerLimits
 from tests.security.certificates import authority, ssl_properties, stranger_authority
-
-PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
-PASSWORD = "correct-horse-battery"
-CREDENTIALS = {
-    (mechanism.type, "alice"): mechanism.credential(
-        b"0123456789", mechanism.salted_password(PASSWORD, b"0123456789", 4096), 4096
-    )
-    for mechanism in SCRAM_MECHANISMS.values()
-}
-SASL = {
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-    "plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="{PASSWORD}";',
-    "scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
-    "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
-}
-LOOPS = [asyncio.new_event_loop, LOOP_FACTORY]
-
-
-def run(scenario: Awaitable[None], loop_factory: Callable[[], asyncio.AbstractEventLoop] = LOOP_FACTORY) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(scenario, 30)
-
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(bounded())
-
-
-def api_versions(header: RequestHeader, request: ApiVersionsRequest | None) -> bytes:
-    answers = ApiVersionsAnswers(controller_versions(), lambda: (-1, {}))
-    return answers.unsupported(header) if request is None else answers.answer(header, request)
-
-
-def login_of(security: ServerSecurity) -> ListenerLogin:
-    mechanisms = security.mechanisms(lambda mechanism, name: CREDENTIALS.get((mechanism, name)))
-    return ListenerLogin(security, mechanisms, api_versions)
-
-
-class Listener:
-    """A listener that tells each client its own name: DescribeCluster answers it as the cluster id."""
-
-    def __init__(self, protocol: str, properties: dict[str, str], **limits: int) -> None:
-        self.served: list[Request] = []
-        self.server = SocketServer(
-            "127.0.0.1",
-            0,
-            self.handle,
-            SocketServerLimits(**limits),
-            listener_name="CONTROLLER",
-            login=login_of(server_security(properties, "CONTROLLER", protocol)),
-        )
-
-    def handle(self, request: Request) -> None:
-        if request.header.api_key == 18:
-            body = request.body()
-            assert isinstance(body, ApiVersionsRequest)
-            request.respond_bytes(api_versions(request.header, body))
-            return
-        self.served.append(request)
-        request.respond(DescribeClusterResponse(cluster_id=request.principal))
-
-    @property
-    def port(self) -> int:
-        return self.server.port
-
-
-@asynccontextmanager
-async def listening(protocol: str, properties: dict[str, str], **limits: int):
-    listener = Listener(protocol, properties, **limits)
-    await listener.server.start()
-    try:
-        yield listener
-    finally:
-        await listener.server.stop()
-
-
-async def name_at(listener: Listener, security: ClientSecurity, host: str = "127.0.0.1") -> str:
-    """Connect and ask for the own name."""
-    connection = await KafkaConnection.open(host, listener.port, "test", 5_000, security)
-    try:
-        answer = await connection.request(DescribeClusterRequest())
-    finally:
-        connection.close()
-    assert isinstance(answer, DescribeClusterResponse)
-    return answer.cluster_id
-
-
-def sasl_client(mechanism: str, name: str = "alice", password: str = PASSWORD, **ssl_settings: str) -> ClientSecurity:
-    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
-    return client_security(
-        {
-            "security.protocol": "SASL_SSL" if ssl_settings else "SASL_PLAINTEXT",
-            "sasl.mechanism": mechanism,
-            "sasl.jaas.config": f'{module} required username="{name}" password="{password}";',
-            **ssl_settings,
-        }
-    )
-
-
-def ssl_client(name: str | None, **changed: str) -> ClientSecurity:
-    identity = None if name is None else authority().issue(name)
-    return client_security({"security.protocol": "SSL", **ssl_properties(identity), **changed})
+from tests.security.secure_listener import (
+    LOOPS,
+    PASSWORD,
+    SASL,
+    ask,
+    listening,
+    name_at,
+    run,
+    sasl_client,
+    ssl_client,
+)
 
 
 @pytest.mark.parametrize("loop_factory", LOOPS)
@@ -351,13 +245,6 @@ def test_who_does_not_log_in_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     run(scenario())
 
 
-async def ask(client: tuple[asyncio.StreamReader, asyncio.StreamWriter], frame: bytes, api_key: int, version: int):
-    reader, writer = client
-    writer.write(frame)
-    (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 5))
-    return decode_response(api_key, version, await reader.readexactly(size))[1]
-
-
 def test_wrong_logins_see_one_text_after_the_delay_and_the_end() -> None:
     tokens = [f"\x00alice\x00{PASSWORD}x", f"\x00nobody\x00{PASSWORD}", "garbage"]
     delays: list[float] = []
@@ -417,118 +304,3 @@ def test_a_password_is_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     shown = "".join(repr(vars(record)) for record in caplog.records)
     assert "authentication_failed" in shown
     assert PASSWORD not in shown
-
-
-# -- the connections of nodes
-
-
-def node(properties: dict[str, str], protocol: str, **security: str) -> ChannelManager:
-    client = node_security(properties | security, "CONTROLLER", protocol, "sasl.mechanism.controller.protocol")
-    return ChannelManager(ChannelConfig(client_id="1", reconnect_backoff_ms=10, security=client), Random(1))
-
-
-async def name_of(channels: ChannelManager, listener: Listener) -> Result:
-    done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-    channels.request(Destination(7, "127.0.0.1", listener.port), DescribeClusterRequest(), 5_000, done.set_result)
-    return await done
-
-
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_node_logs_in_with_what_its_listener_s_jaas_line_says(mechanism: str) -> None:
-    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
-    own = {
-        "sasl.mechanism.controller.protocol": mechanism,
-        f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": (
-            f'{module} required username="alice" password="{PASSWORD}" user_alice="{PASSWORD}";'
-        ),
-        **ssl_properties(authority().issue("node"), "listener.name.controller."),
-    }
-
-    async def scenario() -> None:
-        async with listening("SASL_SSL", SASL | own) as listener:
-            channels = node(SASL | own, "SASL_SSL")
-            answers = [name_of(channels, listener) for _ in range(3)]
-            for answer in await asyncio.gather(*answers):
-                assert isinstance(answer, DescribeClusterResponse)
-                assert answer.cluster_id == "User:alice"
-            assert listener.server.connection_count == 1
-            channels.close()
-
-    run(scenario())
-
-
-def test_a_refused_node_says_so_once_and_reaches_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    own = {
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.controller.plain.sasl.jaas.config": f'{PLAIN_MODULE} required username="alice" password="x";',
-    }
-
-    async def scenario() -> None:
-        async with listening("SASL_PLAINTEXT", SASL) as listener:
-            channels = node(own, "SASL_PLAINTEXT")
-            for _ in range(3):
-                assert await name_of(channels, listener) is FailureReason.DISCONNECTED
-            assert listener.served == []
-            channels.close()
-
-    run(scenario())
-    refusals = [record for record in caplog.records if record.msg == "login_refused"]
-    assert len(refusals) == 1
-
-
-def test_a_node_logs_in_again_before_its_session_ends() -> None:
-    session = SASL | {
-        "connections.max.reauth.ms": "1500",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.controller.plain.sasl.jaas.config": (
-            f'{PLAIN_MODULE} required username="alice" password="{PASSWORD}" user_alice="{PASSWORD}";'
-        ),
-    }
-
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        async with listening("SASL_PLAINTEXT", session) as listener:
-            channels = node(session, "SASL_PLAINTEXT")
-            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, sasl_client("PLAIN"))
-            end = loop.time() + 3.5
-            while loop.time() < end:
-                answers = await asyncio.gather(
-                    name_of(channels, listener),
-                    name_of(channels, listener),
-                    connection.request(DescribeClusterRequest()),
-                    connection.request(DescribeClusterRequest()),
-                )
-                assert all(isinstance(answer, DescribeClusterResponse) for answer in answers)
-                await asyncio.sleep(0.02)
-            assert {request.connection_id for request in listener.served} == {1, 2}
-            connection.close()
-            channels.close()
-
-    run(scenario())
-
-
-def test_who_does_not_log_in_again_is_closed_at_the_next_request() -> None:
-    async def scenario() -> None:
-        async with listening("SASL_PLAINTEXT", SASL | {"connections.max.reauth.ms": "200"}) as listener:
-            client = await asyncio.open_connection("127.0.0.1", listener.port)
-            await ask(client, encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 1, 1, "x"), 17, 1)
-            token = SaslAuthenticateRequest(auth_bytes=f"\x00alice\x00{PASSWORD}".encode())
-            answer = await ask(client, encode_request(token, 2, 2, "x"), 36, 2)
-            assert isinstance(answer, SaslAuthenticateResponse)
-            assert answer.session_lifetime_ms == 200
-            await ask(client, encode_request(DescribeClusterRequest(), 0, 3, "x"), 60, 0)
-            await asyncio.sleep(0.25)
-            client[1].write(encode_request(DescribeClusterRequest(), 0, 4, "x"))
-            assert await asyncio.wait_for(client[0].read(), 5) == b""
-            client[1].close()
-            assert len(listener.served) == 1
-
-    run(scenario())
-
-
-def test_a_node_needs_a_name_and_a_password() -> None:
-    own = SASL | {"sasl.mechanism.controller.protocol": "SCRAM-SHA-256"}
-    with pytest.raises(
-        SecurityConfigError, match=r"scram-sha-256\.sasl\.jaas\.config: it has no username and password"
-    ):
-        node(own, "SASL_PLAINTEXT")
