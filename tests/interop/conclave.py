@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -49,6 +50,7 @@ class Quorum:
     cluster_id: str = field(default_factory=new_cluster_id)
     ports: list[int] = field(default_factory=list)
     processes: dict[int, kafka.Process] = field(default_factory=dict)
+    frozen: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.ports = kafka.free_ports(self.size)
@@ -102,6 +104,14 @@ class Quorum:
         )
         format_storage(request, print)
 
+    def format_static(self, node_id: int) -> None:
+        """Format as `conclave format` does where the settings name the voters."""
+        folder = self.folder_of(node_id) / "data"
+        request = FormatRequest(
+            node_id=node_id, cluster_id=self.cluster_id, log_dirs=[folder], metadata_log_dir=folder, is_dynamic=False
+        )
+        format_storage(request, print)
+
     def format_apache(self, node_id: int) -> None:
         """Format with Apache's command."""
         kafka.format_storage(
@@ -118,6 +128,16 @@ class Quorum:
         self.processes[node_id] = kafka.start(f"apache-{node_id}", self.config_of(node_id))
         return self.processes[node_id]
 
+    def freeze(self, node_id: int) -> None:
+        """SIGSTOP; nobody asks a frozen node who leads."""
+        self.frozen.add(node_id)
+        self.processes[node_id].send(signal.SIGSTOP)
+
+    def thaw(self, node_id: int) -> None:
+        """SIGCONT."""
+        self.processes[node_id].send(signal.SIGCONT)
+        self.frozen.discard(node_id)
+
     def stop_all(self) -> None:
         """Kill what still runs."""
         for process in self.processes.values():
@@ -130,7 +150,7 @@ class Quorum:
     async def leader(self) -> tuple[int, int] | None:
         """(node id, epoch) of the leader by DescribeQuorum, asking every running node; None when none says so."""
         for node_id, process in self.processes.items():
-            if process.alive:
+            if process.alive and node_id not in self.frozen:
                 found = await describe_quorum(self.port_of(node_id))
                 if found is not None and found.leader_id == node_id:
                     return node_id, found.leader_epoch
@@ -149,6 +169,18 @@ class Quorum:
             raise AssertionError(f"no leader within {timeout_s} s\n{self.outputs()}")
 
         return asyncio.run(poll())
+
+
+def make_static(found: Quorum) -> None:
+    """Rewrite the settings to name the voters (kraft.version 0), and format without a voter set."""
+    voters = ",".join(f"{node_id}@127.0.0.1:{found.port_of(node_id)}" for node_id in found.node_ids)
+    for node_id in found.node_ids:
+        folder = found.folder_of(node_id)
+        settings = kafka.controller_settings(node_id, found.port_of(node_id), folder, found.bootstrap)
+        del settings["controller.quorum.bootstrap.servers"]
+        settings["controller.quorum.voters"] = voters
+        kafka.write_properties(found.config_of(node_id), {**settings, **found.extra_settings})
+        found.format_static(node_id)
 
 
 @contextmanager

@@ -1,7 +1,25 @@
 """The metadata log as it lies on the disk, read without the code under test's storage layer."""
 
 import struct
+from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
+
+from msgspec import structs
+
+from kraft_core.image.image_writer import image_records
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.metadata_loader import MetadataLoader
+from kraft_core.protocol.control_records import ControlRecord, LeaderChangeMessage, VotersRecord, decode_control
+from kraft_core.protocol.metadata_records import (
+    MetadataRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    decode_record,
+)
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
+from kraft_core.protocol.uuids import uuid_to_text
+from kraft_core.storage.snapshots import snapshot_id_of
 
 HEADER = struct.Struct(">qii")
 
@@ -40,3 +58,94 @@ def committed_prefix(logs: list[dict[int, bytes]]) -> int:
         assert len(set(held)) == 1, f"batch {base_offset} differs"
         shared += 1
     return shared
+
+
+def partition_folder(folder: Path) -> Path:
+    """The folder of __cluster_metadata-0 under a node's folder."""
+    return folder / "data" / "__cluster_metadata-0"
+
+
+def snapshots(folder: Path) -> dict[int, Path]:
+    """The whole snapshots under a node's folder by end offset, the one that `format` writes left out."""
+    found = {}
+    for path in partition_folder(folder).glob("*.checkpoint"):
+        snapshot_id = snapshot_id_of(path.name)
+        if snapshot_id is not None and snapshot_id.offset > 0:
+            found[snapshot_id.offset] = path
+    return dict(sorted(found.items()))
+
+
+def first_segment(folder: Path) -> int:
+    """The base offset of the oldest segment."""
+    return min(int(path.stem) for path in partition_folder(folder).glob("*.log"))
+
+
+def snapshot_image(path: Path) -> MetadataImage:
+    """The metadata that a snapshot holds."""
+    snapshot_id = snapshot_id_of(path.name)
+    assert snapshot_id is not None
+    return MetadataLoader().load_snapshot(read_batches(path.read_bytes()), snapshot_id.offset, snapshot_id.epoch)
+
+
+def snapshot_records(path: Path) -> tuple[list[ControlRecord], list[str]]:
+    """The records of a snapshot: control records as they come, the others in a form that tells nothing of their order."""
+    control: list[ControlRecord] = []
+    data: list[str] = []
+    for batch in read_batches(path.read_bytes()):
+        if batch.is_control:
+            found = [decode_control(each.key or b"", each.value or b"") for each in batch.records()]
+            control += [each for each in found if each is not None]
+        else:
+            data += [_unordered(decode_record(value)) for value in batch.values()]
+    return control, sorted(data)
+
+
+def image_records_of(image: MetadataImage) -> list[str]:
+    """The records that a snapshot of an image holds, in the form of `snapshot_records`."""
+    return sorted(map(_unordered, image_records(image)))
+
+
+def _unordered(record: MetadataRecord) -> str:
+    """A record as text; the features of a registration, which are a map in Kafka's image, in the order of their names."""
+    if isinstance(record, (RegisterBrokerRecord, RegisterControllerRecord)):
+        record = structs.replace(record, features=tuple(sorted(record.features, key=attrgetter("name"))))
+    return repr(record)
+
+
+def replayed(log: dict[int, bytes], base: MetadataImage | None = None) -> Iterator[MetadataImage]:
+    """The image after each batch of a log from its start, or from an image on; none inside a transaction."""
+    loader = MetadataLoader(base or MetadataImage.EMPTY)
+    for batch in _batches(log):
+        if batch.base_offset > loader.last_offset:
+            image = loader.apply_batch(batch)
+            if image is not None:
+                yield image
+
+
+def _batches(log: dict[int, bytes]) -> Iterator[RecordBatch]:
+    for base_offset in sorted(log):
+        yield from read_batches(log[base_offset])
+
+
+def leaders(log: dict[int, bytes]) -> dict[int, int]:
+    """Who led each epoch, by the LeaderChange records of a log."""
+    found = {}
+    for batch in _batches(log):
+        if batch.is_control:
+            for record in batch.records():
+                control = decode_control(record.key or b"", record.value or b"")
+                if isinstance(control, LeaderChangeMessage):
+                    assert batch.leader_epoch not in found, f"two leaders wrote in epoch {batch.leader_epoch}"
+                    found[batch.leader_epoch] = control.leader_id
+    return found
+
+
+def voter_sets(log: dict[int, bytes]) -> dict[int, dict[int, str]]:
+    """Every voter set of a log, as directory ids by voter id, by offset."""
+    return {
+        record.offset: {voter.voter_id: uuid_to_text(voter.voter_directory_id) for voter in control.voters}
+        for batch in _batches(log)
+        if batch.is_control
+        for record in batch.records()
+        if isinstance(control := decode_control(record.key or b"", record.value or b""), VotersRecord)
+    }

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from kraft_core.storage.meta_properties import read_meta_properties
 from kraft_core.storage.quorum_state_store import QuorumStateStore
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, call, quorum, retry
+from tests.interop.dumps import conclave, dumped_by_apache, dumped_by_us, files_of
+from tests.interop.tools import Tools
 
 pytestmark = pytest.mark.interop
 
@@ -51,14 +52,6 @@ def written_by_us(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         yield found
 
 
-def conclave(*arguments: str) -> str:
-    """Run one of our commands and return what it printed; a failing one fails the test."""
-    command = [sys.executable, "-m", "app.cli", *arguments]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout
-
-
 def format_by_command(found: Quorum, node_id: int) -> None:
     """Format a node's folder with `conclave format`."""
     voters = found.initial_controllers
@@ -85,32 +78,13 @@ def write_configs(port: int) -> None:
     asyncio.run(write_all())
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Everything that a dump can show: bootstrap, snapshots, segments."""
-    data = folder / "data"
-    return sorted([*data.glob("*.checkpoint"), *(data / "__cluster_metadata-0").glob("*.[cl]*[tg]")])
-
-
-def dumped_by_apache(paths: list[Path]) -> list[str]:
-    """The lines of kafka-dump-log, its headings left out."""
-    files = ",".join(map(str, paths))
-    printed = kafka.tool("org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", files)
-    return [line for line in printed.splitlines() if line.startswith(("baseOffset", "| offset"))]
-
-
-def dumped_by_us(paths: list[Path]) -> list[str]:
-    """The lines of conclave dump-log, its headings left out."""
-    printed = conclave("dump-log", *map(str, paths))
-    return [line for line in printed.splitlines() if line.startswith(("baseOffset", "| offset"))]
-
-
 @pytest.mark.parametrize("written", ["written_by_apache", "written_by_us"])
-def test_both_dump_programs_say_the_same_of_every_file(written: str, request: pytest.FixtureRequest):
+def test_both_dump_programs_say_the_same_of_every_file(written: str, request: pytest.FixtureRequest, tools: Tools):
     found: Quorum = request.getfixturevalue(written)
     paths = files_of(found.folder_of(1))
     assert {path.suffix for path in paths} == {".log", ".checkpoint"}
     ours = dumped_by_us(paths)
-    assert ours == dumped_by_apache(paths)
+    assert ours == dumped_by_apache(tools, paths)
     assert sum("log.retention.ms" in line for line in ours) == 20
 
 
@@ -194,6 +168,7 @@ public class Definitions {
     ours = {
         (each.name, each.type.name.lower(), "!" if each.is_required else "-" if each.default is None else each.default)
         for each in definitions().values()
+        if not each.name.startswith("conclave.")
     }
     assert len(ours) > 300
     assert ours == theirs

@@ -5,28 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.storage.format import FormatRequest, format_storage
 from tests.interop import kafka
-from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, quorum
+from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, make_static, quorum
 from tests.interop.log_files import committed_prefix, raw_batches
 
 pytestmark = pytest.mark.interop
-
-
-def make_static(found: Quorum) -> None:
-    """Rewrite the settings to name the voters, and format without a voter set."""
-    voters = ",".join(f"{node_id}@127.0.0.1:{found.port_of(node_id)}" for node_id in found.node_ids)
-    for node_id in found.node_ids:
-        folder = found.folder_of(node_id)
-        settings = kafka.controller_settings(node_id, found.port_of(node_id), folder, found.bootstrap)
-        del settings["controller.quorum.bootstrap.servers"]
-        settings["controller.quorum.voters"] = voters
-        kafka.write_properties(found.config_of(node_id), settings)
-        data = folder / "data"
-        request = FormatRequest(
-            node_id=node_id, cluster_id=found.cluster_id, log_dirs=[data], metadata_log_dir=data, is_dynamic=False
-        )
-        format_storage(request, print)
 
 
 async def create(found: Quorum, name: str) -> int:

@@ -1,0 +1,44 @@
+"""Log files as kafka-dump-log and `conclave dump-log` print them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.interop import tools
+from tests.interop.log_files import partition_folder
+
+
+def conclave(*arguments: object) -> str:
+    """Run one of our commands and return what it printed; a failing one fails the test."""
+    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Everything under a node's folder that a dump can show: bootstrap, snapshots, segments."""
+    data = partition_folder(folder)
+    return sorted([*(folder / "data").glob("*.checkpoint"), *data.glob("*.checkpoint"), *data.glob("*.log")])
+
+
+def dumped_by_apache(jvm: tools.Tools, paths: list[Path]) -> list[str]:
+    """The lines of kafka-dump-log, its headings left out."""
+    files = ",".join(map(str, paths))
+    return _records(jvm.run(tools.DUMP_LOG, "--cluster-metadata-decoder", "--files", files))
+
+
+def dumped_by_us(paths: list[Path]) -> list[str]:
+    """The lines of conclave dump-log, its headings left out."""
+    return _records(conclave("dump-log", *paths))
+
+
+def _records(printed: str) -> list[str]:
+    return [line for line in printed.splitlines() if line.startswith(("baseOffset", "| offset"))]
+
+
+def index_report(jvm: tools.Tools, folder: Path, *options: str) -> list[str]:
+    """What kafka-dump-log says of the offset and time indexes of all segments, its headings left out."""
+    paths = [path for suffix in ("index", "timeindex") for path in sorted(partition_folder(folder).glob(f"*.{suffix}"))]
+    printed = jvm.run(tools.DUMP_LOG, *options, "--files", ",".join(map(str, paths)))
+    return [line for line in printed.splitlines() if not line.startswith("Dumping ")]

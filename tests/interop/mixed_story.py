@@ -1,0 +1,237 @@
+"""What happens to a mixed quorum, from its first leader to the files it leaves: told once, judged by many tests."""
+
+import asyncio
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kraft_core.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kraft_core.server.kafka_client import KafkaConnection
+from tests.interop import kafka, tools
+from tests.interop.conclave import controller_client, quorum
+from tests.interop.load import CLIENT_METRICS, Load, set_interval
+from tests.interop.log_files import first_segment, raw_batches, snapshots
+from tests.interop.mixed import JOINER, VOTERS, MixedQuorum
+
+ELDER, CHANGING, OTHER = 2, 1, 3
+"""A voter that never stops; one of the same kind and one of the other that lead, die and come back in turn."""
+SETTINGS = {
+    "metadata_log_max_record_bytes_between_snapshots": 20_000,
+    "metadata_max_retention_bytes": 60_000,
+    "metadata_max_idle_interval_ms": 5_000,
+}
+PUSHED_WRITES = 9
+
+
+@dataclass
+class Story:
+    """What was seen on the way; the files of all nodes are there still."""
+
+    quorum: MixedQuorum
+    load: Load
+    deposed: list[tuple[str, str]] = field(default_factory=list)  # whose leader, killed or stopped
+    described: dict[tuple[str, str], tuple[str, str, str]] = field(
+        default_factory=dict
+    )  # by (leader's side, asked side)
+    joiner_end: int = -1  # last offset of the joiner when it was killed
+    joiner_first_segment: int = -1  # where its log begins since it came back
+    voters_after_join: list[dict[int, str]] = field(default_factory=list)
+    wiped_id: str = ""
+    epochs_around_pause: tuple[int, int] = (-1, -1)
+    paused_output: str = ""
+    seen_ms: list[float] = field(default_factory=list)
+    high_watermark: int = -1
+    logs: dict[int, dict[int, bytes]] = field(default_factory=dict)
+
+    def folder(self, node_id: int) -> Path:
+        """Where a node's files are."""
+        return self.quorum.nodes.folder_of(node_id)
+
+    @property
+    def whole_log(self) -> dict[int, bytes]:
+        """Every batch from offset 0 on: the elder's only segment still holds what its log start has passed."""
+        return self.logs[ELDER]
+
+
+@contextmanager
+def told(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Story]:
+    """Let it all happen. `apache`: which of the nodes 1 to 4 are Apache's; 1 and 2 are of one kind, 3 and 4 of the other."""
+    with quorum(folder, JOINER, **SETTINGS) as nodes:
+        mixed = MixedQuorum(nodes, apache, jvm)
+        for node_id in VOTERS:
+            mixed.format(node_id)
+        mixed.format(JOINER, as_voter=False)
+        for node_id in (CHANGING, ELDER):  # a majority, so the first leader is of their kind
+            mixed.start(node_id)
+        assert mixed.leader_id in {CHANGING, ELDER}
+        mixed.start(OTHER)
+        mixed.start(JOINER)
+        with Load(nodes) as load:
+            story = Story(mixed, load)
+            _add_and_remove_the_joiner(story)
+            _let_all_sides_lead(story)
+            _pause_a_follower(story)
+            _bring_the_joiner_back(story)
+            _replace_the_joiners_disk(story)
+        _measure_the_push(story)
+        _end(story)
+        yield story
+
+
+def _first_side(story: Story) -> str:
+    return story.quorum.side(ELDER)
+
+
+def _other_side(story: Story) -> str:
+    return story.quorum.side(OTHER)
+
+
+def _describe(story: Story) -> None:
+    """Run kafka-metadata-quorum against each side's node."""
+    mixed = story.quorum
+    mixed.wait_until_caught_up(*VOTERS)
+    leader_id = mixed.leader_id
+    for asked in (leader_id, OTHER if leader_id != OTHER else ELDER):
+        bootstrap = ("--bootstrap-controller", f"127.0.0.1:{mixed.nodes.port_of(asked)}", "describe")
+        printed = [
+            mixed.tools.run(tools.QUORUM, *bootstrap, *words)
+            for words in (("--status",), ("--replication",), ("--replication", "--human-readable"))
+        ]
+        story.described[mixed.side(leader_id), mixed.side(asked)] = (printed[0], printed[1], printed[2])
+
+
+def _add_and_remove_the_joiner(story: Story) -> None:
+    mixed = story.quorum
+    mixed.wait_until_caught_up(*VOTERS, JOINER)
+    mixed.add(JOINER, with_tool=_first_side(story))
+    story.load.wait_for(10)
+    mixed.nodes.processes[JOINER].kill()
+    mixed.remove(JOINER, with_tool=_other_side(story))
+    story.joiner_end = mixed.end_on_disk(JOINER)
+
+
+def _let_all_sides_lead(story: Story) -> None:
+    """Kill a leader of each side and stop one of each; the elder leads at the end."""
+    mixed = story.quorum
+    wanted = {(side, how) for side in ("apache", "ours") for how in (signal.SIGKILL, signal.SIGTERM)}
+    _describe(story)
+    while wanted:
+        leader_id = mixed.leader_id
+        how = next((how for side, how in sorted(wanted) if side == mixed.side(leader_id)), signal.SIGTERM)
+        successor = CHANGING if leader_id == OTHER else OTHER
+        mixed.hand_over(successor, how, story.load)
+        wanted.discard((mixed.side(leader_id), how))
+        story.deposed.append((mixed.side(leader_id), how.name))
+        if successor == OTHER and len(story.described) == 2:
+            _describe(story)
+    if mixed.leader_id != ELDER:
+        mixed.hand_over(ELDER, signal.SIGTERM, story.load)
+
+
+def _bring_the_joiner_back(story: Story) -> None:
+    """Start it when the leader's log begins behind its end, and make it a voter again."""
+    mixed = story.quorum
+    elder = mixed.nodes.folder_of(ELDER)
+    kafka.wait_until(
+        lambda: (
+            next(iter(snapshots(elder)), -1) > story.joiner_end
+            and not (elder / "data" / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint").exists()
+        ),
+        120,
+        "the elder cleans its log",
+    )
+    mixed.start(JOINER)
+    mixed.wait_until_caught_up(JOINER)
+    story.joiner_first_segment = first_segment(story.folder(JOINER))
+    mixed.add(JOINER, with_tool=_other_side(story))
+    story.load.wait_for(5)
+    story.voters_after_join.append(mixed.voters())
+
+
+def _replace_the_joiners_disk(story: Story) -> None:
+    """Give it an empty disk and auto-join (KIP-1186): it takes its old self out of the voters and itself in."""
+    mixed = story.quorum
+    assert mixed.nodes.processes[JOINER].stop() in {0, 143}
+    mixed.wipe(JOINER, controller_quorum_auto_join_enable="true")
+    mixed.start(JOINER)
+    story.wiped_id = mixed.directory_id(JOINER)
+    kafka.wait_until(lambda: mixed.voters().get(JOINER) == story.wiped_id, 60, "the joiner has joined by itself")
+    story.load.wait_for(5)
+    mixed.wait_until_caught_up(*VOTERS, JOINER)
+    story.voters_after_join.append(mixed.voters())
+
+
+def _pause_a_follower(story: Story) -> None:
+    """Freeze a follower of the other kind for longer than its fetch timeout, then let it go on."""
+    mixed = story.quorum
+    before = mixed.describe().leader_epoch
+    output = len(mixed.nodes.processes[OTHER].output)
+    mixed.nodes.freeze(OTHER)
+
+    def is_silent() -> bool:
+        found = mixed.describe()
+        last = {each.replica_id: each.last_fetch_timestamp for each in found.current_voters}
+        return last[found.leader_id] - last[OTHER] > 4_000
+
+    kafka.wait_until(is_silent, 30, "the frozen follower is silent for two fetch timeouts")
+    story.load.wait_for(5)
+    mixed.nodes.thaw(OTHER)
+    mixed.wait_until_caught_up(*VOTERS)
+    story.load.wait_for(20)
+    mixed.wait_until_caught_up(*VOTERS)
+    story.epochs_around_pause = (before, mixed.describe().leader_epoch)
+    story.paused_output = mixed.nodes.processes[OTHER].output[output:]
+
+
+def _measure_the_push(story: Story) -> None:
+    """Time from an acknowledgement to when a follower of the other kind shows what was written, in a quiet quorum."""
+    mixed = story.quorum
+
+    async def interval_of(connection: KafkaConnection, name: str) -> str | None:
+        resource = DescribeConfigsRequestDescribeConfigsResource(
+            resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None
+        )
+        answer = await connection.request(DescribeConfigsRequest(resources=(resource,)))
+        assert isinstance(answer, DescribeConfigsResponse)
+        return next((each.value for each in answer.results[0].configs if each.name == "interval.ms"), None)
+
+    async def measure() -> None:
+        client = controller_client(mixed.nodes.bootstrap)
+        follower = await KafkaConnection.open("127.0.0.1", mixed.nodes.port_of(OTHER), "test")
+        for number in range(1_000, 1_000 + PUSHED_WRITES):
+            await client.request(set_interval("pushed", number))
+            started = time.monotonic()
+            while await interval_of(follower, "pushed") != str(number):
+                assert time.monotonic() - started < 10, f"{number} is never seen"
+                await asyncio.sleep(0.002)
+            story.seen_ms.append((time.monotonic() - started) * 1000)
+        follower.close()
+        client.close()
+
+    asyncio.run(measure())
+    print("seen by the follower after ms:", [round(each) for each in story.seen_ms])
+
+
+def _end(story: Story) -> None:
+    """Wait until all have the same log, kill all at once, and keep what is on their disks."""
+    mixed = story.quorum
+    mixed.wait_until_caught_up(*VOTERS, JOINER, slack=0)
+    story.high_watermark = mixed.describe().high_watermark
+    mixed.nodes.stop_all()
+    for node_id in (*VOTERS, JOINER):
+        story.logs[node_id] = raw_batches(story.folder(node_id))
+
+
+def states_of(output: str, side: str) -> list[str]:
+    """The raft states that a node has entered, by its own output."""
+    if side == "ours":
+        return re.findall(r"raft_state_changed node_id=\d+ state=(\w+)", output)
+    return re.findall(r"Completed transition to (\w+?)(?:State)?\(", output)

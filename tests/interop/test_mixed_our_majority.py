@@ -1,0 +1,21 @@
+"""One of Apache's controllers and two of ours in one quorum; a second of Apache's joins."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.mixed_claims import MixedQuorumClaims
+from tests.interop.mixed_story import Story, told
+from tests.interop.tools import Tools
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[Story]:
+    with told(tmp_path_factory.mktemp("mixed"), frozenset({3, 4}), tools) as found:
+        yield found
+
+
+class TestOneOfApachesAndTwoOfOurs(MixedQuorumClaims):
+    """With the fixture above."""

@@ -1,0 +1,79 @@
+"""Kafka's command-line tools in one JVM that stays up, for tests that run many of them."""
+
+import select
+import subprocess
+import time
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from tests.interop import kafka
+
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
+STORAGE = "kafka.tools.StorageTool"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+
+
+class Printed(NamedTuple):
+    """What a tool has left behind."""
+
+    code: int
+    text: str
+
+
+class Tools:
+    """Runs main classes one at a time; `with` ends the JVM."""
+
+    def __init__(self, folder: Path) -> None:
+        self._errors = (folder / "tools.err").open("wb")
+        self._jvm = subprocess.Popen(
+            kafka.java(str(Path(__file__).with_name("Tools.java")), log_level="ERROR"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+        )
+
+    def run(self, main_class: str, *arguments: object, timeout_s: float = 90) -> str:
+        """Run a tool and return what it printed; a failing tool fails the test."""
+        printed = self.attempt(main_class, *arguments, timeout_s=timeout_s)
+        assert printed.code == 0, f"{main_class} {arguments}: exit code {printed.code}\n{printed.text}"
+        return printed.text
+
+    def attempt(self, main_class: str, *arguments: object, timeout_s: float = 90) -> Printed:
+        """Run a tool that may fail."""
+        words = [main_class, *map(str, arguments)]
+        assert not any("\t" in word or "\n" in word for word in words), words
+        assert self._jvm.stdin is not None
+        self._jvm.stdin.write(("\t".join(words) + "\n").encode())
+        deadline = time.monotonic() + timeout_s
+        code, size = self._read_line(deadline).split()
+        return Printed(int(code), self._read(int(size), deadline).decode())
+
+    def _read_line(self, deadline: float) -> bytes:
+        line = b""
+        while not line.endswith(b"\n"):
+            line += self._read(1, deadline)
+        return line
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        assert self._jvm.stdout is not None
+        data = b""
+        while len(data) < size:
+            left_s = deadline - time.monotonic()
+            assert left_s > 0, "the tool does not come to an end"
+            if select.select([self._jvm.stdout], [], [], left_s)[0]:
+                piece = self._jvm.stdout.read(size - len(data))
+                assert piece, f"the JVM of the tools has ended with {self._jvm.wait(10)}"
+                data += piece
+        return data
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._jvm.kill()
+        self._jvm.wait(20)
+        for each in (self._jvm.stdin, self._jvm.stdout, self._errors):
+            assert each is not None
+            each.close()
