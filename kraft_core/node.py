@@ -143,6 +143,11 @@ class Node:
         """Whether this node is the active controller: leader, and complete."""
         return self._claimed_epoch >= 0
 
+    @property
+    def last_applied_timestamp_ms(self) -> int:
+        """When the newest batch in the committed image was written, by the clock of its leader; 0 before the first."""
+        return self._last_timestamp
+
     def start(self, now_ms: int) -> list[NodeEffect]:
         """Take up what the disk holds."""
         self._now_ms = now_ms

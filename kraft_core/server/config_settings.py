@@ -79,6 +79,10 @@ class Settings:
     unclean_leader_election_enable = Setting[bool]()
     unclean_leader_election_interval_ms = Setting[int]()
 
+    # Metrics
+    conclave_metrics_host = Setting[str]()
+    conclave_metrics_port = Setting[int | None]()
+
     # Sockets and requests
     connections_max_idle_ms = Setting[int]()
     fetch_max_bytes = Setting[int]()

@@ -1,12 +1,13 @@
 """The settings of server.properties as values: how a text becomes one, and the refusal of a text that cannot.
 
-The settings are the broker keys that the controller describes to clients: one table serves both.
+The settings are the broker keys that the controller describes to clients: one table serves both. A few are ours.
 Source: AbstractKafkaConfig.CONFIG_DEF, Kafka 4.3.1; tests/interop compares the two.
 """
 
+from functools import cache
 from typing import Final
 
-from kraft_core.controller.config_def import ConfigDef, ConfigException, ConfigKey, Value
+from kraft_core.controller.config_def import ConfigDef, ConfigException, ConfigKey, ConfigType, Value, between
 from kraft_core.controller.config_definitions import config_def
 from kraft_core.image.metadata_image import BROKER
 
@@ -17,9 +18,30 @@ class ConfigError(ValueError):
     """A setting that cannot be used; the message is one line for the person who wrote the file."""
 
 
+OURS: Final = (
+    ConfigKey(
+        name="conclave.metrics.host",
+        type=ConfigType.STRING,
+        default="127.0.0.1",
+        importance="low",
+        documentation="Address that the page of metrics is served at.",
+    ),
+    ConfigKey(
+        name="conclave.metrics.port",
+        type=ConfigType.INT,
+        default=None,
+        importance="low",
+        validator=between(0, 65535),
+        documentation="Port of the page of metrics; 0 takes a free one. Without it there is none.",
+    ),
+)
+"""Settings that Kafka does not have."""
+
+
+@cache
 def definitions() -> ConfigDef:
-    """All settings by name."""
-    return config_def(BROKER)
+    """All settings by name: Kafka's and ours."""
+    return ConfigDef([*config_def(BROKER).values(), *OURS])
 
 
 def parse_value(key: ConfigKey, text: str | None) -> Value:

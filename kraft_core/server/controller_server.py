@@ -146,6 +146,11 @@ class ControllerServer:
         """The ports that the listeners have, in their order."""
         return [server.port for server in self._socket_servers]
 
+    @property
+    def listeners(self) -> Sequence[SocketServer]:
+        """The listeners, for their counters."""
+        return self._socket_servers
+
     async def start(self) -> None:
         """Take the addresses, start the node, then listen: a node that loads a large snapshot keeps nobody waiting.
 

@@ -1,0 +1,90 @@
+"""A page of metrics for Prometheus over HTTP/1.1: one path, GET and HEAD, a fixed number of bytes and seconds for a reader.
+
+Not a web server: it reads one request head a connection, answers and closes. Off unless `conclave.metrics.port` is set.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+PATH: Final = "/metrics"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+HEAD_BYTES_MAX: Final = 8 * 1024
+TIMEOUT_SECONDS: Final = 10.0
+READERS_MAX: Final = 16
+
+Page = Callable[[], Awaitable[bytes]]
+"""Makes the page anew for each reader."""
+
+
+class MetricsHttpServer:
+    """Listens from `start` to `stop`. `port` 0 takes a free one, readable as `.port` after `start`."""
+
+    def __init__(self, host: str, port: int, page: Page) -> None:
+        self.host = host
+        self.port = port
+        self._page = page
+        self._server: asyncio.Server | None = None
+        self._readers: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Listen. Raises OSError when the address cannot be had."""
+        self._server = await asyncio.start_server(self._accept, self.host, self.port, limit=HEAD_BYTES_MAX)
+        self.port = self._server.sockets[0].getsockname()[1]
+        log.info("metrics_served", extra={"host": self.host, "port": self.port})
+
+    async def stop(self) -> None:
+        """Stop listening and leave readers where they are."""
+        if self._server is not None:
+            self._server.close()
+            for reader in tuple(self._readers):
+                reader.cancel()
+            await asyncio.gather(*self._readers, return_exceptions=True)
+            await self._server.wait_closed()
+            self._server = None
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._readers) >= READERS_MAX:
+            writer.transport.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._readers.add(task)
+        task.add_done_callback(self._readers.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(await self._answer(head))
+                await writer.drain()
+            writer.close()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.transport.abort()  # too slow, too long or gone
+        except Exception:  # a metric that cannot be made must not end the node
+            log.exception("metrics_failed")
+            writer.transport.abort()
+        finally:
+            if not writer.is_closing():  # cancelled
+                writer.transport.abort()
+
+    async def _answer(self, head: bytes) -> bytes:
+        method, _, rest = head.partition(b"\r\n")[0].partition(b" ")
+        target, _, version = rest.rpartition(b" ")
+        if not version.startswith(b"HTTP/1."):
+            return _response("400 Bad Request")
+        if target.partition(b"?")[0] != PATH.encode():
+            return _response("404 Not Found")
+        if method not in {b"GET", b"HEAD"}:
+            return _response("405 Method Not Allowed", extra="Allow: GET, HEAD\r\n")
+        return _response("200 OK", await self._page(), is_head=method == b"HEAD")
+
+
+def _response(status: str, body: bytes = b"", *, is_head: bool = False, extra: str = "") -> bytes:
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
+        f"X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n{extra}Connection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + (b"" if is_head else body)

@@ -1,0 +1,120 @@
+"""A node's metrics for Prometheus, under the names that a JMX exporter gives to Kafka's.
+
+Nothing is measured on the way of a request but a few counters of the listener; all else is read from the node when
+somebody asks. The names are those of the rules that Strimzi ships for the JMX exporter, so existing dashboards fit; the
+page docs/operations.md lists each with its MBean. Source: KafkaRaftMetrics, QuorumControllerMetrics,
+ControllerMetadataMetrics, SocketServer of Kafka 4.3.1.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.server.controller_server import ControllerServer
+from kraft_core.server.partition_counts import PartitionCounter, PartitionCounts
+from kraft_core.server.socket_server import SocketServer
+
+RAFT: Final = "kafka_server_raftmetrics_"
+CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+SOCKETS: Final = "kafka_server_socket_server_metrics_"
+REQUESTS: Final = "kafka_network_requestmetrics_requests"
+
+_COUNTERS: Final = (
+    ("connection_creation", "connections accepted", "connections_opened"),
+    ("connection_close", "connections closed", "connections_closed"),
+    ("incoming_byte", "bytes received", "incoming_bytes"),
+    ("outgoing_byte", "bytes sent as answers", "outgoing_bytes"),
+)
+
+
+class NodeMetrics(Collector):
+    """Makes the page. `controller` is None on a node that is only a broker; `listeners` gives those of the moment."""
+
+    def __init__(self, controller: ControllerServer | None, listeners: Callable[[], Iterable[SocketServer]]) -> None:
+        self._controller = controller
+        self._listeners = listeners
+        self._counter = PartitionCounter()
+        self._counts = PartitionCounts()
+        self._counting = asyncio.Lock()
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    async def page(self) -> bytes:
+        """Return the page. Partitions are counted off the node's loop; the rest takes it less than a millisecond."""
+        if self._controller is not None:
+            async with self._counting:
+                self._counts = await asyncio.to_thread(self._counter.count, self._controller.image)
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield everything. Called by the registry, on the node's loop."""
+        if self._controller is not None:
+            yield from self._of_raft(self._controller.node.raft.metrics())
+            yield from self._of_controller(self._controller)
+        yield from self._of_listeners(tuple(self._listeners()))
+
+    def _of_raft(self, metrics: Mapping[str, float | str]) -> Iterable[Metric]:
+        for name, value in sorted(metrics.items()):
+            family = RAFT + name.replace("-", "_")
+            text = f"raft-metrics {name}"
+            if isinstance(value, str):  # as the exporter has it: the text is a label, the value 1
+                label = name.replace("-", "_")
+                gauge = GaugeMetricFamily(family, text, labels=(label,))
+                gauge.add_metric((value,), 1.0)
+                yield gauge
+            else:
+                yield GaugeMetricFamily(family, text, value=float(value))
+
+    def _of_controller(self, controller: ControllerServer) -> Iterable[Metric]:
+        node, brokers = controller.node, controller.image.cluster.brokers.values()
+        fenced = sum(broker.fenced for broker in brokers)
+        counts, applied_ms = self._counts, node.last_applied_timestamp_ms
+        applied = node.raft.log_end_offset if node.is_active else node.applied_offset  # the active one applies first
+        lag_ms = 0 if node.is_active else max(0, controller.now_ms() - applied_ms)
+        numbers = (
+            ("ActiveControllerCount", "1 on the active controller", node.is_active),
+            ("ActiveBrokerCount", "registered brokers that are not fenced", len(brokers) - fenced),
+            ("FencedBrokerCount", "registered brokers that are fenced", fenced),
+            ("GlobalTopicCount", "topics", counts.topics),
+            ("GlobalPartitionCount", "partitions", counts.partitions),
+            ("OfflinePartitionsCount", "partitions without a leader", counts.offline),
+            ("PreferredReplicaImbalanceCount", "partitions not led by their preferred replica", counts.imbalanced),
+            ("LastAppliedRecordOffset", "last offset in this controller's memory", applied - 1),
+            ("LastAppliedRecordTimestamp", "when the last applied batch was written", applied_ms),
+            ("LastAppliedRecordLagMs", "its age; 0 on the active controller", lag_ms),
+            ("LastCommittedRecordOffset", "last offset known to be committed", max(-1, controller.high_watermark - 1)),
+        )
+        for name, text, value in numbers:
+            yield GaugeMetricFamily(CONTROLLER + name.lower(), text, value=float(value))
+
+    def _of_listeners(self, listeners: tuple[SocketServer, ...]) -> Iterable[Metric]:
+        labels = ("listener",)
+        count = GaugeMetricFamily(f"{SOCKETS}connection_count", "connections open now", labels=labels)
+        for listener in listeners:
+            count.add_metric((listener.listener_name,), listener.connection_count)
+        yield count
+        for name, text, attribute in _COUNTERS:
+            family = CounterMetricFamily(SOCKETS + name, text, labels=labels)
+            for listener in listeners:
+                family.add_metric((listener.listener_name,), getattr(listener.counters, attribute))
+            yield family
+        requests = CounterMetricFamily(REQUESTS, "requests taken in", labels=("listener", "request"))
+        for listener in listeners:
+            for api_key, number in sorted(listener.counters.requests.items()):
+                requests.add_metric((listener.listener_name, _api_name(api_key)), number)
+        yield requests
+
+
+def _api_name(api_key: int) -> str:
+    """Kafka's name of a request: BROKER_HEARTBEAT is BrokerHeartbeat."""
+    try:
+        return "".join(part.capitalize() for part in ApiKey(api_key).name.split("_"))
+    except ValueError:
+        return str(api_key)
