@@ -1,0 +1,72 @@
+"""Controllers that know each other by certificates and passwords: ours among themselves, and mixed with Apache's."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.interop import kafka
+from tests.interop.conclave import RawBroker, create_topics
+from tests.security.secure_quorum import PASSWORD, STORE_PASSWORD, SecureQuorum, secure_quorum, wait_for_voters
+
+pytestmark = pytest.mark.interop
+
+KINDS = [
+    ("SSL", None),
+    ("SASL_SSL", "PLAIN"),
+    ("SASL_PLAINTEXT", "PLAIN"),
+]
+MUTUAL = {"ssl_client_auth": "required"}
+
+
+async def use(found: SecureQuorum, name: str, broker_id: int) -> None:
+    client = found.client()
+    await RawBroker(broker_id, found.cluster_id, client).register()
+    answer = await client.request(create_topics([name]), timeout_ms=10_000)
+    assert answer.topics[0].error_code == 0, answer
+    client.close()
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), KINDS)
+def test_three_of_ours_elect_serve_and_fail_over(tmp_path: Path, protocol: str, mechanism: str | None) -> None:
+    with secure_quorum(tmp_path, 3, protocol, mechanism, **(MUTUAL if mechanism is None else {})) as found:
+        for node_id in found.node_ids:
+            found.format(node_id)
+            found.start(node_id)
+        leader = found.wait_for_leader()
+        wait_for_voters(found)
+        asyncio.run(use(found, "before", 101))
+        found.processes[leader].kill()
+        found.wait_for_leader(other_than=leader)
+        asyncio.run(use(found, "after", 102))
+        assert PASSWORD not in found.outputs()
+        assert STORE_PASSWORD not in found.outputs()
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), KINDS)
+def test_apache_s_controllers_and_ours_are_one_quorum(tmp_path: Path, protocol: str, mechanism: str | None) -> None:
+    kafka.require()
+    with secure_quorum(tmp_path, 3, protocol, mechanism, **(MUTUAL if mechanism is None else {})) as found:
+        for node_id in found.node_ids:
+            found.format(node_id)
+        found.start_apache(1)
+        found.start(2)
+        found.start(3)
+        found.wait_for_leader(40)
+        wait_for_voters(found, 40)
+        asyncio.run(use(found, "together", 101))
+        said = kafka.tool(
+            "org.apache.kafka.tools.MetadataQuorumCommand",
+            "--bootstrap-controller",
+            found.bootstrap,
+            "--command-config",
+            str(found.command_config),
+            "describe",
+            "--status",
+        )
+        assert re.search(r"CurrentVoters:.*\"id\": 1.*\"id\": 2.*\"id\": 3", said), said
+        ours_led = found.wait_for_leader(40)
+        found.processes[ours_led].stop()
+        found.wait_for_leader(40, other_than=ours_led)
+        asyncio.run(use(found, "after", 102))

@@ -1,0 +1,162 @@
+"""A quorum of controllers, ours or Apache's, that know each other by TLS or SASL; and a client for it."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.security.listener_security import ClientSecurity, client_security
+from kraft_core.server.kafka_client import ControllerClient, KafkaConnection, find_leader
+from tests.interop import kafka
+from tests.interop.conclave import Quorum
+from tests.security.certificates import Identity, authority
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PASSWORD = "controllers-secret"
+STORE_PASSWORD = "store-secret"
+
+
+def one_line(pem: str) -> str:
+    """PEM as a properties file takes it: one line with escapes."""
+    return pem.strip().replace("\n", "\\n")
+
+
+def stores(folder: Path, identity: Identity) -> dict[str, str]:
+    """Settings of TLS that both Apache's nodes and ours read: a PKCS12 key store and PEM certificates."""
+    folder.mkdir(parents=True, exist_ok=True)
+    store = folder / "key.p12"
+    store.touch(mode=0o600)
+    store.write_bytes(identity.pkcs12(STORE_PASSWORD))
+    return {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": STORE_PASSWORD,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": one_line(authority().pem),
+    }
+
+
+def sasl_settings(mechanism: str) -> dict[str, str]:
+    """Settings of a controller listener where all controllers are the user `controller`."""
+    users = f'user_controller="{PASSWORD}" user_admin="{PASSWORD}"' if mechanism == "PLAIN" else ""
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    jaas = f'{module} required username="controller" password="{PASSWORD}" {users};'
+    return {
+        "sasl.enabled.mechanisms": mechanism,
+        "sasl.mechanism.controller.protocol": mechanism,
+        f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": jaas,
+    }
+
+
+class SecureQuorum(Quorum):
+    """`protocol` and `mechanism` of the controller listener; `client_properties` are a client's, as a file has them."""
+
+    def __init__(
+        self, folder: Path, size: int, protocol: str, mechanism: str | None = None, **settings: object
+    ) -> None:
+        super().__init__(folder, size, {key.replace("_", "."): value for key, value in settings.items()})
+        self.protocol = protocol
+        self.client_properties = {"security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            self.client_properties |= stores(folder / "client", authority().issue("admin"))
+        if mechanism is not None:
+            module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+            self.client_properties |= {
+                "sasl.mechanism": mechanism,
+                "sasl.jaas.config": f'{module} required username="admin" password="{PASSWORD}";',
+            }
+        for node_id in self.node_ids:
+            node_folder = self.folder_of(node_id)
+            secured: dict[str, object] = {
+                "listener.security.protocol.map": f"CONTROLLER:{protocol},PLAINTEXT:PLAINTEXT"
+            }
+            if protocol.endswith("SSL"):
+                secured |= stores(node_folder, authority().issue(f"controller-{node_id}"))
+            if mechanism is not None:
+                secured |= sasl_settings(mechanism)
+            base = kafka.controller_settings(node_id, self.port_of(node_id), node_folder, self.bootstrap)
+            kafka.write_properties(self.config_of(node_id), {**base, **self.extra_settings, **secured})
+        self.command_config = kafka.write_properties(folder / "client.properties", self.client_properties)
+
+    @property
+    def security(self) -> ClientSecurity:
+        """How the tests' own client connects."""
+        read: Mapping[str, str] = {key: value.replace("\\n", "\n") for key, value in self.client_properties.items()}
+        return client_security(read)
+
+    def client(self) -> ControllerClient:
+        """A client of the active controller."""
+        return ControllerClient([("127.0.0.1", port) for port in self.ports], security=self.security)
+
+    async def leader(self) -> tuple[int, int] | None:
+        """(node id, -1) of the leader as the first running node knows it."""
+        for node_id, process in self.processes.items():
+            if not process.alive or node_id in self.frozen:
+                continue
+            try:
+                connection = await KafkaConnection.open(
+                    "127.0.0.1", self.port_of(node_id), "test", 3_000, self.security
+                )
+            except (ConnectionError, KafkaError):
+                continue
+            try:
+                found = await find_leader(connection)
+            except (ConnectionError, KafkaError):
+                continue
+            finally:
+                connection.close()
+            if found is not None and self.processes[found.node_id].alive:
+                return found.node_id, -1
+        return None
+
+
+@contextmanager
+def secure_quorum(
+    folder: Path, size: int, protocol: str, mechanism: str | None = None, **settings: object
+) -> Iterator[SecureQuorum]:
+    """A quorum whose processes are killed at the end."""
+    found = SecureQuorum(folder, size, protocol, mechanism, **settings)
+    try:
+        yield found
+    finally:
+        found.stop_all()
+
+
+def wait_for_voters(found: SecureQuorum, timeout_s: float = 30) -> None:
+    """Wait until every voter follows: the leader has heard of all logs' ends."""
+    from kraft_core.protocol.messages import (
+        DescribeQuorumRequest,
+        DescribeQuorumRequestPartitionData,
+        DescribeQuorumRequestTopicData,
+        DescribeQuorumResponse,
+    )
+
+    topic = DescribeQuorumRequestTopicData(
+        topic_name="__cluster_metadata", partitions=(DescribeQuorumRequestPartitionData(partition_index=0),)
+    )
+
+    async def poll() -> None:
+        client = found.client()
+        deadline = time.monotonic() + timeout_s
+        seen: object = None
+        while time.monotonic() < deadline:
+            try:
+                answer = await client.request(DescribeQuorumRequest(topics=(topic,)), 5_000, idempotent=True)
+            except (ConnectionError, KafkaError) as error:
+                seen = error
+                await asyncio.sleep(0.1)
+                continue
+            assert isinstance(answer, DescribeQuorumResponse)
+            seen = answer.topics[0].partitions[0] if answer.topics else answer
+            if answer.topics and all(
+                voter.log_end_offset > 0 for voter in answer.topics[0].partitions[0].current_voters
+            ):
+                client.close()
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"not all voters follow: {seen}\n{found.outputs()}")
+
+    asyncio.run(poll())
