@@ -38,6 +38,7 @@ class LogSegment:
         "end_offset",
         "files",
         "first_timestamp",
+        "index_last_offsets",
         "index_offsets",
         "index_positions",
         "index_timestamps",
@@ -57,8 +58,9 @@ class LogSegment:
         self.first_timestamp = -1
         self.max_timestamp = -1
         self.index_offsets = array("q")
+        self.index_last_offsets = array("q")  # of the same batches; what Kafka's index files hold
         self.index_positions = array("q")
-        self.index_timestamps = array("q")
+        self.index_timestamps = array("q")  # -1 where an earlier batch holds a later timestamp
 
     def open(self, *, create: bool) -> None:
         """Open the file; with `create` it must not exist yet. Raises StorageError."""
@@ -85,8 +87,9 @@ class LogSegment:
             self.first_timestamp = timestamp
         if not positions or self.size - positions[-1] >= INDEX_INTERVAL_BYTES:
             self.index_offsets.append(base_offset)
+            self.index_last_offsets.append(end_offset - 1)
             positions.append(self.size)
-            self.index_timestamps.append(max(self.max_timestamp, max_timestamp))
+            self.index_timestamps.append(max_timestamp if max_timestamp >= self.max_timestamp else -1)
         self.max_timestamp = max(self.max_timestamp, max_timestamp)
         self.size += size
         self.end_offset = end_offset
@@ -144,6 +147,7 @@ class LogSegment:
         """Forget everything from `position` on in the logical picture."""
         keep = bisect_right(self.index_positions, position - 1)
         del self.index_offsets[keep:]
+        del self.index_last_offsets[keep:]
         del self.index_positions[keep:]
         del self.index_timestamps[keep:]
         if not keep:
@@ -154,9 +158,10 @@ class LogSegment:
     def write_indexes(self) -> None:
         """Write the sparse indexes as Kafka's files; like Kafka's, they leave out the batch at position 0.
 
-        Not synced: whoever misses them rebuilds them. Raises OSError.
+        Both name a batch by its last offset; a time is written with the batch that holds it. Not synced: whoever misses
+        them rebuilds them. Raises OSError.
         """
-        entries = list(zip(self.index_offsets, self.index_positions, self.index_timestamps, strict=True))[1:]
+        entries = list(zip(self.index_last_offsets, self.index_positions, self.index_timestamps, strict=True))[1:]
         offsets = b"".join(struct.pack(">ii", offset - self.base_offset, position) for offset, position, _ in entries)
         times: list[bytes] = []
         latest = -1
