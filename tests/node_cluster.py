@@ -19,6 +19,7 @@ from kraft_core.node import (
     NodeEvent,
 )
 from kraft_core.node_snapshot import write_image
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -26,6 +27,9 @@ from kraft_core.protocol.messages import (
     BrokerRegistrationRequestListener,
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
+    VoteRequest,
+    VoteRequestPartitionData,
+    VoteRequestTopicData,
 )
 from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.wire import Message
@@ -132,6 +136,17 @@ class Member:
         request_id = self.cluster.new_id()
         self.step(ControllerRequest(request_id, message, version, RequestContext(**context)))
         return request_id
+
+    def asked_to_vote(self) -> Message | None:
+        """The answer to a pre-vote that it is asked for by a stranger."""
+        request_id = self.cluster.new_id()
+        partition = VoteRequestPartitionData(
+            replica_epoch=self.node.raft.epoch, replica_id=99, last_offset_epoch=0, last_offset=0, pre_vote=True
+        )
+        topic = VoteRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        request = VoteRequest(cluster_id=CLUSTER_ID, voter_id=self.node_id, topics=(topic,))
+        self.step(RequestReceived(request_id, request, 2))
+        return self.answers.get(request_id)
 
     def topics(self, image: MetadataImage | None = None) -> set[str]:
         """Names of the topics in an image, by default the committed one."""

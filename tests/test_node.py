@@ -6,7 +6,7 @@ from kraft_core.controller.controller_result import RequestContext
 from kraft_core.node import ControllerRequest, SnapshotFailed
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import NoOpRecord
-from kraft_core.raft.events import Timer
+from kraft_core.raft.events import Shutdown, Timer
 from kraft_core.raft.snapshot_reader import SnapshotReader
 from tests.node_cluster import Cluster, create_topic
 
@@ -257,3 +257,39 @@ def test_a_long_catch_up_is_cut_into_steps(monkeypatch: pytest.MonkeyPatch) -> N
         steps += 1
         assert steps < 5_000
     assert len(active.changes) > 10
+
+
+def test_a_large_snapshot_is_loaded_in_steps_and_the_node_answers_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraft_core.node.SNAPSHOT_RECORDS_PER_STEP", 10)
+    cluster = Cluster(3, max_bytes_between_snapshots=5_000)
+    active = cluster.with_broker()
+    cluster.run(1000)
+    behind = next(each for each in cluster.members.values() if each is not active)
+    before = behind.node.image
+    cluster.cut_off.add(behind.node_id)
+    for number in range(100):
+        active.request(create_topic(f"t-{number}"), 7)
+    cluster.run(200)
+    active.log.drop_before(active.write_snapshot().id)
+    cluster.cut_off.clear()
+    cluster.until(lambda: behind.node._loading is not None, ms=60_000)
+    steps = 0
+    while behind.node._loading is not None:
+        assert behind.node.image is before, "the old image stays until the new one is whole"
+        assert behind.node.next_deadline_ms() <= cluster.now_ms, "it asks for the next step at once"
+        assert behind.asked_to_vote() is not None, "others are answered meanwhile"
+        steps += 1
+    assert steps > 15
+    assert len(behind.topics()) == 100
+    assert behind.changes[-1].old is before
+    assert behind.changes[-1].new is behind.node.image
+
+
+def test_no_snapshot_is_begun_on_the_way_out() -> None:
+    cluster = Cluster(1, max_bytes_between_snapshots=2_000)
+    active = cluster.with_broker()
+    active.step(Shutdown(10_000))
+    assert active.node._is_stopping
+    active.node._bytes_since_snapshot = 10**6
+    active.step(Timer())
+    assert active.snapshots == []
