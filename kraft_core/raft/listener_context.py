@@ -54,11 +54,9 @@ class ListenerContext:
             self.reader, self.next_offset = None, STARTING_NEXT_OFFSET  # replaced or cleaned while it was read
         if not self.is_due(core):
             return False
-        if committed and committed[0].base_offset <= self.next_offset:
-            rest = [batch for batch in committed if batch.base_offset >= self.next_offset]
-            if rest and rest[0].base_offset == self.next_offset:
-                self._give(MemoryBatchReader(rest, self._on_close))
-                return True
+        if committed and committed[0].base_offset == self.next_offset:
+            self._give(MemoryBatchReader(committed, self._on_close))
+            return True
         if not reads_log:
             return False
         if self._needs_snapshot(core):

@@ -27,7 +27,7 @@ class SnapshotWriter:
     `freeze` makes it durable and visible; without it nothing is left of it after `close`.
     """
 
-    __slots__ = ("_accumulator", "_begin", "_sink", "_timestamp_ms", "is_frozen", "snapshot_id")
+    __slots__ = ("_accumulator", "_begin", "_sink", "_timestamp_ms", "snapshot_id")
 
     def __init__(
         self,
@@ -38,7 +38,6 @@ class SnapshotWriter:
         voters: VoterSet,
     ) -> None:
         self.snapshot_id = snapshot_id
-        self.is_frozen = False
         self._begin = begin
         self._sink: SnapshotSink | None = None
         self._timestamp_ms = last_contained_log_timestamp
@@ -60,11 +59,10 @@ class SnapshotWriter:
         """Add the footer and make the snapshot durable and visible. Raises as `append`."""
         self._accumulator.append_control([SnapshotFooterRecord()])
         self._write().freeze()
-        self.is_frozen = True
 
     def close(self) -> None:
         """Throw away what was written, unless it is frozen."""
-        if self._sink is not None and not self.is_frozen:
+        if self._sink is not None:
             self._sink.abort()
 
     def _write(self) -> SnapshotSink:

@@ -4,6 +4,7 @@ import pytest
 
 from kraft_core.protocol.errors import NotController
 from kraft_core.raft import batch_reader
+from kraft_core.raft.batch_reader import MemoryBatchReader
 from kraft_core.raft.events import Shutdown, Timer
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
@@ -128,6 +129,15 @@ def test_a_reader_says_what_it_holds_before_it_is_read() -> None:
     assert (reader.base_offset, reader.last_offset) == (start, start + 2)
     assert reader.last_timestamp == node.now
     assert reader.size_bytes == len(node.log.read(start, 10_000))
+
+
+def test_what_the_leader_appended_itself_is_not_read_back_from_the_log() -> None:
+    node, listener = leading()
+    node.append([b"one"])
+    node.append([b"two"])
+    node.commit_epoch()
+    assert isinstance(listener.readers[-1], MemoryBatchReader)
+    assert [batch.values() for batch in listener.readers[-1]] == [[b"one"], [b"two"]]
 
 
 # --- registration -------------------------------------------------------------------------------------------------------
