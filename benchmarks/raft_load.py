@@ -9,9 +9,15 @@ and of the one before it. Apache's counts whole milliseconds and nothing above 2
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from kraft_core.protocol.errors import BufferExhausted, NotController
 from kraft_core.protocol.record_batch import RecordBatch
+from kraft_core.raft.batch_reader import BatchReader
+from kraft_core.raft.kafka_raft_client import KafkaRaftClient
+from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
+from kraft_core.raft.snapshot_reader import SnapshotReader
 
 PRINT_INTERVAL_S: Final = 5.0
 WINDOW_S: Final = 30.0
@@ -84,58 +90,67 @@ class WriteStats:
 
 
 class Workload:
-    """Appends while its node leads, and hears of what is committed. `append(epoch, value)` returns the offset."""
+    """A listener of raft that appends while its node leads, one record an append, and hears what is committed."""
 
-    def __init__(
-        self,
-        append: Callable[[int, bytes], int | None],
-        per_second: int,
-        record_size: int,
-        write: Callable[[str], None],
-    ) -> None:
-        self._append = append
-        self._value = bytes(record_size)
+    def __init__(self, raft: KafkaRaftClient, node_id: int, per_second: int, record_size: int) -> None:
+        self._raft = raft
+        self._node_id = node_id
+        self._values = (bytes(record_size),)
         self._throttle = Throttle(per_second)
-        self._stats = WriteStats(write)
+        self._stats = WriteStats(partial(print, flush=True))
         self._epoch = -1
         self._pending: deque[tuple[int, float]] = deque()
 
-    def claim(self, epoch: int) -> None:
-        """This node leads `epoch`, and everything before it is committed here."""
+    @property
+    def is_claimed(self) -> bool:
+        """Whether its node leads, so that `run` is to be called."""
+        return self._epoch >= 0
+
+    def run(self) -> float:
+        """Append what is due, up to APPENDS_A_TURN -> seconds until more is due."""
+        throttle, pending, now_s = self._throttle, self._pending, time.perf_counter
+        raft, epoch, values = self._raft, self._epoch, self._values
+        try:
+            for _ in range(min(APPENDS_A_TURN, throttle.due(now_s()))):
+                began_s = now_s()
+                offset = raft.prepare_append(epoch, values)
+                raft.schedule_prepared_append()
+                pending.append((offset, began_s))
+                throttle.sent += 1
+        except (NotController, BufferExhausted):
+            pass  # the listener will hear of the one, and the next turn finds room after the other
+        return throttle.wait_s(now_s())
+
+    # -- Listener
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """Begin anew in an epoch that this node leads; do nothing in another."""
         now_s = time.perf_counter()
-        self._epoch = epoch
+        self._epoch = leader.epoch if leader.is_leader(self._node_id) else -1
         self._pending.clear()
         self._throttle.restart(now_s)
         self._stats.restart(now_s)
 
-    def resign(self) -> None:
-        """It does not lead any more."""
-        self._epoch = -1
-        self._pending.clear()
+    def handle_commit(self, reader: BatchReader) -> None:
+        """Take in committed batches; only those of the epoch that this node leads tell latencies."""
+        for batch in reader if self.is_claimed else ():
+            if batch.leader_epoch == self._epoch and not batch.is_control:
+                self._note(batch)
+        reader.close()
 
-    def run(self) -> float | None:
-        """Append what is due, up to APPENDS_A_TURN -> seconds until more is due, None while this node does not lead."""
-        if self._epoch < 0:
-            return None
-        throttle, pending, now_s = self._throttle, self._pending, time.perf_counter
-        for _ in range(min(APPENDS_A_TURN, throttle.due(now_s()))):
-            began_s = now_s()
-            offset = self._append(self._epoch, self._value)
-            if offset is None:
-                break
-            pending.append((offset, began_s))
-            throttle.sent += 1
-        return throttle.wait_s(now_s())
-
-    def committed(self, batch: RecordBatch) -> None:
-        """Take in a committed batch; only those of the epoch that this node leads tell a latency."""
-        if batch.leader_epoch != self._epoch or batch.is_control:
-            return
+    def _note(self, batch: RecordBatch) -> None:
         now_s, pending = time.perf_counter(), self._pending
         latencies = []
-        values = batch.values()
-        for offset in range(batch.base_offset, batch.base_offset + len(values)):
+        for offset in range(batch.base_offset, batch.last_offset + 1):
             expected, began_s = pending.popleft()
             assert expected == offset, f"offset {offset} is committed where {expected} was to be"
             latencies.append(min(LONGEST, int((now_s - began_s) * 1000 * PER_MS)))
-        self._stats.record(latencies, sum(map(len, values)), now_s)
+        self._stats.record(latencies, batch.record_count * len(self._values[0]), now_s)
+
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+        """Nothing of a snapshot matters here."""
+        reader.close()
+
+    def begin_shutdown(self) -> None:
+        """Append no more."""
+        self._epoch = -1

@@ -20,8 +20,6 @@ from uuid import UUID
 from benchmarks.raft_load import Workload
 from kraft_core.kraft_server import GC_THRESHOLDS, LOOP_FACTORY, SWITCH_INTERVAL_S
 from kraft_core.node import NodeEvent
-from kraft_core.protocol.errors import KafkaError
-from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kraft_core.raft.effects import Effect, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
@@ -50,7 +48,6 @@ from kraft_core.storage.quorum_state_store import QuorumStateStore
 
 CLUSTER_ID: Final = uuid_to_text(ZERO_UUID)
 SHUTDOWN_TIMEOUT_MS: Final = 2_000
-READ_BYTES: Final = 1024 * 1024
 
 
 class RaftServer:
@@ -79,10 +76,9 @@ class RaftServer:
         self._events: list[NodeEvent] = []
         self._scheduled = False
         self._wakeup = Wakeup(loop, lambda: self.post(Timer()))
-        self._workload = Workload(self._append, per_second, record_size, partial(print, flush=True))
+        self._workload = Workload(self._raft, config.node_id, per_second, record_size)
+        self._raft.register(self._workload)
         self._next_append: asyncio.Handle | None = None
-        self._claimed_epoch = -1
-        self._handled_offset = self._log.start_offset
         self.ended = asyncio.Event()
 
     async def start(self) -> None:
@@ -125,50 +121,24 @@ class RaftServer:
         self._scheduled = False
         events, self._events = self._events, []
         now_ms = self._clock.now_ms()
-        effects: list[Effect] = []
         for event in events:
             assert isinstance(event, Event)
-            effects += self._raft.step(event, now_ms)
-        self._follow(effects)
+            self._raft.handle(event, now_ms)
+        self._carry_on(now_ms)
 
-    def _follow(self, effects: list[Effect]) -> None:
-        """Carry out effects, and tell the load what has come of them."""
-        for effect in effects:
+    def _carry_on(self, now_ms: int) -> None:
+        for effect in self._raft.take_effects(now_ms):
             self._carry_out(effect)
-        raft = self._raft
-        if self._claimed_epoch >= 0 and not (raft.is_leader and raft.epoch == self._claimed_epoch):
-            self._claimed_epoch = -1
-            self._workload.resign()
-        self._handle_commits()
-        if self._claimed_epoch < 0 and raft.is_leader and self._handled_offset > raft.epoch_start_offset:
-            self._claimed_epoch = raft.epoch
-            self._workload.claim(raft.epoch)
-            self._generate()
-        self._wakeup.after((raft.next_deadline_ms() - self._clock.now_ms()) / 1000)
+        self._wakeup.after((self._raft.next_deadline_ms() - self._clock.now_ms()) / 1000)
+        if self._next_append is None and self._workload.is_claimed:
+            self._next_append = self._loop.call_soon(self._append)
 
-    def _handle_commits(self) -> None:
-        high_watermark = self._raft.high_watermark
-        while self._handled_offset < high_watermark:
-            for batch in read_batches(self._log.read(self._handled_offset, READ_BYTES)):
-                if batch.last_offset >= high_watermark:
-                    return
-                self._workload.committed(batch)
-                self._handled_offset = batch.last_offset + 1
-
-    def _generate(self) -> None:
-        wait_s = self._workload.run()
-        if wait_s is None:
-            return
-        self._next_append = (
-            self._loop.call_later(wait_s, self._generate) if wait_s > 0 else self._loop.call_soon(self._generate)
-        )
-        self._follow(self._raft.take_effects(self._clock.now_ms()))
-
-    def _append(self, epoch: int, value: bytes) -> int | None:
-        try:
-            return self._raft.append((value,), self._clock.now_ms())
-        except KafkaError:
-            return None
+    def _append(self) -> None:
+        self._next_append = None
+        if self._workload.is_claimed:
+            wait_s = self._workload.run()
+            self._next_append = self._loop.call_later(wait_s, self._append)
+            self._carry_on(self._clock.now_ms())
 
     # -- effects
 
