@@ -8,7 +8,7 @@ import pytest
 from kraft_core.storage.format import FormatRequest, format_storage
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, describe_quorum, quorum
-from tests.interop.test_apache_tools import QUORUM_TOOL
+from tests.interop.tools import QUORUM, Tools
 
 pytestmark = pytest.mark.interop
 
@@ -23,8 +23,7 @@ def observers(found: Quorum, leader_id: int) -> set[int]:
     return set() if partition is None else {each.replica_id for each in partition.observers}
 
 
-def test_kafka_metadata_quorum_adds_and_removes_a_voter_of_ours(tmp_path: Path) -> None:
-    kafka.require()
+def test_kafka_metadata_quorum_adds_and_removes_a_voter_of_ours(tmp_path: Path, tools: Tools) -> None:
     with quorum(tmp_path, 2) as found:
         found.format(1, initial_controllers=f"1@127.0.0.1:{found.port_of(1)}:{found.directory_ids[0]}")
         data = found.folder_of(2) / "data"
@@ -39,9 +38,7 @@ def test_kafka_metadata_quorum_adds_and_removes_a_voter_of_ours(tmp_path: Path) 
         assert voters(found, 1) == {1}
 
         bootstrap = ("--bootstrap-controller", f"127.0.0.1:{found.port_of(1)}")
-        added = kafka.tool(
-            QUORUM_TOOL, *bootstrap, "--command-config", str(found.config_of(2)), "add-controller", timeout_s=40
-        )
+        added = tools.run(QUORUM, *bootstrap, "--command-config", found.config_of(2), "add-controller")
         assert "Added controller 2" in added
         assert voters(found, 1) == {1, 2}
         directory_id = next(
@@ -49,16 +46,8 @@ def test_kafka_metadata_quorum_adds_and_removes_a_voter_of_ours(tmp_path: Path) 
             for line in (data / "meta.properties").read_text().splitlines()
             if line.startswith("directory.id")
         )
-        removed = kafka.tool(
-            QUORUM_TOOL,
-            *bootstrap,
-            "remove-controller",
-            "--controller-id",
-            "2",
-            "--controller-directory-id",
-            directory_id,
-            timeout_s=40,
-        )
+        key = ("--controller-id", "2", "--controller-directory-id", directory_id)
+        removed = tools.run(QUORUM, *bootstrap, "remove-controller", *key)
         assert "Removed" in removed, removed
         assert voters(found, 1) == {1}
         assert found.processes[1].alive
