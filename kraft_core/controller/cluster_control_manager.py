@@ -34,7 +34,7 @@ from kraft_core.protocol.metadata_version import (
 from kraft_core.protocol.uuids import is_reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kraft_core.image.cluster_replay import EndpointData
     from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
@@ -46,6 +46,8 @@ CLEAN_SHUTDOWN_DETECTION_VERSION: Final = 3
 _SECURITY_PROTOCOLS: Final = range(4)  # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
 _CONTROLLER_ENDPOINTS: Final = 2
 _BROKER_ENDPOINTS: Final = 1
+_NOT_ASKED: Final = -(2**31)
+"""The set of operations in an answer to who did not ask for it."""
 
 
 def metadata_version(image: MetadataImage) -> int:
@@ -207,10 +209,12 @@ def describe_cluster(
     cluster_id: str,
     leader_id: int,
     listener_name: str,
+    operations: Callable[[], int],
 ) -> DescribeClusterResponse:
     """List the registered controllers that have the listener the request came in by, and the active one.
 
-    The leader is -1 while it has not registered. Errors: UNSUPPORTED_VERSION below metadata.version 15;
+    The leader is -1 while it has not registered. `operations` lists what the asker may do, if it wants to know.
+    Errors: UNSUPPORTED_VERSION below metadata.version 15;
     MISMATCHED_ENDPOINT_TYPE for brokers, UNSUPPORTED_ENDPOINT_TYPE for what is neither (INVALID_REQUEST in v0).
     Source: ControllerApis.handleDescribeCluster, AuthHelper.computeDescribeClusterResponse.
     """
@@ -240,4 +244,5 @@ def describe_cluster(
         cluster_id=cluster_id,
         controller_id=leader_id if any(node.broker_id == leader_id for node in nodes) else -1,
         brokers=tuple(nodes),
+        cluster_authorized_operations=operations() if request.include_cluster_authorized_operations else _NOT_ASKED,
     )

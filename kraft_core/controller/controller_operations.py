@@ -6,7 +6,7 @@ node at once. Source: QuorumController's Controller methods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kraft_core.controller import (
@@ -74,7 +74,7 @@ class Managers:
 
 
 def _access(managers: Managers, call: Call) -> TopicAccess:
-    return TopicAccess(is_forwarded=call.context.forwarded, controller_ids=managers.writer.voter_ids)
+    return replace(call.context.access, is_forwarded=call.context.forwarded, controller_ids=managers.writer.voter_ids)
 
 
 def _register_broker(managers: Managers, call: Call) -> Written:
@@ -216,6 +216,7 @@ def _describe_cluster(managers: Managers, call: Call) -> Message:
         cluster_id=managers.config.cluster_id,
         leader_id=managers.writer.leader_id,
         listener_name=call.context.listener_name,
+        operations=call.context.access.cluster_operations,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,7 +45,8 @@ class RequestContext:
     """Who asks, where, and until when an effect is wanted.
 
     `principal` is "User:name"; `deadline_ms` on the node's clock: a request not begun by then has no effect.
-    `listener_name` is the listener that the request came in by. `forwarded`: it came in an Envelope.
+    `listener_name` is the listener that the request came in by. `forwarded`: it came in an Envelope. `access`: what the
+    authorizer lets the sender do.
     Source: ControllerRequestContext.
     """
 
@@ -53,3 +56,4 @@ class RequestContext:
     deadline_ms: int = NO_DEADLINE_MS
     listener_name: str = ""
     forwarded: bool = False
+    access: TopicAccess = EVERYTHING

@@ -1,4 +1,4 @@
-"""What the sender of a request may do to topics, asked while the request is judged.
+"""What the sender of a request may do to topics and settings, asked while the request is judged.
 
 The authorizer and the quotas belong to the server; a manager only needs these answers. Without an authorizer everything is
 allowed, as in Kafka.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from kraft_core.protocol.acl import SUPPORTED_OPERATIONS, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -23,6 +25,11 @@ def allow_resource(_resource_type: int, _resource_name: str) -> bool:
     return True
 
 
+def all_cluster_operations() -> int:
+    """List every operation on a cluster, bit n for the operation with code n: the answer without an authorizer."""
+    return sum(1 << operation for operation in SUPPORTED_OPERATIONS[ResourceType.CLUSTER])
+
+
 def no_quota(_partition_count: int) -> None:
     """Accept any number of partition changes."""
 
@@ -33,6 +40,7 @@ class TopicAccess:
 
     Each test takes a topic name, may_alter_configs and may_describe_configs_of a config resource's type and name; a right
     on the cluster counts for every name.
+    `cluster_operations` lists what the sender may do to the cluster, as bits (KIP-430).
     `apply_partition_change_quota` takes the number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
     `is_forwarded`: a broker sent the request in an envelope. `controller_ids`: the voters, which have configs too.
     """
@@ -44,6 +52,7 @@ class TopicAccess:
     may_describe_configs: Callable[[str], bool] = allow
     may_alter_configs: Callable[[int, str], bool] = allow_resource
     may_describe_configs_of: Callable[[int, str], bool] = allow_resource
+    cluster_operations: Callable[[], int] = all_cluster_operations
     apply_partition_change_quota: Callable[[int], None] = no_quota
     is_forwarded: bool = False
     controller_ids: Collection[int] = ()

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
+from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
 from kraft_core.security.jaas import JaasEntry, JaasError, parse_jaas
 from kraft_core.security.plain import PLAIN, PlainSaslClient, PlainSaslServer
 from kraft_core.security.properties import SecurityConfigError, SecurityProperties
@@ -22,7 +23,7 @@ from kraft_core.security.sasl import SaslClient, SaslServer
 from kraft_core.security.sasl_client_authenticator import SaslClientAuthenticator
 from kraft_core.security.sasl_server_authenticator import SaslMechanism
 from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
-from kraft_core.security.scram_formatter import SCRAM_MECHANISMS, ScramMechanism, new_nonce
+from kraft_core.security.scram_formatter import new_nonce
 from kraft_core.security.ssl_factory import client_context, server_context
 from kraft_core.security.ssl_principal_mapper import SslPrincipalMapper
 

@@ -12,16 +12,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism
 from kraft_core.security import scram_messages
 from kraft_core.security.sasl import SaslError
-from kraft_core.security.scram_formatter import (
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
-    ScramMechanism,
-    sasl_name,
-    username_of,
-    xor,
-)
+from kraft_core.security.scram_formatter import sasl_name, username_of, xor
 
 _GS2_HEADER: Final = b"n,,"
 _SALT_CHARACTERS: Final = 26

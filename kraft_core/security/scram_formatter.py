@@ -1,32 +1,10 @@
-"""What a SCRAM login needs beside its keys: nonces, and names in SCRAM's escaping.
+"""The texts of SCRAM's messages: names in its escaping, nonces. The arithmetic is `image.scram_mechanism`.
 
-Source: RFC 5802 sections 3 and 5.1; ScramFormatter, Kafka 4.3.1. As there, names are taken as they are, without SASLprep.
+Source: RFC 5802 section 5.1; ScramFormatter, Kafka 4.3.1. As there, names are taken as they are, without SASLprep.
 """
 
 import secrets
 from typing import Final
-
-from kraft_core.image.scram_mechanism import (
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
-    SCRAM_MECHANISMS,
-    SCRAM_SHA_256,
-    SCRAM_SHA_512,
-    ScramMechanism,
-)
-
-__all__ = [
-    "MAX_ITERATIONS",
-    "MIN_ITERATIONS",
-    "SCRAM_MECHANISMS",
-    "SCRAM_SHA_256",
-    "SCRAM_SHA_512",
-    "ScramMechanism",
-    "new_nonce",
-    "sasl_name",
-    "username_of",
-    "xor",
-]
 
 _NONCE_BYTES: Final = 24
 

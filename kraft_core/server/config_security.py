@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kraft_core.image.standard_authorizer import StandardAuthorizer, parse_super_users
 from kraft_core.security.listener_security import (
     PLAINTEXT_CLIENT,
     PLAINTEXT_SERVER,
@@ -28,20 +29,12 @@ _CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorizerSettings:
-    """Settings of the StandardAuthorizer. `super_users` are "User:name"."""
-
-    super_users: frozenset[str] = frozenset()
-    allow_everyone_if_no_acl_found: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class NodeSecurity:
     """`listeners` by name; `controllers`: how this node connects to controllers; `authorizer` None: everyone may do all."""
 
     listeners: Mapping[str, ServerSecurity] = field(default_factory=dict)
     controllers: ClientSecurity = PLAINTEXT_CLIENT
-    authorizer: AuthorizerSettings | None = None
+    authorizer: StandardAuthorizer | None = None
 
     def of_listener(self, name: str) -> ServerSecurity:
         """What a listener asks; nothing of one that is not named here."""
@@ -69,7 +62,7 @@ def read_node_security(config: "KafkaConfig") -> NodeSecurity:
     return NodeSecurity(listeners, controllers, _authorizer(config))
 
 
-def _authorizer(config: "KafkaConfig") -> AuthorizerSettings | None:
+def _authorizer(config: "KafkaConfig") -> StandardAuthorizer | None:
     class_name = str(config.values["authorizer.class.name"] or "")
     if not class_name:
         return None
@@ -82,11 +75,8 @@ def _authorizer(config: "KafkaConfig") -> AuthorizerSettings | None:
         raise ConfigError(
             f"Invalid value {text} for configuration allow.everyone.if.no.acl.found: must be true or false"
         )
-    users = [part.strip() for part in config.originals.get("super.users", "").split(";") if part.strip()]
-    for user in users:
-        kind, separator, name = user.partition(":")
-        if not (kind and separator and name):
-            raise ConfigError(
-                f"Invalid value {user} for configuration super.users: expected a string in format principalType:principalName"
-            )
-    return AuthorizerSettings(frozenset(users), text == "true")
+    users = config.originals.get("super.users", "")
+    try:
+        return StandardAuthorizer(parse_super_users(users), text == "true")
+    except ValueError as error:
+        raise ConfigError(f"Invalid value {users} for configuration super.users: {error}") from error

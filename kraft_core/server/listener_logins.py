@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS
 from kraft_core.protocol.framing import RequestHeader
 from kraft_core.protocol.messages import ApiVersionsRequest
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.raft.raft_log import RaftLog
 from kraft_core.security.listener_security import CredentialOf, ServerSecurity
-from kraft_core.security.scram_formatter import SCRAM_MECHANISMS
 from kraft_core.server.api_versions import ApiVersionsAnswers
 from kraft_core.server.config_security import NodeSecurity
 from kraft_core.server.sasl_session import ListenerLogin

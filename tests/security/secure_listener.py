@@ -5,6 +5,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS
 from kraft_core.kraft_server import LOOP_FACTORY
 from kraft_core.protocol.framing import RequestHeader, decode_response
 from kraft_core.protocol.messages import (
@@ -18,7 +19,6 @@ from kraft_core.security.listener_security import (
     client_security,
     server_security,
 )
-from kraft_core.security.scram_formatter import SCRAM_MECHANISMS
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
 from kraft_core.server.kafka_client import KafkaConnection
 from kraft_core.server.sasl_session import ListenerLogin

@@ -8,18 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_core.image.metadata_image import ScramCredential
-from kraft_core.security.plain import PlainSaslClient, PlainSaslServer
-from kraft_core.security.sasl import SaslClient, SaslError, SaslServer
-from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
-from kraft_core.security.scram_formatter import (
+from kraft_core.image.scram_mechanism import (
     MIN_ITERATIONS,
     SCRAM_MECHANISMS,
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     ScramMechanism,
-    sasl_name,
-    username_of,
 )
+from kraft_core.security.plain import PlainSaslClient, PlainSaslServer
+from kraft_core.security.sasl import SaslClient, SaslError, SaslServer
+from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
+from kraft_core.security.scram_formatter import sasl_name, username_of
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"

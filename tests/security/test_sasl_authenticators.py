@@ -2,6 +2,7 @@
 
 import pytest
 
+from kraft_core.image.scram_mechanism import SCRAM_SHA_512
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import RequestHeader, decode_request_header, decode_response, encode_request
@@ -21,7 +22,6 @@ from kraft_core.security.plain import PlainSaslClient, PlainSaslServer
 from kraft_core.security.sasl_client_authenticator import LoginFailed, SaslClientAuthenticator
 from kraft_core.security.sasl_server_authenticator import SaslMechanism, SaslServerAuthenticator, Step
 from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
-from kraft_core.security.scram_formatter import SCRAM_SHA_512
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
 
 USERS = {"alice": "secret", "bob": "hunter2"}
