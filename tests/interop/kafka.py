@@ -246,11 +246,15 @@ def broker_settings(node_id: int, port: int, folder: Path, bootstrap: str) -> di
 
 
 @contextmanager
-def broker(folder: Path, node_id: int, bootstrap: str, cluster_id: str) -> Iterator[tuple[Process, str]]:
-    """An Apache broker, formatted and started: (process, its bootstrap address)."""
+def broker(
+    folder: Path, node_id: int, bootstrap: str, cluster_id: str, **more: object
+) -> Iterator[tuple[Process, str]]:
+    """An Apache broker, formatted and started: (process, its bootstrap address); settings with underscores for dots."""
     folder.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
-    config = write_properties(folder / "server.properties", broker_settings(node_id, port, folder, bootstrap))
+    settings = broker_settings(node_id, port, folder, bootstrap)
+    settings |= {name.replace("_", "."): value for name, value in more.items()}
+    config = write_properties(folder / "server.properties", settings)
     format_storage(config, cluster_id, "-N")
     with start(f"apache-broker-{node_id}", config) as process:
         yield process, f"127.0.0.1:{port}"

@@ -6,8 +6,8 @@ import threading
 from concurrent.futures import Future
 from typing import Self
 
-from app.cluster.history import History
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.control_records import LeaderChangeMessage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     CreateTopicsRequest,
@@ -19,6 +19,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.observed_log import CommittedChange
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, RawBroker
 
@@ -42,7 +43,7 @@ class Load:
         self.numbers: dict[str, int] = {}
         self.attempted: dict[str, int] = {}
         self.acknowledged = 0
-        self.history = History(1_000_000)
+        self.leaders: dict[int, int] = {}  # by epoch, as the observer reads them in the log
         self.image = MetadataImage.EMPTY
         self.failures: list[str] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,7 +93,7 @@ class Load:
 
     async def _write_and_watch(self) -> None:
         observer = MetadataObserver(self._addresses)
-        observer.subscribe_log(self.history.add, self.history.snapshot)
+        observer.subscribe_log(self._watch, lambda image: None)
         observer.start()
         clients = [ControllerClient(self._addresses, connect_timeout_ms=1_000) for _ in range(5)]
         async with asyncio.TaskGroup() as group:
@@ -108,6 +109,11 @@ class Load:
                 await asyncio.sleep(0.02)
         self.image = observer.image
         await observer.stop()
+
+    def _watch(self, change: CommittedChange) -> None:
+        for _, control in change.control_records:
+            if isinstance(control, LeaderChangeMessage):
+                self.leaders[change.epoch] = control.leader_id
 
     async def _be_a_broker(self, client: ControllerClient) -> None:
         """Register and beat; register anew when a controller does not know this broker."""

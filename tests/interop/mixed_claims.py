@@ -3,7 +3,7 @@
 import json
 import re
 import statistics
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from kraft_core.image.metadata_image import MetadataImage
@@ -21,7 +21,7 @@ from tests.interop.log_files import (
     voter_sets,
 )
 from tests.interop.mixed import JOINER, VOTERS
-from tests.interop.mixed_story import ELDER, OTHER, Story, states_of
+from tests.interop.mixed_story import BROKER, ELDER, OTHER, Story, states_of
 
 UNPUSHED_MS = 500  # how long a fetch of either implementation waits for news
 
@@ -108,9 +108,16 @@ class MixedQuorumClaims:
                 shapes = {key: reduced(printed[index]) for key, printed in story.described.items()}
                 assert len(set(map(str, shapes.values()))) == 1, shapes
 
+    def test_apaches_broker_followed_every_leader_and_was_never_fenced(self, story: Story):
+        fenced = [
+            broker.fenced
+            for image in replayed(story.whole_log)
+            if (broker := image.cluster.brokers.get(BROKER)) is not None
+        ]
+        assert [state for state, _ in groupby(fenced)] == [True, False]
+
     def test_our_observer_saw_every_leader_and_has_the_metadata_of_the_log(self, story: Story):
-        seen = {each.epoch: each.leader_id for each in story.load.history.epochs}
-        assert seen == leaders(story.whole_log)
+        assert story.load.leaders == leaders(story.whole_log)
         at_its_offset = next(each for each in replayed(story.whole_log) if each.offset == story.load.image.offset)
         assert at_its_offset.same_metadata(story.load.image)
 

@@ -23,6 +23,8 @@ from tests.interop.mixed import JOINER, VOTERS, MixedQuorum
 
 ELDER, CHANGING, OTHER = 2, 1, 3
 """A voter that never stops; one of the same kind and one of the other that lead, die and come back in turn."""
+BROKER = 5
+"""A broker of Apache's, which follows them all as an observer."""
 SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": 20_000,
     "metadata_max_retention_bytes": 60_000,
@@ -74,15 +76,20 @@ def told(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Sto
         assert mixed.leader_id in {CHANGING, ELDER}
         mixed.start(OTHER)
         mixed.start(JOINER)
-        with Load(nodes) as load:
+        with (
+            kafka.broker(folder / f"node-{BROKER}", BROKER, nodes.bootstrap, nodes.cluster_id) as (broker, _),
+            Load(nodes) as load,
+        ):
             story = Story(mixed, load)
             _add_and_remove_the_joiner(story)
             _let_all_sides_lead(story)
             _pause_a_follower(story)
             _bring_the_joiner_back(story)
             _replace_the_joiners_disk(story)
-        _measure_the_push(story)
-        _end(story)
+            load.stop()
+            _measure_the_push(story)
+            assert broker.alive, broker.output[-3000:]
+            _end(story)
         yield story
 
 
@@ -223,10 +230,10 @@ def _measure_the_push(story: Story) -> None:
 def _end(story: Story) -> None:
     """Wait until all have the same log, kill all at once, and keep what is on their disks."""
     mixed = story.quorum
-    mixed.wait_until_caught_up(*VOTERS, JOINER, slack=0)
+    mixed.wait_until_caught_up(*VOTERS, JOINER, BROKER, slack=0)
     story.high_watermark = mixed.describe().high_watermark
     mixed.nodes.stop_all()
-    for node_id in (*VOTERS, JOINER):
+    for node_id in (*VOTERS, JOINER, BROKER):
         story.logs[node_id] = raw_batches(story.folder(node_id))
 
 

@@ -95,7 +95,7 @@ def test_an_observer_follows_three_leaders_in_a_row_and_misses_nothing(tmp_path:
             await until(lambda was=observer.epoch: observer.epoch > was, observer, "a new leader is followed")  # type: ignore[misc]  # bound now
             quorum.start(leader.node_id)
         assert epochs == sorted(set(epochs))
-        told = [epoch.epoch for epoch in reversed(seen.epochs)]
+        told = [each.epoch for each in reversed(seen.epochs.epochs)]
         assert told == sorted(set(told))
         assert set(epochs) <= set(told)
         assert observer.last_update_monotonic is not None
