@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
 
 from app.cluster.history import OffsetGone
 from app.cluster.voter_changes import VoterChangeRefused
@@ -26,14 +27,17 @@ HtmlErrorPage = Callable[[Request, ApiError], Response]
 
 
 class Answers:
-    """Turns exceptions into answers. `page` renders those that a browser asked for."""
+    """Turns exceptions into answers. `page` renders those that a browser asked for; `routes` are all there are."""
 
-    def __init__(self, page: HtmlErrorPage) -> None:
+    def __init__(self, page: HtmlErrorPage, routes: Sequence[BaseRoute]) -> None:
         self._page = page
+        self._routes = routes
 
     def render(self, request: Request, error: Exception) -> Response:
         """Return the answer to an exception of any kind; what nobody expected is logged and becomes a bare 500."""
         answer, extra = _as_api_error(request, error)
+        if answer.status == 405:
+            answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request))
         if is_for_people(request):
             return self._for_people(request, answer)
         media_type = PROBLEM_JSON if wants_problem_json(request.headers.get("accept", "")) else "application/json"
@@ -80,6 +84,13 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
         return ApiError(error.status_code, _SENTENCES.get(error.status_code, str(error.detail)), headers=headers), {}
     log.error("unexpected_error", path=request.url.path, exc_info=error)
     return ApiError(500, "Something unexpected went wrong; the log has it under this request's id."), {}
+
+
+def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
+    """What may be done at the request's path: of all its routes, since the router names those of the first it met."""
+    scope = {**request.scope, "path": request.url.path, "path_params": {}}
+    fitting = (route for route in routes if route.matches(scope)[0] is not Match.NONE)
+    return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
 
 
 _SENTENCES: Final = {404: "HTTP 404 Not Found", 405: "HTTP 405 Method Not Allowed"}

@@ -60,6 +60,9 @@ class Settings(BaseSettings):
     http_port: int = Field(default=8080, ge=0, le=65535, description="port of the web server; 0 takes a free one")
     allowed_hosts: Names = Field(default=(), description="names a Host header may carry beside loopback and `host`")
     public_url: str | None = Field(default=None, description="URL users see, when a proxy stands in front")
+    trusted_proxies: Names = Field(
+        default=(), description="proxies whose X-Forwarded-For and -Proto are believed, as addresses or networks"
+    )
     database_url: SecretStr | None = Field(default=None, description="SQLAlchemy URL; default SQLite in data_dir/web")
     admin_token: SecretStr | None = Field(default=None, description="admin API token to set up at the first start")
     session_idle_minutes: int = Field(default=30, ge=1, le=24 * 60, description="a session ends after so much silence")
@@ -85,6 +88,16 @@ class Settings(BaseSettings):
     def _endpoints(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             parse_host_port(text)
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            try:
+                ipaddress.ip_network(text, strict=False)
+            except ValueError:
+                raise ValueError(f"'{text}' is not an IP address or network") from None
         return value
 
     @field_validator("public_url")

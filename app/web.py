@@ -98,7 +98,7 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     services = make_services(settings, Database(settings.sqlalchemy_url))
     metrics = Metrics(services.cluster)
-    answers = Answers(site.error_page)
+    answers = Answers(site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes])
     url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
 
     def prepare() -> str | None:

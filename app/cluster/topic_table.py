@@ -8,8 +8,7 @@ replicas than min(`min.insync.replicas`, replication factor), which is what a br
 in-sync replicas than replicas.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
@@ -22,6 +21,7 @@ from kraft_core.protocol.uuids import uuid_to_text
 SortKey = Literal["name", "partitions", "replication_factor", "trouble"]
 SORT_KEYS: tuple[SortKey, ...] = ("name", "partitions", "replication_factor", "trouble")
 Problem = Literal["offline", "under-min", "under-replicated", "reassigning", "not-preferred"]
+_COUNTS = ("partitions", "offline", "under_min", "under_replicated", "reassigning", "not_preferred")
 PROBLEMS: tuple[Problem, ...] = ("offline", "under-min", "under-replicated", "reassigning", "not-preferred")
 
 
@@ -194,6 +194,7 @@ class TopicTable:
         self._entries: dict[UUID, _Entry] = {}
         self._sorted: list[TopicRow] = []
         self._totals: ClusterTotals | None = None
+        self._sums = _Sums()
 
     def refresh(self, image: MetadataImage) -> None:
         """Bring the rows in step with `image`; costs what changed, plus one look at each topic."""
@@ -224,9 +225,9 @@ class TopicTable:
         return None if entry is None else entry.row
 
     def totals(self) -> ClusterTotals:
-        """Sums over all topics; worked out once per change."""
+        """Sums over all topics; after a change, only what changed is counted again."""
         if self._totals is None:
-            self._totals = _totals(self._entries.values())
+            self._totals = self._sums.follow(self._entries)
         return self._totals
 
     def page(
@@ -259,32 +260,49 @@ class TopicTable:
         return TopicPage(rows[start : start + page_size], len(rows), len(self._sorted), page, pages)
 
 
-def _totals(entries: Iterable[_Entry]) -> ClusterTotals:
-    sums: Counter[str] = Counter()
-    replicas: Counter[int] = Counter()
-    leaders: Counter[int] = Counter()
-    out_of_sync: Counter[int] = Counter()
-    topics = 0
-    for entry in entries:
-        row = entry.row
-        topics += 1
-        sums["partitions"] += row.partitions
-        for name in ("offline", "under_min", "under_replicated", "reassigning", "not_preferred"):
-            sums[name] += getattr(row, name)
+class _Sums:
+    """Running sums over entries: one that changes is taken out and put in again, the others are not looked into."""
+
+    __slots__ = ("_counted", "_counts", "_leaders", "_out_of_sync", "_replicas")
+
+    def __init__(self) -> None:
+        self._counted: dict[UUID, _Entry] = {}
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._replicas: dict[int, int] = {}
+        self._leaders: dict[int, int] = {}
+        self._out_of_sync: dict[int, int] = {}
+
+    def follow(self, entries: Mapping[UUID, _Entry]) -> ClusterTotals:
+        """Bring the sums in step with `entries` and return them."""
+        for topic_id, entry in self._counted.items():
+            if entries.get(topic_id) is not entry:
+                self._add(entry, -1)
+        for topic_id, entry in entries.items():
+            if self._counted.get(topic_id) is not entry:
+                self._add(entry, 1)
+        self._counted = dict(entries)
+        replicas_of = _without_nothing(self._replicas)
+        return ClusterTotals(
+            topics=len(entries),
+            replicas=sum(replicas_of.values()),
+            replicas_of=replicas_of,
+            leaders_of=_without_nothing(self._leaders),
+            out_of_sync_of=_without_nothing(self._out_of_sync),
+            **self._counts,
+        )
+
+    def _add(self, entry: _Entry, sign: int) -> None:
+        for name in _COUNTS:
+            self._counts[name] += sign * getattr(entry.row, name)
         holdings = entry.holdings
-        replicas.update(holdings.replicas)
-        leaders.update(holdings.leaders)
-        out_of_sync.update(holdings.out_of_sync)
-    return ClusterTotals(
-        topics=topics,
-        partitions=sums["partitions"],
-        replicas=replicas.total(),
-        offline=sums["offline"],
-        under_min=sums["under_min"],
-        under_replicated=sums["under_replicated"],
-        reassigning=sums["reassigning"],
-        not_preferred=sums["not_preferred"],
-        replicas_of=replicas,
-        leaders_of=leaders,
-        out_of_sync_of=out_of_sync,
-    )
+        for sums, held in (
+            (self._replicas, holdings.replicas),
+            (self._leaders, holdings.leaders),
+            (self._out_of_sync, holdings.out_of_sync),
+        ):
+            for broker, count in held.items():
+                sums[broker] = sums.get(broker, 0) + sign * count
+
+
+def _without_nothing(sums: Mapping[int, int]) -> dict[int, int]:
+    return {broker: count for broker, count in sums.items() if count}

@@ -4,18 +4,20 @@ Nothing that goes wrong inside reaches the client as a stack trace: an unexpecte
 the request's id, and the details go to the log.
 """
 
+import ipaddress
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
+from app.security.forwarded import origin_of
 from app.security.guard import is_https
 from app.security.service import RequestInfo
 
@@ -53,6 +55,7 @@ class Edge:
         self._settings = settings
         self._render = render
         self._observe = observe
+        self._trusted = tuple(ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; HTTP requests always get an answer."""
@@ -62,9 +65,11 @@ class Edge:
         started = time.perf_counter()
         request_id = new_request_id()
         client = scope.get("client")
+        origin = origin_of(client[0] if client else "local", scope["scheme"], Headers(scope=scope), self._trusted)
+        scope["scheme"] = origin.scheme
         scope.setdefault("state", {}).update(
             request_id=request_id,
-            info=RequestInfo(source=client[0] if client else "local", request_id=request_id),
+            info=RequestInfo(source=origin.address, request_id=request_id),
             principal=None,
             csrf_token="",
         )

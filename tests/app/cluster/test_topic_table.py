@@ -2,8 +2,12 @@
 
 from uuid import UUID
 
+import pytest
+from rpds import HashTrieMap
+
+from app.cluster import topic_table
 from app.cluster.topic_table import TopicTable
-from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.metadata_image import MetadataImage, TopicImage
 from tests.app.reports.clusters import broker, image, partition, random_image
 from tests.app.reports.oracle import Oracle
 from tests.app.reports.test_report import three_racks
@@ -39,6 +43,35 @@ def test_totals_agree_with_brute_force_on_random_clusters() -> None:
         for each in oracle.image.cluster.brokers.values():
             assert totals.replicas_of.get(each.id, 0) == sum(each.id in one.replicas for _, one in partitions)
             assert totals.leaders_of.get(each.id, 0) == sum(one.leader == each.id for _, one in partitions)
+
+
+def test_totals_that_follow_changes_are_those_counted_anew() -> None:
+    followed = TopicTable()
+    for seed in range(60):
+        shown = random_image(seed)
+        followed.refresh(shown)
+        assert followed.totals() == table(shown).totals()
+
+
+def test_a_change_of_one_topic_looks_into_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = three_racks()
+    shown = table(before)
+    partitions = shown.totals().partitions
+    looked_into: list[str] = []
+
+    class Watched(topic_table._Holdings):
+        def __init__(self, topic: TopicImage) -> None:
+            looked_into.append(topic.name)
+            super().__init__(topic)
+
+    monkeypatch.setattr(topic_table, "_Holdings", Watched)
+    orders = before.topics.topic("orders")
+    assert orders is not None
+    shrunk = TopicImage("orders", orders.id, HashTrieMap({0: orders.partitions[0]}))
+    topics = type(before.topics)(before.topics.by_id.insert(orders.id, shrunk), before.topics.by_name)
+    shown.refresh(MetadataImage(topics=topics, configs=before.configs))
+    assert shown.totals().partitions == partitions - len(orders.partitions) + 1
+    assert looked_into == ["orders"]
 
 
 def test_a_change_of_the_cluster_default_reaches_every_row() -> None:

