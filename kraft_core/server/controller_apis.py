@@ -12,10 +12,12 @@ import itertools
 import logging
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final, Protocol
 
 from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
+from kraft_core.controller.error_responses import error_response
 from kraft_core.node import ControllerRequest, NodeEvent
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.errors import DecodeError, ErrorCode, InvalidFrame, KafkaError
@@ -28,19 +30,21 @@ from kraft_core.protocol.framing import (
 )
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
-    CreateDelegationTokenResponse,
+    CreateAclsRequest,
     DefaultPrincipalData,
-    DescribeDelegationTokenResponse,
-    DescribeUserScramCredentialsResponse,
+    DeleteAclsRequest,
+    DeleteAclsRequestDeleteAclsFilter,
+    DescribeAclsRequest,
     EnvelopeRequest,
     EnvelopeResponse,
+    ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
-    SaslAuthenticateResponse,
-    SaslHandshakeResponse,
 )
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
+from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
 from kraft_core.server.kafka_client import says_not_active
 from kraft_core.server.socket_server import Request
@@ -85,30 +89,18 @@ FORWARDABLE: Final = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
-_NO_HANDLER: Final = "This API is not served by the controller."
-_UNSERVED: Final[dict[int, Message]] = {
-    ApiKey.SASL_HANDSHAKE: SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE),
-    ApiKey.SASL_AUTHENTICATE: SaslAuthenticateResponse(
-        error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message="SaslAuthenticate on a listener without SASL."
-    ),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsResponse(
-        error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=_NO_HANDLER
-    ),
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: DescribeDelegationTokenResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
-    ApiKey.CREATE_DELEGATION_TOKEN: CreateDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-        issue_timestamp_ms=-1,
-        expiry_timestamp_ms=-1,
-        max_timestamp_ms=-1,
-    ),
-    ApiKey.RENEW_DELEGATION_TOKEN: RenewDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
-    ),
-    ApiKey.EXPIRE_DELEGATION_TOKEN: ExpireDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
-    ),
+_UNSERVED: Final[dict[int, ErrorCode]] = {
+    ApiKey.SASL_HANDSHAKE: ErrorCode.ILLEGAL_SASL_STATE,
+    ApiKey.SASL_AUTHENTICATE: ErrorCode.ILLEGAL_SASL_STATE,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ApiKey.CREATE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ApiKey.RENEW_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
 }
 """Answers that no state changes: these APIs need SASL or another listener."""
+_UNKNOWN: Final = 0
+"""What the enums of ACLs have for a value that the sender itself did not know."""
 
 Answer = Callable[[Message], None]
 
@@ -126,8 +118,15 @@ class ControllerView(Protocol):
 class ControllerApis:
     """The handler of the controller listeners."""
 
-    def __init__(self, owner: ControllerView, api_versions: ApiVersionsAnswers, heartbeat_interval_ms: int) -> None:
+    def __init__(
+        self,
+        owner: ControllerView,
+        api_versions: ApiVersionsAnswers,
+        heartbeat_interval_ms: int,
+        authorization: ControllerAuthorization | None = None,
+    ) -> None:
         self._owner = owner
+        self._authorization = authorization
         self._api_versions = api_versions
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._request_ids = itertools.count(1)
@@ -149,6 +148,7 @@ class ControllerApis:
             request.close(f"api {header.api_key} version {header.api_version} is not served here")
             return
         message = request.body()
+        refuse_unknown_elements(message)
         if isinstance(message, EnvelopeRequest):
             self._open_envelope(message, request)
             return
@@ -156,7 +156,7 @@ class ControllerApis:
         context = RequestContext(
             request.principal, header.client_id or "", request.client_host, deadline_ms, request.listener_name
         )
-        self._dispatch(header, message, context, lambda answer: _respond(request, answer))
+        self._serve(header, message, context, lambda answer: _respond(request, answer))
 
     def answered(self, request_id: int, message: Message) -> None:
         """Pass the node's answer on."""
@@ -171,10 +171,23 @@ class ControllerApis:
 
     # -- to the node
 
+    def _serve(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
+        """Pass a request on if its sender may send it; what the sender may do to single topics is asked later."""
+        if self._authorization is not None:
+            try:
+                self._authorization.check(header.api_key, context)
+            except KafkaError as error:
+                answer(error_response(message, header.api_version, error.code, error.message))
+                return
+            context = replace(context, access=self._authorization.access(header.api_key, context))
+        self._dispatch(header, message, context, answer)
+
     def _dispatch(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
-        unserved = _UNSERVED.get(header.api_key)
-        if unserved is not None:
-            answer(unserved)
+        refusal = _UNSERVED.get(header.api_key)
+        if refusal is None and header.api_key not in RAFT_APIS and context.deadline_ms <= self._owner.now_ms():
+            refusal = ErrorCode.REQUEST_TIMED_OUT  # a timeout of nothing: over before it can begin
+        if refusal is not None:
+            answer(_refused(message, header.api_version, refusal))
             return
         request_id = next(self._request_ids)
         self._answers[request_id] = answer
@@ -187,7 +200,7 @@ class ControllerApis:
         timeout_ms = getattr(message, "timeout_ms", None)
         if message.API_KEY == ApiKey.BROKER_HEARTBEAT:
             timeout_ms = self._heartbeat_interval_ms // 2
-        return NO_DEADLINE_MS if timeout_ms is None else self._owner.now_ms() + max(0, timeout_ms)
+        return NO_DEADLINE_MS if timeout_ms is None else self._owner.now_ms() + timeout_ms
 
     # -- ApiVersions
 
@@ -205,19 +218,22 @@ class ControllerApis:
 
     def _open_envelope(self, envelope: EnvelopeRequest, request: Request) -> None:
         try:
+            if self._authorization is not None:
+                forwarder = RequestContext(request.principal, host=request.client_host)
+                self._authorization.check(ApiKey.ENVELOPE, forwarder)
             header, message, context = self._unwrap(envelope, request.listener_name)
         except KafkaError as error:
             log.info("envelope_refused", extra={"client_host": request.client_host, "cause": str(error)})
             _respond(request, EnvelopeResponse(error_code=error.code))
             return
-        self._dispatch(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
+        self._serve(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
 
     def _unwrap(self, envelope: EnvelopeRequest, listener_name: str) -> tuple[RequestHeader, Message, RequestContext]:
         """Read the request inside; raises KafkaError with the code that the envelope answers."""
+        principal = _read_principal(envelope.request_principal)
         address = envelope.client_host_address
         if len(address) not in (4, 16):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"A client address of {len(address)} bytes.")
-        principal = _read_principal(envelope.request_principal)
         try:
             header, body_offset = decode_request_header(envelope.request_data)
             versions = controller_versions().get(header.api_key)
@@ -226,12 +242,48 @@ class ControllerApis:
             if header.api_key not in FORWARDABLE:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Api {header.api_key} may not be forwarded.")
             message = decode_request_body(header, envelope.request_data, body_offset)
+            refuse_unknown_elements(message)
         except (DecodeError, InvalidFrame) as error:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
         client_id, host = header.client_id or "", str(ip_address(address))
         deadline_ms = self._deadline_ms(message)
         context = RequestContext(principal, client_id, host, deadline_ms, listener_name, forwarded=True)
         return header, message, context
+
+
+def _refused(message: Message, version: int, code: ErrorCode) -> Message:
+    """Build the answer to a request that the node never sees."""
+    match message:
+        case RenewDelegationTokenRequest():
+            return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+        case ExpireDelegationTokenRequest():
+            return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    words = "There is no SASL on this listener." if code is ErrorCode.ILLEGAL_SASL_STATE else None
+    return error_response(message, version, code, words)
+
+
+def refuse_unknown_elements(message: Message) -> None:
+    """Raise InvalidFrame for ACLs or filters with an element that is UNKNOWN: Kafka does not take them for a request."""
+    match message:
+        case CreateAclsRequest(creations=creations):
+            elements = [(a.resource_type, a.resource_pattern_type, a.operation, a.permission_type) for a in creations]
+        case DescribeAclsRequest():
+            elements = [_filter_elements(message)]
+        case DeleteAclsRequest(filters=filters):
+            elements = [_filter_elements(each) for each in filters]
+        case _:
+            return
+    if any(_UNKNOWN in each for each in elements):
+        raise InvalidFrame("an ACL with an unknown element")
+
+
+def _filter_elements(acl_filter: DescribeAclsRequest | DeleteAclsRequestDeleteAclsFilter) -> tuple[int, int, int, int]:
+    return (
+        acl_filter.resource_type_filter,
+        acl_filter.pattern_type_filter,
+        acl_filter.operation,
+        acl_filter.permission_type,
+    )
 
 
 def _read_principal(data: bytes | None) -> str:

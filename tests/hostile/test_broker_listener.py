@@ -12,9 +12,10 @@ from kraft_core.protocol.api_keys import ApiKey, apis_of, request_class
 from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest
 from tests.hostile.drawn_messages import Draw
+from tests.hostile.frames import frame, header
+from tests.hostile.twins import CLOSED, SILENT, send
 from tests.interop.conclave import call, create_topics, describe_quorum, resident_mb
 from tests.interop.embedded import EmbeddedNode, running_node
-from tests.interop.test_malformed_frames import exchange, frame, header
 
 SEED = 431
 RANDOM_BODIES = 400
@@ -48,7 +49,7 @@ async def is_served(port: int) -> None:
     assert (await call(port, body, 3, timeout_s=1)).error_code == 0
 
 
-CLOSED = {
+NO_REQUESTS = {
     "size -1": struct.pack(">i", -1),
     "size int32 min": struct.pack(">i", -(2**31)),
     "size int32 max": struct.pack(">i", 2**31 - 1),
@@ -66,9 +67,9 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("data", CLOSED.values(), ids=CLOSED.keys())
+@pytest.mark.parametrize("data", NO_REQUESTS.values(), ids=NO_REQUESTS.keys())
 def test_what_cannot_be_a_request_closes_its_connection(node: EmbeddedNode, data: bytes) -> None:
-    assert asyncio.run(exchange(node.port, data)) == b""
+    assert asyncio.run(send(node.port, data)) == CLOSED
     asyncio.run(is_served(node.port))
 
 
@@ -86,10 +87,8 @@ def test_random_bodies_of_every_api_are_each_answered_or_closed(node: EmbeddedNo
         size = dice.randint(0, 120)
         small = bytes(dice.choices((0, 0, 0, 0, 1, 2, 3, 255), k=size))
         body = small if number % 2 else dice.randbytes(size)
-        try:
-            await exchange(port, frame(header(api_key, version, flexible=flexible) + body))
-        except TimeoutError:
-            raise AssertionError(f"{ApiKey(api_key).name} version {version} is silent: {body.hex()}") from None
+        outcome = await send(port, frame(header(api_key, version, flexible=flexible) + body), 3)
+        assert outcome != SILENT, f"{ApiKey(api_key).name} version {version} is silent: {body.hex()}"
 
     async def scenario() -> None:
         for number in range(RANDOM_BODIES):
@@ -116,10 +115,8 @@ def test_requests_that_decode_but_make_no_sense_are_answered_without_a_failover(
             api_key, api = served[number % len(served)]
             version = dice.randint(api.min_version, api.max_version)
             message = draw.message(request_class(api_key), version)
-            try:
-                await exchange(port, encode_request(message, version, 1, "drawn"))
-            except TimeoutError:
-                raise AssertionError(f"silence after version {version} of {message}") from None
+            outcome = await send(port, encode_request(message, version, 1, "drawn"), 3)
+            assert outcome != SILENT, f"silence after version {version} of {message}"
         await is_served(port)
 
     asyncio.run(scenario())
