@@ -37,6 +37,8 @@ class ControllerConfig:
     max_partitions_per_batch: int = 10_000  # partitions that one request may create
     max_records_per_batch: int = 10_000
     leader_balance_max_elections: int = 1_000  # partitions that one rebalance run may move
+    quota_window_num: int = 11  # controller.quota.window.num
+    quota_window_size_seconds: int = 1  # controller.quota.window.size.seconds
     authorizer: StandardAuthorizer | None = None  # authorizer.class.name, super.users, allow.everyone.if.no.acl.found
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     bootstrap_features: Mapping[str, int] = field(

@@ -7,10 +7,13 @@ node at once. Source: QuorumController's Controller methods.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from kraft_core.controller import (
     acl_control_manager,
+    client_quota_control_manager,
     cluster_control_manager,
     feature_control_manager,
     scram_control_manager,
@@ -18,6 +21,7 @@ from kraft_core.controller import (
 from kraft_core.controller.broker_heartbeat_manager import BrokerControlState
 from kraft_core.controller.broker_lifecycle import BrokerLifecycle
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
+from kraft_core.controller.controller_mutation_quota import ControllerMutationQuotaManager
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.producer_id_control_manager import allocate_producer_ids
 from kraft_core.controller.replication_control_manager import ReplicationControlManager
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.wire import Message
+
+_Throttled = TypeVar("_Throttled", m.CreateTopicsResponse, m.DeleteTopicsResponse, m.CreatePartitionsResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +71,37 @@ class Managers:
     configuration: ConfigurationControlManager = field(init=False)
     replication: ReplicationControlManager = field(init=False)
     lifecycle: BrokerLifecycle = field(init=False)
+    mutation_quotas: ControllerMutationQuotaManager = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the managers."""
         self.configuration = ConfigurationControlManager(self.config)
         self.replication = ReplicationControlManager(self.config, self.configuration, self.random)
         self.lifecycle = BrokerLifecycle(self.config, self.replication.brokers)
+        self.mutation_quotas = ControllerMutationQuotaManager(
+            self.config.quota_window_num, self.config.quota_window_size_seconds
+        )
 
 
 def _access(managers: Managers, call: Call) -> TopicAccess:
     return replace(call.context.access, is_forwarded=call.context.forwarded, controller_ids=managers.writer.voter_ids)
+
+
+def _with_mutation_quota(
+    managers: Managers, call: Call, strict_since: int, operate: Callable[[TopicAccess], ControllerResult[_Throttled]]
+) -> Written:
+    """Change topics on the account of the client's quota; versions from `strict_since` on are refused, others slowed."""
+    access, context = _access(managers, call), call.context
+    quota = managers.mutation_quotas.quota_for(
+        call.image, context.principal, context.client_id, call.now_ms, is_strict=call.version >= strict_since
+    )
+    if quota is None:
+        return Written(operate(access))
+    result = operate(replace(access, apply_partition_change_quota=quota.record))
+    if quota.throttle_time_ms:
+        response = msgspec.structs.replace(result.response, throttle_time_ms=quota.throttle_time_ms)
+        return Written(replace(result, response=response))
+    return Written(result)
 
 
 def _register_broker(managers: Managers, call: Call) -> Written:
@@ -133,15 +160,24 @@ def _allocate_producer_ids(managers: Managers, call: Call) -> Written:
 
 
 def _create_topics(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.create_topics(call.image, call.message, _access(managers, call)))
+    return _with_mutation_quota(
+        managers, call, 6, lambda access: managers.replication.create_topics(call.image, call.message, access)
+    )
 
 
 def _delete_topics(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.delete_topics(call.image, call.message, call.version, _access(managers, call)))
+    return _with_mutation_quota(
+        managers,
+        call,
+        5,
+        lambda access: managers.replication.delete_topics(call.image, call.message, call.version, access),
+    )
 
 
 def _create_partitions(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.create_partitions(call.image, call.message, _access(managers, call)))
+    return _with_mutation_quota(
+        managers, call, 3, lambda access: managers.replication.create_partitions(call.image, call.message, access)
+    )
 
 
 def _alter_partition(managers: Managers, call: Call) -> Written:
@@ -181,6 +217,10 @@ def _alter_user_scram_credentials(managers: Managers, call: Call) -> Written:
     return Written(scram_control_manager.alter_user_scram_credentials(call.image, call.message))
 
 
+def _alter_client_quotas(managers: Managers, call: Call) -> Written:
+    return Written(client_quota_control_manager.alter_client_quotas(call.image, call.message))
+
+
 WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.BrokerRegistrationRequest: _register_broker,
     m.BrokerHeartbeatRequest: _heartbeat,
@@ -200,6 +240,7 @@ WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.CreateAclsRequest: _create_acls,
     m.DeleteAclsRequest: _delete_acls,
     m.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
+    m.AlterClientQuotasRequest: _alter_client_quotas,
 }
 """Requests that only the active controller takes."""
 

@@ -70,6 +70,8 @@ class Settings:
     auto_leader_rebalance_enable = Setting[bool]()
     broker_heartbeat_interval_ms = Setting[int]()
     broker_session_timeout_ms = Setting[int]()
+    controller_quota_window_num = Setting[int]()
+    controller_quota_window_size_seconds = Setting[int]()
     controlled_shutdown_enable = Setting[bool]()
     default_replication_factor = Setting[int]()
     delete_topic_enable = Setting[bool]()

@@ -94,6 +94,9 @@ def controller_config(config: KafkaConfig, cluster_id: str, features: dict[str, 
         unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         delete_topic_enable=config.delete_topic_enable,
+        quota_window_num=config.controller_quota_window_num,
+        quota_window_size_seconds=config.controller_quota_window_size_seconds,
+        authorizer=config.security.authorizer,
         static_configs=config.originals,
     )
     return replace(settings, bootstrap_features=features) if features else settings

@@ -1,0 +1,223 @@
+"""Setting and listing client quotas (KIP-546): rates of users, client ids, both together, and addresses.
+
+An entity is (type, name) pairs; the name None means the default of the type. Address names are checked without asking
+the DNS, since nothing in the core does I/O: an address or "localhost" is taken, where Kafka takes what it can resolve.
+
+Source: ClientQuotaControlManager, ClientQuotasImage, QuotaConfig, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from math import fmod, isnan
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntityData,
+    AlterClientQuotasResponseEntryData,
+    DescribeClientQuotasResponse,
+    DescribeClientQuotasResponseEntityData,
+    DescribeClientQuotasResponseEntryData,
+    DescribeClientQuotasResponseValueData,
+)
+from kraft_core.protocol.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.messages import (
+        AlterClientQuotasRequest,
+        AlterClientQuotasRequestEntryData,
+        DescribeClientQuotasRequest,
+    )
+    from kraft_core.protocol.metadata_records import MetadataRecord
+
+    Entity = tuple[tuple[str, str | None], ...]
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
+_LONG_MAX: Final = 2.0**63
+_USER_AND_CLIENT_KEYS: Final[dict[str, tuple[str, float] | None]] = {
+    "producer_byte_rate": ("LONG", _LONG_MAX),
+    "consumer_byte_rate": ("LONG", _LONG_MAX),
+    "request_percentage": None,
+    CONTROLLER_MUTATION_RATE: None,
+}
+"""Quota key → name and largest value of its whole-number type; None for a fraction."""
+_IP_KEYS: Final[dict[str, tuple[str, float] | None]] = {"connection_creation_rate": ("INT", 2**31 - 1)}
+_FRACTION_MAX: Final = 1e-6
+
+MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED = 0, 1, 2
+"""How a filter means an entity's name: this one, the default, or any."""
+
+
+def alter_client_quotas(
+    image: MetadataImage, request: AlterClientQuotasRequest
+) -> ControllerResult[AlterClientQuotasResponse]:
+    """Set and remove quotas, each entity all or nothing, all in one batch; what is so already is not recorded.
+
+    INVALID_REQUEST for an entity that is empty, of an unknown type, an address together with another, named by an empty
+    text, or there twice (the first time counts); for a key that is unknown or there twice; for a value that is not
+    above 0, too large, or a fraction where a whole number is wanted.
+    """
+    records: list[MetadataRecord] = []
+    outcomes: dict[Entity, KafkaError | None] = {}
+    for entry in request.entries:
+        entity = _entity_of(entry)
+        keys = [op.key for op in entry.ops]
+        if entity in outcomes or len(set(keys)) < len(keys):
+            outcomes[entity] = _invalid(f"Ignoring duplicate entity {entity_text(entity)}")
+            continue
+        try:
+            records.extend(_alter_entity(image, entity, {op.key: None if op.remove else op.value for op in entry.ops}))
+            outcomes[entity] = None
+        except KafkaError as error:
+            outcomes[entity] = error
+    entries = tuple(
+        AlterClientQuotasResponseEntryData(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.message,
+            entity=tuple(
+                AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name) for kind, name in entity
+            ),
+        )
+        for entity, error in outcomes.items()
+    )
+    response = AlterClientQuotasResponse(entries=entries)
+    return ControllerResult.atomic_of(() if request.validate_only else records, response)
+
+
+def describe_client_quotas(image: MetadataImage, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+    """List the quotas of the entities that have every component asked for; strict: and no other component. Sorted.
+
+    Raises KafkaError: INVALID_REQUEST for an empty or repeated type, a name that does not fit the kind of match, an
+    unknown kind, an address together with another; UNSUPPORTED_VERSION for an unknown type.
+    """
+    wanted: dict[str, tuple[int, str | None]] = {}
+    for component in request.components:
+        kind, match = component.entity_type, component.match
+        if not kind:
+            raise _invalid("Invalid empty entity type.")
+        if kind in wanted:
+            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
+        if kind not in {IP, USER, CLIENT_ID}:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+        if component.match_type not in {MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED}:
+            raise _invalid(f"Unknown match type {component.match_type}")
+        if component.match_type == MATCH_EXACT and match is None:
+            raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+        if component.match_type != MATCH_EXACT and match is not None:
+            name = "MATCH_TYPE_DEFAULT" if component.match_type == MATCH_DEFAULT else "MATCH_TYPE_SPECIFIED"
+            raise _invalid(f"Request specified {name}, but also specified a match string.")
+        wanted[kind] = component.match_type, match
+    if IP in wanted and len(wanted) > 1:
+        raise _invalid(
+            "Invalid entity filter component combination. IP filter component should not be used with user or clientId "
+            "filter component."
+        )
+    found = [entity for entity in image.client_quotas if _fits(dict(entity), wanted, strict=request.strict)]
+    entries = tuple(_described(entity, image.client_quotas[entity]) for entity in sorted(found, key=repr))
+    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+
+
+def entity_text(entity: Entity) -> str:
+    """Write an entity as Kafka does in messages."""
+    parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
+    return f"ClientQuotaEntity(entries={{{parts}}})"
+
+
+def _entity_of(entry: AlterClientQuotasRequestEntryData) -> Entity:
+    """Return the entity as images have it: sorted, of a repeated type the last name."""
+    return tuple(sorted({part.entity_type: part.entity_name for part in entry.entity}.items()))
+
+
+def _alter_entity(image: MetadataImage, entity: Entity, changes: Mapping[str, float | None]) -> list[ClientQuotaRecord]:
+    keys = _keys_of(entity)
+    current: Mapping[str, float] = image.client_quotas.get(entity, {})
+    parts = tuple(ClientQuotaRecordEntityData(entity_type=kind, entity_name=name) for kind, name in entity)
+    records: list[ClientQuotaRecord] = []
+    for key, value in changes.items():
+        if value is None:
+            if key in current:
+                records.append(ClientQuotaRecord(entity=parts, key=key, remove=True))
+            continue
+        _check_value(keys, key, value)
+        if current.get(key) != value:
+            records.append(ClientQuotaRecord(entity=parts, key=key, value=value))
+    return records
+
+
+def _keys_of(entity: Entity) -> Mapping[str, tuple[str, float] | None]:
+    """Check an entity and return the quota keys it may have."""
+    if not entity:
+        raise _invalid("Invalid empty client quota entity")
+    for kind, name in entity:
+        if kind not in {USER, CLIENT_ID, IP}:
+            raise _invalid(f"Unhandled client quota entity type: {kind}")
+        if name is not None and not name:
+            raise _invalid(f"Empty {kind} not supported")
+    names = dict(entity)
+    if IP not in names:
+        return _USER_AND_CLIENT_KEYS
+    if len(names) > 1:
+        raise _invalid(
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"  # as Kafka has it
+        )
+    address = names[IP]
+    if address is not None and not _is_address(address):
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+    return _IP_KEYS
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text.removeprefix("[").removesuffix("]") if text.startswith("[") else text)
+    except ValueError:
+        return text == "localhost"
+    return True
+
+
+def _check_value(keys: Mapping[str, tuple[str, float] | None], key: str, value: float) -> None:
+    if key not in keys:
+        raise _invalid(f"Invalid configuration key {key}")
+    if value <= 0 or isnan(value):
+        raise _invalid(f"Quota {key} must be greater than 0")
+    whole = keys[key]
+    if whole is None:
+        return
+    type_name, largest = whole
+    if value > largest:
+        raise _invalid(f"Proposed value for {key} is too large for {'an' if type_name == 'INT' else 'a'} {type_name}.")
+    if fmod(value, 1.0) > _FRACTION_MAX:
+        raise _invalid(f"{key} cannot be a fractional value.")
+
+
+def _fits(entity: Mapping[str, str | None], wanted: Mapping[str, tuple[int, str | None]], *, strict: bool) -> bool:
+    if strict and len(entity) != len(wanted):
+        return False
+    return all(
+        kind in entity and (match_type == MATCH_SPECIFIED or entity[kind] == name)
+        for kind, (match_type, name) in wanted.items()
+    )
+
+
+def _described(entity: Entity, quotas: Mapping[str, float]) -> DescribeClientQuotasResponseEntryData:
+    return DescribeClientQuotasResponseEntryData(
+        entity=tuple(
+            DescribeClientQuotasResponseEntityData(entity_type=kind, entity_name=name) for kind, name in entity
+        ),
+        values=tuple(
+            DescribeClientQuotasResponseValueData(key=key, value=value) for key, value in sorted(quotas.items())
+        ),
+    )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
