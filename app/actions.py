@@ -37,15 +37,51 @@ class _Outcome:
     error: str | None = None
 
 
-class Actions:
-    """The changes of the cluster. All raise KafkaError or ConnectionError, after the audit has it.
-
-    A change of the voters raises VoterChangeRefused when its preconditions do not hold.
-    """
+class Audited:
+    """Base of what changes the cluster. All raise KafkaError or ConnectionError, after the audit has it."""
 
     def __init__(self, cluster: Cluster, security: Security) -> None:
         self._cluster = cluster
         self._security = security
+
+    @asynccontextmanager
+    async def _audited(
+        self, caller: Caller, action: str, resource: str, detail: dict[str, Any], dry_run: bool = False
+    ) -> AsyncIterator[_Outcome]:
+        """Write the change to the audit when it is over, whichever way it ended."""
+        outcome = _Outcome()
+        try:
+            yield outcome
+        except BaseException as error:  # also when the client goes away: the controller may have done it
+            if not dry_run:
+                await self._security.record_of(
+                    caller.principal,
+                    action,
+                    resource,
+                    "failed",
+                    caller.info,
+                    error=str(error) or type(error).__name__,
+                    detail=detail,
+                )
+            raise
+        if not dry_run:
+            await self._security.record_of(
+                caller.principal,
+                action,
+                resource,
+                "failed" if outcome.error else "ok",
+                caller.info,
+                error=outcome.error,
+                detail=detail,
+                metadata_offset=outcome.offset,
+            )
+
+
+class Actions(Audited):
+    """The changes of topics, configs and voters.
+
+    A change of the voters raises VoterChangeRefused when its preconditions do not hold.
+    """
 
     async def create_topic(
         self,
@@ -177,38 +213,6 @@ class Actions:
                 resource_type, name, changes, validate_only=validate_only
             )
         return offset
-
-    @asynccontextmanager
-    async def _audited(
-        self, caller: Caller, action: str, resource: str, detail: dict[str, Any], dry_run: bool = False
-    ) -> AsyncIterator[_Outcome]:
-        """Write the change to the audit when it is over, whichever way it ended."""
-        outcome = _Outcome()
-        try:
-            yield outcome
-        except BaseException as error:  # also when the client goes away: the controller may have done it
-            if not dry_run:
-                await self._security.record_of(
-                    caller.principal,
-                    action,
-                    resource,
-                    "failed",
-                    caller.info,
-                    error=str(error) or type(error).__name__,
-                    detail=detail,
-                )
-            raise
-        if not dry_run:
-            await self._security.record_of(
-                caller.principal,
-                action,
-                resource,
-                "failed" if outcome.error else "ok",
-                caller.info,
-                error=outcome.error,
-                detail=detail,
-                metadata_offset=outcome.offset,
-            )
 
 
 def _shown(name: str, value: str | None) -> str | None:

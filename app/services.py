@@ -10,6 +10,7 @@ from app.cluster.cluster import Cluster
 from app.config import Settings
 from app.db.database import Database
 from app.errors import ApiError
+from app.operator_actions import OperatorActions
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
 from app.security.roles import Principal, Role
@@ -25,6 +26,7 @@ class Services:
     security: Security
     cluster: Cluster
     actions: Actions
+    operator: OperatorActions
     reports: ReportRunner
     schedules: ReportScheduler
 

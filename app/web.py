@@ -24,6 +24,7 @@ from app.db.migrate import upgrade
 from app.errors import ApiError
 from app.http_server import WebServer, listen
 from app.metrics import Metrics
+from app.operator_actions import OperatorActions
 from app.pages import site
 from app.reports.runner import ReportRunner, ReportSettings
 from app.reports.scheduler import ReportScheduler
@@ -84,6 +85,7 @@ def make_services(settings: Settings, database: Database) -> Services:
         security=security,
         cluster=cluster,
         actions=Actions(cluster, security),
+        operator=OperatorActions(cluster, security),
         reports=reports,
         schedules=ReportScheduler(database, reports),
     )

@@ -1,19 +1,14 @@
-"""Changes to the cluster, sent to the active controller, and finished only when this process sees them.
-
-Every change answers with the offset at which it was committed. The controller does not tell that offset, so after its
-answer the leader is asked for the high watermark, which lies above the change; this process waits until its own image
-is there, and then looks the change up in the feed. So who reads next from this process reads the change.
+"""Topics and configs: created, deleted, grown, altered, and finished only when this process sees it (see changes).
 
 Raises KafkaError for what the controller refuses and ConnectionError subclasses while there is none.
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, Literal
 
-from app.cluster.history import History
-from app.cluster.quorum import QuorumWatch
+from app.cluster.changes import Changes, only, raise_for
 from kraft_core.image.metadata_image import TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -35,13 +30,10 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.metadata_records import (
     ConfigRecord,
-    MetadataRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
 
 INT32_MAX: Final = 2**31 - 1
 INT16_MAX: Final = 2**15 - 1
@@ -68,22 +60,8 @@ class CreatedTopic:
     offset: int | None
 
 
-class ClusterAdmin:
-    """The changes one can make. `timeout_ms` bounds each of them, the waiting included."""
-
-    def __init__(
-        self,
-        client: ControllerClient,
-        observer: MetadataObserver,
-        history: History,
-        quorum: QuorumWatch,
-        timeout_ms: int,
-    ) -> None:
-        self._client = client
-        self._observer = observer
-        self._history = history
-        self._quorum = quorum
-        self._timeout_ms = timeout_ms
+class ClusterAdmin(Changes):
+    """Changes of topics and configs. Each answers with the offset at which it was committed."""
 
     async def create_topic(
         self,
@@ -116,9 +94,9 @@ class ClusterAdmin:
         )
         before = self._history.newest_offset
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=self._timeout_ms, validate_only=validate_only)
-        answer = cast("CreateTopicsResponse", await self._client.request(request, self._timeout_ms))
-        result = _only(answer.topics)
-        _raise_for(result.error_code, result.error_message)
+        answer = await self._ask(request, CreateTopicsResponse)
+        result = only(answer.topics)
+        raise_for(result.error_code, result.error_message)
         offset = None
         if not validate_only:
             offset = await self._committed(
@@ -139,9 +117,9 @@ class ClusterAdmin:
         request = DeleteTopicsRequest(
             topics=(DeleteTopicsRequestDeleteTopicState(name=name),), topic_names=(name,), timeout_ms=self._timeout_ms
         )
-        answer = cast("DeleteTopicsResponse", await self._client.request(request, self._timeout_ms))
-        result = _only(answer.responses)
-        _raise_for(result.error_code, result.error_message)
+        answer = await self._ask(request, DeleteTopicsResponse)
+        result = only(answer.responses)
+        raise_for(result.error_code, result.error_message)
         topic_id = known.id if known is not None else result.topic_id
         return await self._committed(
             before, lambda record: isinstance(record, RemoveTopicRecord) and record.topic_id == topic_id
@@ -159,9 +137,9 @@ class ClusterAdmin:
             timeout_ms=self._timeout_ms,
             validate_only=validate_only,
         )
-        answer = cast("CreatePartitionsResponse", await self._client.request(request, self._timeout_ms))
-        result = _only(answer.results)
-        _raise_for(result.error_code, result.error_message)
+        answer = await self._ask(request, CreatePartitionsResponse)
+        result = only(answer.results)
+        raise_for(result.error_code, result.error_message)
         if validate_only:
             return None
         return await self._committed(
@@ -179,7 +157,7 @@ class ClusterAdmin:
         before = self._history.newest_offset
         results = await self._alter({(resource_type, name): changes}, validate_only)
         code, message = results[resource_type, name]
-        _raise_for(code, message)
+        raise_for(code, message)
         if validate_only:
             return None
         return await self._configs_committed(before, {(resource_type, name)})
@@ -217,7 +195,7 @@ class ClusterAdmin:
             ),
             validate_only=validate_only,
         )
-        answer = cast("IncrementalAlterConfigsResponse", await self._client.request(request, self._timeout_ms))
+        answer = await self._ask(request, IncrementalAlterConfigsResponse)
         results = {
             (one.resource_type, one.resource_name): (one.error_code, one.error_message) for one in answer.responses
         }
@@ -232,37 +210,8 @@ class ClusterAdmin:
             ),
         )
 
-    async def _committed(self, before: int, wanted: Callable[[MetadataRecord], bool]) -> int:
-        """Wait until this process has all that is committed now; return the offset of the change itself.
-
-        A change that changed nothing (a config set to what it was) has no record: then the offset up to which the log
-        was read is returned, since the cluster has what was asked for there.
-        """
-        last_offset = await self._quorum.high_watermark(self._timeout_ms) - 1
-        if not await self._observer.wait_for_offset(last_offset, self._timeout_ms):
-            raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT,
-                f"The change is committed, but this process has not read the log up to offset {last_offset} yet.",
-            )
-        found = self._history.find(before, wanted)
-        return last_offset if found is None else found
-
 
 def _check_range(value: int, highest: int, code: ErrorCode, name: str) -> None:
     """Refuse what the wire cannot carry; what it can, the controller judges."""
     if not -highest - 1 <= value <= highest:
         raise KafkaError(code, f"{name} {value} is out of range.")
-
-
-T = TypeVar("T")
-
-
-def _only(results: tuple[T, ...]) -> T:
-    if len(results) != 1:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller answered {len(results)} results for one.")
-    return results[0]
-
-
-def _raise_for(code: int, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(code), message or None)

@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, cast
 
+from app.cluster.access import AccessAdmin
 from app.cluster.admin import ClusterAdmin
 from app.cluster.epoch_keeper import EpochKeeper
 from app.cluster.history import Change, History, OffsetGone
+from app.cluster.operations import Operations
 from app.cluster.quorum import Quorum, QuorumWatch
 from app.cluster.statics import BrokerStatics
 from app.cluster.topic_table import TopicTable
@@ -75,6 +77,8 @@ class Cluster:
         self._quorum = QuorumWatch(self.client, self.observer)
         self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.voters = VoterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.operations = Operations(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.access = AccessAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
         self._cluster_id = cluster_id

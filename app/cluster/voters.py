@@ -9,10 +9,10 @@ import asyncio
 import dataclasses
 import uuid
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
-from app.cluster.history import History
-from app.cluster.quorum import Quorum, QuorumWatch
+from app.cluster.changes import Changes, raise_for
+from app.cluster.quorum import Quorum
 from app.cluster.voter_changes import Endpoints, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -23,28 +23,13 @@ from kraft_core.protocol.messages import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from kraft_core.server.kafka_client import ControllerClient, NoActiveController
-from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.kafka_client import NoActiveController
 
 DESCRIBE_TIMEOUT_MS: Final = 2_000
 
 
-class VoterAdmin:
-    """The two changes of the voter set. `timeout_ms` bounds each, the waiting included."""
-
-    def __init__(
-        self,
-        client: ControllerClient,
-        observer: MetadataObserver,
-        history: History,
-        quorum: QuorumWatch,
-        timeout_ms: int,
-    ) -> None:
-        self._client = client
-        self._observer = observer
-        self._history = history
-        self._quorum = quorum
-        self._timeout_ms = timeout_ms
+class VoterAdmin(Changes):
+    """The two changes of the voter set."""
 
     async def add(
         self,
@@ -76,8 +61,8 @@ class VoterAdmin:
             ),
         )
         before = self._history.newest_offset
-        answer = cast("AddRaftVoterResponse", await self._client.request(request, self._timeout_ms))
-        _raise_for(answer.error_code, answer.error_message)
+        answer = await self._ask(request, AddRaftVoterResponse)
+        raise_for(answer.error_code, answer.error_message)
         return await self._done(plan, before, lambda voters: (voter_id, directory_id) in _keys(voters))
 
     async def remove(
@@ -91,8 +76,8 @@ class VoterAdmin:
             return plan
         request = RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id)
         before = self._history.newest_offset
-        answer = cast("RemoveRaftVoterResponse", await self._client.request(request, self._timeout_ms))
-        _raise_for(answer.error_code, answer.error_message)
+        answer = await self._ask(request, RemoveRaftVoterResponse)
+        raise_for(answer.error_code, answer.error_message)
         return await self._done(plan, before, lambda voters: (voter_id, directory_id) not in _keys(voters))
 
     async def _fresh_quorum(self) -> Quorum:
@@ -121,8 +106,3 @@ class VoterAdmin:
 
 def _keys(voters: VotersRecord) -> set[tuple[int, uuid.UUID]]:
     return {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters}
-
-
-def _raise_for(code: int, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(code), message or None)

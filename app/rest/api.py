@@ -2,17 +2,19 @@
 
 from fastapi import FastAPI
 
-from app.rest import accounts, brokers, clusters, configs, health, quorum, reports, topics, voters
+from app.rest import access, accounts, brokers, clusters, configs, health, operations, quorum, reports, topics, voters
 
 ROUTERS = (
     health.router,
     accounts.router,
     clusters.router,
     configs.router,  # before brokers and topics: `-/configs` is none of their names
+    operations.router,  # before brokers and topics: `1:unregister` is none of their ids
     brokers.router,
     topics.router,
     quorum.router,
     voters.router,
+    access.router,
     reports.router,
 )
 

@@ -1,0 +1,257 @@
+"""Who may do what in the cluster, and how much: ACLs as REST v3 has them; SCRAM users and client quotas in its style."""
+
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import Response
+
+from app.answers import NATIVE
+from app.cluster.access import QuotaEntity, acls_of
+from app.errors import ApiError
+from app.rest.common import PageDep, View, ViewDep, answer, list_body, no_content
+from app.rest.operator_bodies import AlterQuotaBody, CreateAclBody, CreateAclsBody, ScramName, ScramUserBody
+from app.rest.operator_models import (
+    AclDataList,
+    ClientQuotaDataList,
+    DeletedAclsData,
+    ScramUserData,
+    ScramUserDataList,
+)
+from app.services import Admin, ServicesDep
+from kraft_core.image.acls_image import AclFilter, StandardAcl
+from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE, ScramMechanism
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}")
+
+_ACLS: Final[list[str | Enum]] = ["acls"]
+_SCRAM: Final[list[str | Enum]] = [NATIVE, "scram-users"]
+_QUOTAS: Final[list[str | Enum]] = [NATIVE, "client-quotas"]
+
+
+def _code(kind: type[IntEnum], text: str, what: str, *, for_filter: bool = False) -> int:
+    """Read a word such as TOPIC. Raises KafkaError INVALID_REQUEST that lists the words."""
+    words = [each.name for each in kind if each.name not in {"UNKNOWN", *(() if for_filter else ("ANY", "MATCH"))}]
+    if text.upper() not in words:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} '{text}' is none of {', '.join(words)}.")
+    return kind[text.upper()]
+
+
+def _filter(  # the query parameters that REST v3 has
+    resource_type: Annotated[str, Query(max_length=50)] = "ANY",
+    resource_name: Annotated[str | None, Query(max_length=1_000)] = None,
+    pattern_type: Annotated[str, Query(max_length=50)] = "ANY",
+    principal: Annotated[str | None, Query(max_length=1_000)] = None,
+    host: Annotated[str | None, Query(max_length=1_000)] = None,
+    operation: Annotated[str, Query(max_length=50)] = "ANY",
+    permission: Annotated[str, Query(max_length=50)] = "ANY",
+) -> AclFilter:
+    """Read which ACLs are meant; what is absent or empty is left open."""
+    return AclFilter(
+        resource_type=_code(ResourceType, resource_type, "resource_type", for_filter=True),
+        resource_name=resource_name or None,
+        pattern_type=_code(PatternType, pattern_type, "pattern_type", for_filter=True),
+        principal=principal or None,
+        host=host or None,
+        operation=_code(AclOperation, operation, "operation", for_filter=True),
+        permission_type=_code(AclPermissionType, permission, "permission", for_filter=True),
+    )
+
+
+FilterDep = Annotated[AclFilter, Depends(_filter)]
+
+
+def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
+    words = {
+        "resource_type": ResourceType(acl.resource_type).name,
+        "resource_name": acl.resource_name,
+        "pattern_type": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": AclOperation(acl.operation).name,
+        "permission": AclPermissionType(acl.permission_type).name,
+    }
+    return view.resource("KafkaAcl", ("acls",), tuple((f"acl-{key}", value) for key, value in words.items()), **words)
+
+
+def _acl(body: CreateAclBody) -> StandardAcl:
+    return StandardAcl(
+        resource_type=_code(ResourceType, body.resource_type, "resource_type"),
+        resource_name=body.resource_name,
+        pattern_type=_code(PatternType, body.pattern_type, "pattern_type"),
+        principal=body.principal,
+        host=body.host,
+        operation=_code(AclOperation, body.operation, "operation"),
+        permission_type=_code(AclPermissionType, body.permission, "permission"),
+    )
+
+
+@router.get("/acls", tags=_ACLS, responses={200: {"model": AclDataList}})
+async def list_acls(request: Request, view: ViewDep, wanted: FilterDep, page: PageDep, _caller: Admin) -> Response:
+    """List the ACLs that the filter fits."""
+    body = list_body(
+        request,
+        view,
+        "KafkaAclList",
+        acls_of(view.image, wanted),
+        page,
+        lambda acl: (
+            acl.resource_type,
+            acl.resource_name,
+            acl.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission_type,
+        ),
+        lambda acl: _acl_data(view, acl),
+    )
+    return answer(body, view.offset)
+
+
+@router.post("/acls", tags=_ACLS, status_code=201)
+async def create_acl(body: CreateAclBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+    """Create one ACL; one that is there already is no error."""
+    acl = _acl(body)
+    offset = await services.operator.create_acls(caller, [acl])
+    query = urlencode({key: value for key, value in body.model_dump().items() if value})
+    return Response(
+        status_code=201, headers={"Location": f"{view.url('acls')}?{query}", "X-Metadata-Offset": str(offset)}
+    )
+
+
+@router.post("/acls:batch", tags=_ACLS, status_code=204)
+async def create_acls(body: CreateAclsBody, _view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+    """Create several ACLs."""
+    return no_content(await services.operator.create_acls(caller, [_acl(each) for each in body.data]))
+
+
+@router.delete("/acls", tags=_ACLS, responses={200: {"model": DeletedAclsData}})
+async def delete_acls(
+    request: Request, view: ViewDep, wanted: FilterDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """Delete every ACL that the filter fits; four of its members must be given, so that none is forgotten."""
+    required = ("resource_type", "pattern_type", "operation", "permission")
+    missing = [name for name in required if name not in request.query_params]
+    if missing:
+        raise ApiError(400, f"Bad Request: {', '.join(missing)} must be given, ANY if any is meant.")
+    offset, deleted = await services.operator.delete_acls(caller, wanted)
+    return answer({"data": [_acl_data(view, acl) for acl in deleted]}, offset)
+
+
+# SCRAM users
+
+
+def _mechanism(name: str) -> ScramMechanism:
+    found = SCRAM_MECHANISMS.get(name.upper())
+    if found is None:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"mechanism '{name}' is none of {', '.join(SCRAM_MECHANISMS)}."
+        )
+    return found
+
+
+def _scram_users(view: View) -> dict[str, list[dict[str, Any]]]:
+    users: dict[str, list[dict[str, Any]]] = {}
+    for kind in sorted(view.image.scram):
+        for name, credential in view.image.scram[kind].items():
+            told = {"mechanism": SCRAM_MECHANISMS_BY_TYPE[kind].name, "iterations": credential.iterations}
+            users.setdefault(name, []).append(told)
+    return users
+
+
+def _user_data(view: View, name: str, credentials: list[dict[str, Any]]) -> dict[str, Any]:
+    path = ("scram-users", name)
+    return view.resource("KafkaScramUser", path, (("scram-user", name),), user_name=name, credentials=credentials)
+
+
+@router.get("/scram-users", tags=_SCRAM, responses={200: {"model": ScramUserDataList}})
+async def list_scram_users(request: Request, view: ViewDep, page: PageDep, _caller: Admin) -> Response:
+    """List the users that log in to the cluster by SCRAM; nothing of their passwords is told."""
+    users = sorted(_scram_users(view).items())
+    body = list_body(
+        request, view, "KafkaScramUserList", users, page, lambda item: item[0], lambda item: _user_data(view, *item)
+    )
+    return answer(body, view.offset)
+
+
+@router.get("/scram-users/{user_name}", tags=_SCRAM, responses={200: {"model": ScramUserData}})
+async def get_scram_user(user_name: str, view: ViewDep, _caller: Admin) -> Response:
+    """Describe one SCRAM user."""
+    found = _scram_users(view).get(user_name)
+    if found is None:
+        raise ApiError(404, f"SCRAM user {user_name} cannot be found in cluster {view.cluster_id}.")
+    return answer(_user_data(view, user_name, found), view.offset)
+
+
+@router.put("/scram-users/{user_name}/credentials/{mechanism}", tags=_SCRAM, status_code=204)
+async def put_scram_user(
+    user_name: Annotated[ScramName, Path()],
+    mechanism: str,
+    body: ScramUserBody,
+    _view: ViewDep,
+    services: ServicesDep,
+    caller: Admin,
+) -> Response:
+    """Set a user's password for one mechanism."""
+    return no_content(
+        await services.operator.put_scram_user(caller, user_name, _mechanism(mechanism), body.password, body.iterations)
+    )
+
+
+@router.delete("/scram-users/{user_name}/credentials/{mechanism}", tags=_SCRAM, status_code=204)
+async def delete_scram_user(
+    user_name: str, mechanism: str, _view: ViewDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """Take a user's password for one mechanism away."""
+    return no_content(await services.operator.delete_scram_user(caller, user_name, _mechanism(mechanism)))
+
+
+# quotas
+
+
+def _quota_key(entity: QuotaEntity) -> tuple[tuple[str, bool, str], ...]:
+    return tuple((kind, name is not None, name or "") for kind, name in entity)
+
+
+def _quota_data(view: View, entity: QuotaEntity, quotas: dict[str, float]) -> dict[str, Any]:
+    return view.resource(
+        "KafkaClientQuota",
+        ("client-quotas",),
+        tuple((kind, "<default>" if name is None else name) for kind, name in entity),
+        entity=[{"entity_type": kind, "entity_name": name} for kind, name in entity],
+        quotas=[{"key": key, "value": value} for key, value in sorted(quotas.items())],
+    )
+
+
+@router.get("/client-quotas", tags=_QUOTAS, responses={200: {"model": ClientQuotaDataList}})
+async def list_client_quotas(request: Request, view: ViewDep, page: PageDep, _caller: Admin) -> Response:
+    """List the quotas by entity; defaults come before names."""
+    entities = sorted(view.image.client_quotas, key=_quota_key)
+    body = list_body(
+        request,
+        view,
+        "KafkaClientQuotaList",
+        entities,
+        page,
+        lambda entity: tuple(map(list, _quota_key(entity))),
+        lambda entity: _quota_data(view, entity, dict(view.image.client_quotas[entity].items())),
+    )
+    return answer(body, view.offset)
+
+
+@router.post("/client-quotas:alter", tags=_QUOTAS, status_code=204)
+async def alter_client_quota(body: AlterQuotaBody, _view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+    """Set or remove quotas of one entity, all or none."""
+    changes = {entry.key: entry.value for entry in body.data}
+    if len(changes) != len(body.data):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A quota is given twice.")
+    entity = tuple(sorted(((each.entity_type, each.entity_name) for each in body.entity), key=lambda each: each[0]))
+    if len({kind for kind, _ in entity}) != len(entity):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "An entity type is given twice.")
+    return no_content(
+        await services.operator.alter_client_quota(caller, entity, changes, validate_only=body.validate_only)
+    )

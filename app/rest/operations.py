@@ -1,0 +1,172 @@
+"""What REST v3 lacks for operators, in its style: reassignments, elections, unregistering a broker, features."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+
+from app.answers import NATIVE
+from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition
+from app.errors import of_kafka
+from app.rest.common import PAGE_SIZE_MAX, PageDep, PageRequest, View, ViewDep, answer, list_body
+from app.rest.operator_bodies import CancelBody, ElectBody, ReassignBody, UpdateFeaturesBody
+from app.rest.operator_models import FeatureDataList, PartitionOutcomeDataList
+from app.services import Admin, Reader, ServicesDep, TopicEditor
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.metadata_version import FEATURES
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "operations"])
+
+ALL = PageRequest(PAGE_SIZE_MAX, None)
+
+_OUTCOMES: dict[int | str, dict[str, Any]] = {
+    200: {"model": PartitionOutcomeDataList, "description": "every partition, or what `validate_only` found"},
+    207: {"model": PartitionOutcomeDataList, "description": "some partitions were refused"},
+}
+
+
+def _outcomes(view: View, wanted: Sequence[Partition], done: Outcome) -> Response:
+    """Say per partition what became of it; one partition alone that was refused is that error.
+
+    An election that is not needed is told, but is no failure: the leader is the one that was asked for.
+    """
+    refusals = [error for error in done.failures.values() if error.code is not ErrorCode.ELECTION_NOT_NEEDED]
+    if len(wanted) == 1 and refusals:
+        raise refusals[0]
+    data = []
+    for topic, index in wanted:
+        error = done.failures.get((topic, index))
+        refused = None if error is None else of_kafka(error, v3=False)[0]
+        data.append(
+            {
+                "topic_name": topic,
+                "partition_id": index,
+                "partition": view.related("topics", topic, "partitions", index),
+                "error_code": None if refused is None else refused.error_code,
+                "kafka_error": None if error is None else error.code.name,
+                "message": None if refused is None else refused.message,
+            }
+        )
+    return answer({"data": data}, done.offset, 207 if refusals else 200)
+
+
+def _no_repetition(partitions: Sequence[Partition]) -> None:
+    if len(set(partitions)) != len(partitions):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A partition is given twice.")
+
+
+@router.post("/reassignments", responses=_OUTCOMES)
+async def reassign(body: ReassignBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+    """Move partitions to other replicas. With `validate_only` the plan is held against brokers and partitions only."""
+    partitions = [(entry.topic_name, entry.partition_id) for entry in body.data]
+    _no_repetition(partitions)
+    done = await services.operator.alter_reassignments(
+        caller,
+        {(entry.topic_name, entry.partition_id): entry.replica_ids for entry in body.data},
+        may_change_factor=body.allow_replication_factor_change,
+        validate_only=body.validate_only,
+    )
+    return _outcomes(view, partitions, done)
+
+
+@router.post("/reassignments:cancel", responses=_OUTCOMES)
+async def cancel_reassignments(body: CancelBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+    """End reassignments that are under way: the partitions go back to the replicas they had."""
+    partitions = [(entry.topic_name, entry.partition_id) for entry in body.data]
+    _no_repetition(partitions)
+    done = await services.operator.alter_reassignments(
+        caller, dict.fromkeys(partitions), validate_only=body.validate_only
+    )
+    return _outcomes(view, partitions, done)
+
+
+@router.post("/topics/{topic_name}/partitions/{partition_id}:elect-leader", responses=_OUTCOMES)
+async def elect_leader(
+    topic_name: str,
+    partition_id: Annotated[str, Path(pattern=r"^(-|\d{1,10})$", description="`-`: all of the topic")],
+    body: ElectBody,
+    view: ViewDep,
+    services: ServicesDep,
+    caller: TopicEditor,
+) -> Response:
+    """Hold elections; of all partitions of a topic only those that need one are asked. UNCLEAN may lose records."""
+    election = ElectionType[body.election_type]
+    topic = view.topic(topic_name)
+    if partition_id != "-":
+        wanted = [(topic_name, int(partition_id))]
+    else:
+        wanted = [
+            (topic_name, index)
+            for index, partition in topic.sorted_partitions()
+            if not (partition.has_preferred_leader if election is ElectionType.PREFERRED else partition.has_leader)
+        ]
+    if not wanted:
+        return answer({"data": []}, view.offset)
+    return _outcomes(view, wanted, await services.operator.elect_leaders(caller, election, wanted))
+
+
+@router.post("/brokers/{broker_id}:unregister", status_code=202, responses={404: {"description": "no such broker"}})
+async def unregister_broker(
+    broker_id: Annotated[int, Path(ge=0, le=2**31 - 1)], view: ViewDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """Forget a broker that is gone for good; one that runs registers again when it starts next."""
+    view.broker(broker_id)
+    return answer({}, await services.operator.unregister_broker(caller, broker_id), 202)
+
+
+def _feature_data(view: View, name: str, kraft_version: int | None) -> dict[str, Any]:
+    known = FEATURES.get(name)
+    level = kraft_version if name == "kraft.version" else view.image.features.level(name)
+    return view.resource(
+        "KafkaFeature",
+        ("features", name),
+        (("feature", name),),
+        feature_name=name,
+        level=level,
+        lowest_level=None if known is None else known.minimum,
+        highest_level=None if known is None else known.maximum,
+        brokers=[
+            {"broker_id": broker_id, "lowest_level": supported.min, "highest_level": supported.max}
+            for broker_id, broker in sorted(view.image.cluster.brokers.items())
+            if (supported := broker.supported_features.get(name)) is not None
+        ],
+    )
+
+
+async def _features(view: View) -> list[dict[str, Any]]:
+    try:
+        kraft_version: int | None = (await view.cluster.quorum()).kraft_version
+    except (ConnectionError, KafkaError):
+        kraft_version = None  # no leader answers; all else is in the image
+    names = sorted({*FEATURES, *view.image.features.levels})
+    return [_feature_data(view, name, kraft_version) for name in names]
+
+
+@router.get("/features", responses={200: {"model": FeatureDataList}})
+async def list_features(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+    """List the features: finalized level, and the levels that this software and each broker support."""
+    body = list_body(
+        request, view, "KafkaFeatureList", await _features(view), page, lambda item: item["feature_name"], dict
+    )
+    return answer(body, view.offset)
+
+
+@router.patch("/features", responses={200: {"model": FeatureDataList}})
+async def update_features(
+    request: Request, body: UpdateFeaturesBody, view: ViewDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """Change feature levels, all or none; answers with the features as they are then."""
+    if len({entry.feature_name for entry in body.data}) != len(body.data):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A feature is given twice.")
+    updates = [
+        FeatureUpdate(name=entry.feature_name, level=entry.level, upgrade_type=entry.upgrade_type)
+        for entry in body.data
+    ]
+    offset = await services.operator.update_features(caller, updates, validate_only=body.validate_only)
+    after = replace(view, image=view.cluster.image)
+    body_after = list_body(
+        request, after, "KafkaFeatureList", await _features(after), ALL, lambda item: item["feature_name"], dict
+    )
+    return answer(body_after, view.offset if offset is None else offset)

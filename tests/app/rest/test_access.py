@@ -1,0 +1,97 @@
+"""ACLs, SCRAM users and client quotas through REST, held against what the node's log then says."""
+
+import pytest
+
+from app.rest import operator_models as models
+from kraft_core.image.scram_mechanism import SCRAM_SHA_256
+from tests.app.live import LiveWeb
+
+
+def scram_users(web: LiveWeb) -> dict[str, list[tuple[str, int]]]:
+    answer = web.client.get(f"{web.cluster}/scram-users")
+    users = models.ScramUserDataList.model_validate_json(answer.content).data
+    return {user.user_name: [(each.mechanism, each.iterations) for each in user.credentials] for user in users}
+
+
+def test_a_scram_user_comes_gets_another_password_and_goes(web: LiveWeb) -> None:
+    path = f"{web.cluster}/scram-users/alice"
+    assert web.client.get(path).status_code == 404
+    first = web.client.put(f"{path}/credentials/SCRAM-SHA-256", json={"password": "one"})
+    assert first.status_code == 204, first.text
+    kept = web.services.cluster.image.scram[SCRAM_SHA_256.type]["alice"]
+    assert SCRAM_SHA_256.credential(kept.salt, SCRAM_SHA_256.salted_password("one", kept.salt, 8192), 8192) == kept
+    more = {"password": "two", "iterations": 4096}
+    assert web.client.put(f"{path}/credentials/SCRAM-SHA-512", json=more).status_code == 204
+    assert scram_users(web)["alice"] == [("SCRAM-SHA-256", 8192), ("SCRAM-SHA-512", 4096)]
+    told = models.ScramUserData.model_validate_json(web.client.get(path).content)
+    assert told.user_name == "alice"
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        assert web.client.delete(f"{path}/credentials/{mechanism}").status_code == 204
+    assert "alice" not in scram_users(web)
+    again = web.client.delete(f"{path}/credentials/SCRAM-SHA-256")
+    assert (again.status_code, again.json()["kafka_error"]) == (404, "RESOURCE_NOT_FOUND")
+
+
+def test_a_password_is_told_nowhere(web: LiveWeb) -> None:
+    secret = "the-password-of-bob"
+    assert (
+        web.client.put(
+            f"{web.cluster}/scram-users/bob/credentials/SCRAM-SHA-256", json={"password": secret}
+        ).status_code
+        == 204
+    )
+    places = ("/v3/audit", f"{web.cluster}/scram-users", f"{web.cluster}/metadata/records?from_offset=0&limit=1000")
+    kept = web.services.cluster.image.scram[SCRAM_SHA_256.type]["bob"]
+    for place in places:
+        text = web.client.get(place).text
+        assert secret not in text
+        assert kept.stored_key.hex() not in text
+    assert "bob" in web.client.get("/v3/audit?resource=scram-user/bob").text
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "body", "status"),
+    [
+        ("SCRAM-SHA-1", {"password": "x"}, 400),
+        ("SCRAM-SHA-256", {"password": "x", "iterations": 4095}, 400),
+        ("SCRAM-SHA-256", {"password": "x", "iterations": 10**9}, 400),
+        ("SCRAM-SHA-256", {"password": ""}, 422),
+        ("SCRAM-SHA-256", {}, 422),
+    ],
+)
+def test_a_wrong_scram_user_is_refused(web: LiveWeb, mechanism: str, body: dict[str, object], status: int) -> None:
+    answer = web.client.put(f"{web.cluster}/scram-users/carol/credentials/{mechanism}", json=body)
+    assert answer.status_code == status, answer.text
+    assert "carol" not in scram_users(web)
+
+
+ACL = {
+    "resource_type": "TOPIC",
+    "resource_name": "orders",
+    "pattern_type": "LITERAL",
+    "principal": "User:alice",
+    "host": "*",
+    "operation": "READ",
+    "permission": "ALLOW",
+}
+
+
+def test_without_an_authorizer_acls_are_refused_as_such(web: LiveWeb) -> None:
+    answer = web.client.post(f"{web.cluster}/acls", json=ACL)
+    assert (answer.status_code, answer.json()["kafka_error"]) == (400, "SECURITY_DISABLED")
+    assert models.AclDataList.model_validate_json(web.client.get(f"{web.cluster}/acls").content).data == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"resource_type": "TOPICS"}, {"pattern_type": "MATCH"}, {"operation": "ANY"}, {"permission": "MAYBE"}]
+)
+def test_a_word_that_no_acl_has_is_refused_with_those_it_may_have(web: LiveWeb, change: dict[str, str]) -> None:
+    answer = web.client.post(f"{web.cluster}/acls", json={**ACL, **change})
+    assert answer.status_code == 400
+    ((name, value),) = change.items()
+    assert f"{name} '{value}' is none of" in answer.json()["message"]
+
+
+def test_a_deletion_must_say_what_it_means(web: LiveWeb) -> None:
+    answer = web.client.delete(f"{web.cluster}/acls?resource_type=TOPIC&operation=READ")
+    assert (answer.status_code, "pattern_type, permission must be given" in answer.json()["message"]) == (400, True)
