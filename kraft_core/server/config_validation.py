@@ -35,7 +35,6 @@ def validate(config: "KafkaConfig") -> None:
 
 UNSUPPORTED_CLASSES: Final = (
     "alter.config.policy.class.name",
-    "authorizer.class.name",
     "client.quota.callback.class",
     "config.providers",
     "create.topic.policy.class.name",
@@ -45,6 +44,12 @@ UNSUPPORTED_CLASSES: Final = (
 
 def _validate_supported(config: "KafkaConfig") -> None:
     """Refuse what would make the cluster less safe than its file says."""
+    authorizer = config.values["authorizer.class.name"]
+    _require(
+        not (authorizer and config.is_broker),
+        f"Invalid value {authorizer} for configuration authorizer.class.name: the broker of this version checks no ACLs; "
+        "an authorizer is for nodes whose process.roles is controller",
+    )
     for key in UNSUPPORTED_CLASSES:
         value = config.originals.get(key, "")
         _require(

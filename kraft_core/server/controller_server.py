@@ -41,6 +41,7 @@ from kraft_core.raft.events import (
     Timer,
 )
 from kraft_core.raft.raft_log import OffsetAndEpoch
+from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_features, controller_versions
 from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.clock import Clock
@@ -92,7 +93,16 @@ class ControllerServer:
         api_versions = ApiVersionsAnswers(
             controller_versions(), lambda: controller_features(self.node.image, self.node.raft.kraft_version)
         )
-        self._apis = ControllerApis(self, api_versions, config.controller.heartbeat_interval_ms)
+        self._is_loaded = False
+        authorizer = config.controller.authorizer
+        self._apis = ControllerApis(
+            self,
+            api_versions,
+            config.controller.heartbeat_interval_ms,
+            None
+            if authorizer is None
+            else ControllerAuthorization(authorizer, lambda: self.node.image, lambda: self.is_loaded),
+        )
         secured = security or NodeSecurity()
         login_of = listener_logins(secured, api_versions, lambda: self.node.image, raft_log, config.bootstrap_records)
         self._socket_servers = [
@@ -111,6 +121,8 @@ class ControllerServer:
         self._snapshotter = IoThread("snapshot")
         self._events: list[NodeEvent] = []
         self._scheduled = False
+        self._resting_since_s = self._loop.time()
+        self._idle_s = 0.0
         self._wakeup = Wakeup(self._loop, lambda: self.post(Timer()))
         self._flushing = False
         self._clean_wanted = False
@@ -134,6 +146,14 @@ class ControllerServer:
         """Return the active controller as this node knows it."""
         endpoint = self.node.raft.leader_endpoint
         return None if endpoint is None else LeaderEndpoint(self.node.leader_id, endpoint.host, endpoint.port)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the image has once held everything that was known to be committed. Source: MetadataLoader."""
+        if not self._is_loaded:
+            node = self.node
+            self._is_loaded = node.is_active or 0 <= node.raft.high_watermark <= node.applied_offset
+        return self._is_loaded
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""
@@ -194,6 +214,7 @@ class ControllerServer:
         self._events.append(event)
         if not self._scheduled and not self._ended:
             self._scheduled = True
+            self._idle_s = self._loop.time() - self._resting_since_s
             self._loop.call_soon(self._run)
 
     def request_active(self, message: Message, version: int, on_done: Callable[[Result], None]) -> None:
@@ -211,7 +232,10 @@ class ControllerServer:
         self._scheduled = False
         events, self._events = self._events, []
         if events and not self._ended:
-            self._guarded(lambda: self.node.step_all(events, self.clock.now_ms()))
+            now_ms = self.clock.now_ms()
+            self.node.raft.record_idle(now_ms, self._idle_s * 1000)
+            self._guarded(lambda: self.node.step_all(events, now_ms))
+            self._resting_since_s = self._loop.time()
 
     def _guarded(self, step: Callable[[], list[NodeEffect]]) -> None:
         """Take a step and carry out its effects; whatever goes wrong in the node's own house stops it."""

@@ -62,7 +62,8 @@ def test_what_is_said_to_be_refused_is_refused_with_that_line() -> None:
     tries = (
         {"controller.listener.names": "SASL_SSL", "listeners": "SASL_SSL://:9093"},
         {**broker, "listener.security.protocol.map": "CONTROLLER:SASL_SSL,PLAINTEXT:PLAINTEXT"},
-        {"authorizer.class.name": "X"},
+        {"create.topic.policy.class.name": "X"},
+        {**broker, "authorizer.class.name": "X"},
     )
     said = section(PAGE, "server.properties: refused")
     for change in tries:
