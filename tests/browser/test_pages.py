@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceW
 PAGES = (
     "/",
     "/quorum",
+    "/quorum/epochs",
     "/brokers",
     "/brokers/1",
     "/brokers/1/configs",
@@ -140,6 +141,31 @@ def test_a_topic_is_deleted_only_by_its_name(page: Page, product: Product) -> No
     assert product.call("GET", f"{product.cluster_path}/topics/goes")[0] == 404
     page.goto("/audit?resource=topic/goes")
     expect(page.locator("tbody tr").first).to_contain_text("topic.delete")
+
+
+def test_the_quorum_page_says_who_leads_since_when_and_where_the_log_is(page: Page) -> None:
+    page.goto("/quorum")
+    facts = page.locator("#quorum dl.facts")
+    expect(facts).to_contain_text(re.compile(r"Leader\s*node 1\s*since \d{4}-\d\d-\d\d"))
+    expect(facts).to_contain_text(re.compile(r"High watermark\s*\d+\s*log from 0 to"))
+    watermark = facts.get_by_text(re.compile("^log from 0 to")).inner_text()
+    expect(facts.get_by_text(re.compile("^log from 0 to"))).not_to_have_text(watermark, timeout=10_000)
+    page.get_by_role("link", name=re.compile("^All . epoch")).click()
+    expect(page.locator("h1")).to_have_text("Leaders")
+    row = page.locator("tbody tr").last
+    expect(row).to_contain_text("node 1")
+    expect(row).to_contain_text("1 of 1")
+
+
+def test_the_last_voter_cannot_be_removed_and_the_page_shows_which_precondition_is_not_met(page: Page) -> None:
+    page.goto("/quorum")
+    page.get_by_role("link", name="Remove… node 1").click()
+    checks = page.locator("ul.checks li")
+    expect(checks.filter(has_text="not met")).to_have_count(1)
+    expect(checks.filter(has_text="not met")).to_contain_text("It is the last voter; a quorum needs one.")
+    expect(checks.filter(has_text=re.compile("^met"))).not_to_have_count(0)
+    expect(page.get_by_role("button", name="Remove voter 1")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_contain_text("Nothing has changed.")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

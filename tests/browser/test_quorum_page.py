@@ -1,0 +1,84 @@
+"""The quorum page in the browser, on three real voters and an observer: leaders that die, voters that come and go."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.app.voter_quorum import JOINER, VoterQuorum, voter_quorum
+from tests.browser.conftest import Watch
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VoterQuorum]:
+    with voter_quorum(tmp_path_factory.mktemp("quorum-page")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(quorum: VoterQuorum, chromium: Browser) -> Iterator[Page]:
+    """The admin's page, which must not complain."""
+    context = chromium.new_context(base_url=quorum.web.url, viewport={"width": 1280, "height": 900})
+    watch = Watch(context)
+    context.set_default_timeout(15_000)
+    opened = context.new_page()
+    opened.goto(quorum.web.login_link)
+    opened.get_by_role("button", name="Log in").click()
+    opened.wait_for_url(f"{quorum.web.url}/")
+    yield opened
+    context.close()
+    assert watch.complaints == []
+
+
+def panel(page: Page, heading: str) -> Locator:
+    return page.locator("section.panel").filter(has=page.get_by_role("heading", name=heading, exact=True))
+
+
+def test_an_open_page_tells_of_a_leader_that_died_and_of_the_next(quorum: VoterQuorum, page: Page) -> None:
+    page.goto("/quorum")
+    rows = panel(page, "Leaders").locator("tbody tr")
+    before, gone = rows.count(), quorum.leader_id
+    page.evaluate("window.loadedOnce = true")
+    quorum.nodes.processes[gone].kill()
+    quorum.wait_until_led_by_another_than(gone)
+    expect(rows).to_have_count(before + 1)
+    expect(rows.nth(0)).to_contain_text(re.compile(r"seen, ≤ .* by the log"))
+    expect(rows.nth(1)).to_contain_text(f"node {gone} closed its connections: it was stopped or it failed")
+    voter = panel(page, "Voters").locator("tbody tr").filter(has=page.get_by_role("cell", name=str(gone), exact=True))
+    expect(voter).to_contain_text("silent")
+    expect(page.locator("#quorum dl.facts")).to_contain_text(re.compile(r"Failures until no quorum\s*0"))
+    assert page.evaluate("window.loadedOnce") is True
+    page.get_by_role("link", name=f"Make voter… node {JOINER}").click()
+    expect(page.locator("ul.checks")).to_contain_text(re.compile("Afterwards 3 of 4 voters are caught up"))
+    quorum.nodes.start(gone)
+    page.goto("/quorum")
+    expect(voter).to_contain_text("caught up")
+
+
+def test_a_voter_is_added_and_removed_and_the_page_says_what_that_changed(quorum: VoterQuorum, page: Page) -> None:
+    page.goto("/quorum")
+    observer = panel(page, "Observers").locator("tbody tr")
+    expect(observer).to_contain_text(re.compile(rf"{JOINER}\s*controller\s*caught up"))
+    page.get_by_role("link", name=f"Make voter… node {JOINER}").click()
+    expect(page.locator("ul.checks li").filter(has_text="not met")).to_have_count(0)
+    page.get_by_role("button", name=f"Make node {JOINER} a voter").click()
+    said = page.get_by_role("status").first
+    expect(said).to_contain_text(f"Voters: 1, 2, 3 → 1, 2, 3, {JOINER}; a decision needs 3 of 4 (was 2 of 3)")
+    expect(panel(page, "Voters").locator("tbody tr")).to_have_count(4)
+    page.get_by_role("link", name=f"Remove… node {JOINER}").click()
+    expect(page.locator("main")).to_contain_text("controller.quorum.auto.join.enable=true")
+    page.get_by_role("button", name=f"Remove voter {JOINER}").click()
+    expect(said).to_contain_text(f"Node {JOINER} is no voter any more since offset")
+    expect(panel(page, "Voters").locator("tbody tr")).to_have_count(3)
+
+
+def test_a_registered_node_that_does_not_fetch_is_shown(quorum: VoterQuorum, page: Page) -> None:
+    quorum.nodes.processes[JOINER].kill()
+    page.goto("/quorum")
+    observer = panel(page, "Observers").locator("tbody tr")
+    expect(observer).to_contain_text(re.compile("silent|does not fetch"), timeout=20_000)
+    quorum.nodes.start(JOINER)
+    expect(observer).to_contain_text("caught up", timeout=20_000)
