@@ -90,8 +90,8 @@ class KafkaRaftLog:
         lost = recovered.lost_offset(max(self._end_offset, latest.offset if latest is not None else 0))
         if lost is not None:
             raise StorageError(
-                f"The log in {self._directory} ends at offset {self._end_offset} although it was on disk up to {lost}: "
-                f"segment files (*.log) were removed, emptied or cut. {REPAIR}"
+                f"The log in {self._directory} (offsets {self._start_offset} to {self._end_offset}) does not hold what was "
+                f"on disk up to offset {lost}: segment files (*.log) were removed, emptied, cut or replaced. {REPAIR}"
             )
         if latest is not None:
             log_end = OffsetAndEpoch(self._end_offset, self._epochs.latest or 0)

@@ -59,9 +59,16 @@ class RecoveredLog:
         self.flushed.close()
 
     def lost_offset(self, end_offset: int) -> int | None:
-        """Return how far the log was on disk, when it now ends before that; None when nothing is missing."""
+        """Return how far the log was on disk, when it does not hold that any more; None when nothing is missing.
+
+        It ends before that, or another record, of an earlier epoch, is in the place of the last one: a write that landed
+        in the wrong place.
+        """
         known = self.flushed.known
-        if known is None or end_offset >= known.offset or (self.epochs.latest or 0) > known.epoch:
+        if known is None or (self.epochs.latest or 0) > known.epoch:
+            return None
+        found = self.epochs.epoch_at(known.offset - 1)
+        if end_offset >= known.offset and (found is None or found == known.epoch):
             return None
         return known.offset
 

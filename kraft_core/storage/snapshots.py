@@ -14,8 +14,8 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.storage.batch_scan import HEADER_BYTES, BadBatch, BatchHeader, scan_batches
+from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kraft_core.storage.batch_scan import HEADER_BYTES, REPAIR, BadBatch, BatchHeader, scan_batches
 from kraft_core.storage.files import OPERATING_SYSTEM, CorruptFile, FileSystem, StorageError, storage_errors, write_all
 
 log = logging.getLogger(__name__)
@@ -208,7 +208,9 @@ class SnapshotStore:
     def load(self) -> None:
         """Find the snapshots and check the newest; an incomplete newest gives way to the one before it.
 
-        Unfinished (`.part`) and doomed (`.deleted`) files are removed. Raises CorruptFile for a damaged newest one.
+        Unfinished (`.part`) and doomed (`.deleted`) files are removed. Raises CorruptFile for a damaged newest one, and
+        StorageError when all that is left is a 0-0 checkpoint that is not whole: without its voter set this node would
+        take itself for one of a static quorum.
         """
         found: list[OffsetAndEpoch] = []
         with storage_errors("list", self._directory):
@@ -219,7 +221,8 @@ class SnapshotStore:
                     found.append(snapshot_id)
         found.sort()
         while found and not self._is_whole(found[-1]):
-            found.pop()
+            if found.pop() == BOOTSTRAP_SNAPSHOT_ID:
+                raise StorageError(f"The first voter set of this quorum cannot be read{self.ignored}. {REPAIR}")
         self._ids = tuple(found)
 
     def _is_whole(self, snapshot_id: OffsetAndEpoch) -> bool:

@@ -70,7 +70,7 @@ class Network:
         world.after(effect.timeout_ms * 1000, self._close, key, sender, timed_out)
         if not self._passes(sender.id, receiver.id):
             return
-        if receiver.client is None:
+        if receiver.node is None:
             self._break(key, sender, receiver)
             return
         version = VERSIONS[ApiKey(effect.message.API_KEY)]
@@ -111,6 +111,10 @@ class Network:
                 self._break(key, sender, node)
         for key in [key for key in self._open if key[0] == node.id]:
             del self._open[key]
+
+    def heal(self, links: set[tuple[int, int]]) -> None:
+        """Messages pass on these links again."""
+        self.cut -= links
 
     def reset(self, first: int, second: int) -> None:
         """Reset the connections between two nodes."""

@@ -1,10 +1,13 @@
-"""What must hold after every step (RELIABILITY 2), and what the cluster has committed so far."""
+"""What must hold after every step (RELIABILITY 2), and what the cluster has committed so far. Numbers are those of that list."""
 
 from bisect import bisect_left
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.node import CreateSnapshot
+from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord, decode_control
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -15,13 +18,19 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
-from kraft_core.raft.effects import Effect, Respond, SendRequest, StoreElection
+from kraft_core.raft.effects import Respond, SendRequest, StoreElection
 from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.quorum_state import Resigned
+from kraft_core.raft.quorum_state import ElectionState, Resigned
+from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet
+from tests.simulator.sim_disk import SimDisk
 
 if TYPE_CHECKING:
+    from tests.simulator.sim_log import SimLog
     from tests.simulator.sim_node import SimNode
+
+SLACK_MS = 20
+"""How much later than its deadline a timer may come: clocks count whole ms."""
 
 
 class InvariantBrokenError(AssertionError):
@@ -40,54 +49,139 @@ class Oracle:
         self.nodes: list[SimNode] = []
         self.leaders: dict[int, int] = {}
         self.votes: dict[tuple[int, ReplicaKey], ReplicaKey] = {}
-        self.batches: dict[tuple[int, int], tuple[bytes, int]] = {}
+        self.batches: dict[tuple[int, int], tuple[bytes, int | None]] = {}
         self.committed_ends: list[int] = [0]
         self.committed_epochs: list[int] = [0]
-        self.chains: list[int] = [0]
         self.images: dict[int, MetadataImage] = {}
-        self.acknowledged_names: list[str] = []
+        self.snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self.lost_disks: list[tuple[ReplicaKey, SimLog]] = []  # as they were
 
     @property
     def committed_end(self) -> int:
         return self.committed_ends[-1]
 
-    def chain_at(self, offset: int) -> int:
-        """Checksum of all that is committed below `offset`."""
-        return self.chains[bisect_left(self.committed_ends, offset)]
+    def committed_epoch(self, offset: int) -> int:
+        """Epoch of the committed batch that ends at `offset`; -1 when none does."""
+        index = bisect_left(self.committed_ends, offset)
+        return self.committed_epochs[index] if self.committed_ends[index : index + 1] == [offset] else -1
 
     def on_image(self, node: "SimNode", image: MetadataImage) -> None:
-        """State-machine safety: the same offset gives the same image everywhere, by replay, tip or snapshot."""
+        """4, 17. The same offset gives the same image everywhere, by replay, tip or snapshot."""
         first = self.images.setdefault(image.offset, image)
         check(first == image, "two images of one offset", node, image.offset)
 
+    # --- disk -------------------------------------------------------------------------------------------------------
+
+    def on_start(self, node: "SimNode", election: ElectionState) -> None:
+        """8, 9. A restart finds the last election that was stored, or the one that a crash cut off."""
+        check(
+            _same_vote(election, node.election) or _same_vote(election, node.storing),
+            "another election on disk than was stored",
+            node,
+            election,
+            node.election,
+        )
+        node.election = node.storing = election
+        self._note_vote(node, election)
+
+    def on_stored(self, node: "SimNode", election: ElectionState) -> None:
+        """9. A vote that is on disk stands: one in an epoch."""
+        node.election = election
+        self._note_vote(node, election)
+
+    def _note_vote(self, node: "SimNode", election: ElectionState) -> None:
+        if election.voted is not None:
+            first = self.votes.setdefault((election.leader_epoch, node.key), election.voted)
+            same = first == election.voted or (first.id == election.voted_id and not node.is_dynamic)
+            check(same, "two votes in one epoch", node, first, election.voted)
+
+    def on_opened(self, node: "SimNode") -> None:
+        """What a start takes for durable is, whatever an earlier process left in the cache."""
+        for path in node.durable_files():
+            check(node.disk.is_synced(path), "a restart trusts what is only in the cache", node, path.name)
+
+    def on_flush(self, node: "SimNode") -> None:
+        """What a flush says is on disk is there, under its name."""
+        for path in node.log_files():
+            check(node.disk.is_synced(path), "flushed without a sync", node, path.name)
+
+    def on_snapshot(self, node: "SimNode", effect: CreateSnapshot) -> None:
+        """17. A snapshot is of a committed offset, which is a batch's end."""
+        check(effect.id.offset <= node.raft.high_watermark, "a snapshot of what is not committed", node, effect.id)
+        found = self.committed_epoch(effect.id.offset)
+        check(found == effect.id.epoch, "a snapshot that is no end of a committed batch", node, effect.id, found)
+        check(effect.image.offset < effect.id.offset, "a snapshot of a later image", node, effect.id)
+
+    def on_snapshot_file(self, snapshot_id: OffsetAndEpoch, disk: SimDisk, path: Path) -> None:
+        """17. Snapshots of one id are byte for byte the same, whoever wrote them."""
+        check(disk.is_synced(path), "a snapshot without a sync", path)
+        data = bytes(disk.files[path].data)
+        check(self.snapshots.setdefault(snapshot_id, data) == data, "two snapshots of one id", snapshot_id)
+
+    def on_clean(self, node: "SimNode") -> None:
+        """18. The newest snapshot stays, and it covers what the log has lost."""
+        log = node.log
+        assert log is not None
+        latest = log.latest_snapshot_id()
+        check(latest is not None and latest.offset >= log.start_offset, "cleaned above the snapshot", node, latest)
+
     # --- the log ----------------------------------------------------------------------------------------------------
 
-    def on_append(self, node: "SimNode", batch: RecordBatch, epoch_before: int) -> None:
-        """Log matching: an offset and epoch name the same bytes everywhere, after the same predecessor."""
-        known = self.batches.setdefault((batch.base_offset, batch.leader_epoch), (batch.raw, epoch_before))
-        if known[0] is not batch.raw or known[1] != epoch_before:
-            claim = "log matching: one (offset, epoch) has two contents"
-            check(known == (batch.raw, epoch_before), claim, node, batch.base_offset, batch.leader_epoch)
+    def on_append(self, node: "SimNode", batch: RecordBatch, epoch_before: int | None) -> None:
+        """2. Log matching: an offset and epoch name the same bytes everywhere, after the same predecessor."""
+        key = (batch.base_offset, batch.leader_epoch)
+        known = self.batches.get(key)
+        if known is None:
+            check(node.node is not None, "the disk holds a batch that nobody has written", node, key)
+            self.batches[key] = (batch.raw, epoch_before)
+            if batch.is_control:
+                self._on_control(node, batch)
+            return
+        if known[0] is not batch.raw:
+            check(known[0] == batch.raw, "log matching: one (offset, epoch) has two contents", node, *key)
+        if epoch_before is not None:
+            same = known[1] in {epoch_before, None}
+            check(same, "log matching: one (offset, epoch) has two predecessors", node, *key)
+
+    def _on_control(self, node: "SimNode", batch: RecordBatch) -> None:
+        """1, 20. LeaderChange names the leader; voters change one at a time, on top of a commit in the own epoch."""
+        for record in batch.records():
+            match decode_control(record.key or b"", record.value or b""):
+                case LeaderChangeMessage(leader_id=leader_id):
+                    first = self.leaders.setdefault(batch.leader_epoch, leader_id)
+                    check(first == leader_id, "two leaders in an epoch", node, batch.leader_epoch, first, leader_id)
+                case VotersRecord() as said:
+                    self._on_voters(node, VoterSet.from_record(said), record.offset)
+                case _:
+                    pass
+
+    def _on_voters(self, node: "SimNode", voters: VoterSet, offset: int) -> None:
+        before = node.previous_voters if voters == node.voters else node.voters
+        changed = {each.key for each in before.by_id.values()} ^ {each.key for each in voters.by_id.values()}
+        if not changed or not len(before):
+            return
+        check(len(changed) == 1, "more than one voter changed", node, changed)
+        high_watermark = node.raft.high_watermark
+        check(high_watermark > node.led_from >= 0, "voters changed before a commit in the own epoch", node)
+        assert node.log is not None
+        is_open = any(_has_voters(batch) for batch in node.log.batches if high_watermark <= batch.base_offset < offset)
+        check(not is_open, "two voter changes at a time", node, offset)
 
     def on_truncate(self, node: "SimNode", offset: int) -> None:
-        """Truncation never goes below the own high watermark."""
-        if node.client is not None:
-            check(offset >= node.client.high_watermark, "truncated below the high watermark", node, offset)
+        """19. Truncation never goes below the own high watermark."""
+        if node.node is not None:
+            check(offset >= node.raft.high_watermark, "truncated below the high watermark", node, offset)
 
     # --- what leaves the node ---------------------------------------------------------------------------------------
 
-    def on_effect(self, node: "SimNode", effect: Effect) -> None:
-        """Disk before wire: epoch, vote and records are durable before a message tells of them."""
+    def on_effect(self, node: "SimNode", effect: object) -> None:
+        """8, 9, 10. Disk before wire: epoch, vote and records are durable before a message tells of them."""
         match effect:
             case StoreElection(election=election):
                 disk = node.election
                 check(election.leader_epoch >= disk.leader_epoch, "the epoch on disk went back", node, election, disk)
                 if election.leader_epoch == disk.leader_epoch and disk.leader_id >= 0:
                     check(election.leader_id == disk.leader_id, "an epoch's leader changed", node, election, disk)
-                if election.voted is not None:
-                    key = (election.leader_epoch, node.key)
-                    first = self.votes.setdefault(key, election.voted)
-                    check(first == election.voted, "two votes in one epoch", node, first, election.voted)
             case SendRequest(message=message):
                 self._on_request(node, message)
             case Respond(request_id=request_id, message=VoteResponse() as message) if message.topics:
@@ -95,9 +189,11 @@ class Oracle:
                 check(answer.leader_epoch <= node.election.leader_epoch, "answered in an epoch not on disk", node)
                 asked = node.vote_requests.get(request_id)
                 if answer.vote_granted and asked is not None and not asked.pre_vote:
-                    candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
-                    is_stored = node.election.voted == candidate
-                    check(is_stored, "a vote was granted before it was on disk", node, candidate)
+                    voted = node.election.voted
+                    is_stored = voted is not None and voted.id == asked.replica_id
+                    if is_stored and node.is_dynamic:
+                        is_stored = voted == ReplicaKey(asked.replica_id, asked.replica_directory_id)
+                    check(is_stored, "a vote was granted before it was on disk", node, asked)
                     check(node.election.leader_epoch == asked.replica_epoch, "a vote of another epoch", node, asked)
             case _:
                 pass
@@ -108,13 +204,15 @@ class Oracle:
             case FetchRequest():
                 asked = message.topics[0].partitions[0]
                 epoch = asked.current_leader_epoch
-                durable = asked.fetch_offset <= node.log.flushed_offset
-                check(durable, "acknowledged before flush", node, asked.fetch_offset, node.log.flushed_offset)
+                assert node.log is not None
+                flushed = node.log.flushed_offset
+                check(asked.fetch_offset <= flushed, "acknowledged before flush", node, asked.fetch_offset, flushed)
             case VoteRequest():
                 asked_vote = message.topics[0].partitions[0]
                 epoch = asked_vote.replica_epoch
                 if not asked_vote.pre_vote:
-                    check(node.election.voted == node.key, "stood without its own vote on disk", node)
+                    voted = node.election.voted
+                    check(voted is not None and voted.id == node.id, "stood without its own vote on disk", node)
             case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
                 epoch = message.topics[0].partitions[0].leader_epoch
             case FetchSnapshotRequest():
@@ -125,72 +223,139 @@ class Oracle:
 
     # --- after a step -----------------------------------------------------------------------------------------------
 
+    def on_fetch(self, node: "SimNode", message: FetchRequest | FetchSnapshotRequest) -> None:
+        """A replica shows a sign of life to a node, which may lead."""
+        asked = message.topics[0].partitions[0]
+        if node.is_leader and asked.current_leader_epoch == node.raft.epoch:
+            replica_id = message.replica_id if isinstance(message, FetchSnapshotRequest) else -1
+            if isinstance(message, FetchRequest):
+                replica_id = message.replica_state.replica_id
+            node.heard_ms[replica_id] = node.now_ms
+
     def after_step(self, node: "SimNode") -> None:
         """Check the node that has just moved."""
-        client = node.client
-        assert client is not None
-        epoch = client.epoch
+        raft, log = node.raft, node.log
+        assert log is not None
+        epoch = raft.epoch
         check(epoch >= node.seen_epoch, "the epoch went back", node, node.seen_epoch)
         node.seen_epoch = epoch
-        state = client.state
+        if raft.voters is not node.voters:
+            node.previous_voters, node.voters = node.voters, raft.voters
+            node.voters_changed_ms = node.now_ms
+        state = raft.state
         if isinstance(state, Leader):
             if node.led_epoch != epoch:
                 self._on_elected(node, epoch)
             check(state.high_watermark >= node.led_high_watermark, "a leader's high watermark went back", node)
             node.led_high_watermark = state.high_watermark
-        high_watermark = client.high_watermark
+            self._check_quorum(node)
+        if log.start_offset != node.seen_start_offset:
+            self._on_start_offset(node, log.start_offset)
+        high_watermark = raft.high_watermark
         if high_watermark != node.seen_high_watermark:
             check(high_watermark > node.seen_high_watermark, "the high watermark went back", node)
             node.seen_high_watermark = high_watermark
             self._on_high_watermark(node, high_watermark)
 
+    def _check_quorum(self, node: "SimNode") -> None:
+        """11. A leader that a majority has not fetched from for 1.5 times the fetch timeout has resigned."""
+        voters = node.raft.voters
+        others = [voter.key.id for voter in voters.by_id.values() if voter.key.id != node.id]
+        needed = voters.majority - (len(voters) - len(others))
+        if needed > 0:
+            since_ms = sorted((node.heard_ms.get(each, 0) for each in others), reverse=True)[needed - 1]
+            silent_ms = node.now_ms - max(since_ms, node.led_since_ms, node.voters_changed_ms)
+            limit_ms = node.config.raft.check_quorum_timeout_ms + SLACK_MS
+            check(silent_ms <= limit_ms, "leads without a quorum", node, silent_ms)
+
+    def _on_start_offset(self, node: "SimNode", offset: int) -> None:
+        """18. What the log has lost is in a snapshot."""
+        check(offset >= node.seen_start_offset, "the log's start went back", node, offset)
+        node.seen_start_offset = offset
+        if offset > 0:
+            assert node.log is not None
+            covers = any(each.offset >= offset for each in node.log.snapshot_ids())
+            check(covers, "the log has lost what no snapshot holds", node, offset)
+
     def _on_elected(self, node: "SimNode", epoch: int) -> None:
+        """1, 3. One leader an epoch, and it holds all that is committed."""
         first = self.leaders.setdefault(epoch, node.id)
         check(first == node.id, "election safety: two leaders in an epoch", node, first, epoch)
         node.led_epoch = epoch
         node.led_high_watermark = -1
+        node.led_since_ms = node.now_ms
+        node.led_from = node.raft.epoch_start_offset
+        node.heard_ms.clear()
         self.check_has_committed(node, "leader completeness")
 
     def check_has_committed(self, node: "SimNode", claim: str) -> None:
         """All that is committed is in this node's log or below its start."""
-        end = self.committed_end
-        check(node.log.end_offset >= end, f"{claim}: committed records are missing", node, end)
-        if end > node.log.start_offset:
-            found = node.log.epoch_of(end - 1)
+        end, log = self.committed_end, node.log
+        assert log is not None
+        check(log.end_offset >= end, f"{claim}: committed records are missing", node, end)
+        if end > log.start_offset:
+            found = log.epoch_of(end - 1)
             check(found == self.committed_epochs[-1], f"{claim}: other records than committed", node, end, found)
 
     def _on_high_watermark(self, node: "SimNode", offset: int) -> None:
-        check(offset <= node.log.end_offset, "the high watermark is beyond the log", node, offset)
+        """4. What a node counts as committed is what was committed: with log matching, the last epoch tells."""
+        log = node.log
+        assert log is not None
+        check(offset <= log.end_offset, "the high watermark is beyond the log", node, offset)
         if offset > self.committed_end:
             self._commit(node, offset)
-        index = bisect_left(self.committed_ends, offset)
-        check(self.committed_ends[index] == offset, "the high watermark is within a batch", node, offset)
-        node.apply(offset)
-        check(node.chain == self.chains[index], "applied other records than were committed", node, offset)
+        if offset <= 0:
+            return
+        committed = self.committed_epoch(offset)
+        check(committed >= 0, "the high watermark is within a batch", node, offset)
+        found = log.epoch_of(offset - 1) if offset > log.start_offset else committed
+        check(found == committed, "applied other records than were committed", node, offset, found, committed)
 
     def _commit(self, node: "SimNode", offset: int) -> None:
-        """More is committed than ever before: by a leader, with a record of its epoch, on a majority of disks."""
-        client, log = node.client, node.log
-        assert client is not None
-        leads = isinstance(client.state, Leader | Resigned)  # it may resign in the step in which it commits
+        """6, 7. More is committed than ever before: by a leader, with a record of its epoch, on a majority of disks."""
+        raft, log = node.raft, node.log
+        assert log is not None
+        leads = isinstance(raft.state, Leader | Resigned)  # it may resign in the step in which it commits
         check(leads, "a node that does not lead knows of a commit first", node, offset)
         epoch = log.epoch_of(offset - 1)
-        check(epoch == client.epoch, "committed by counting an older epoch's record", node, offset, epoch)
-        self.check_majority(client.voters, offset, epoch, node)
+        check(epoch == raft.epoch, "committed by counting an older epoch's record", node, offset, epoch)
+        self.check_majority(raft.voters, offset, epoch, node)
         for batch in log.batches[log.index_of(self.committed_end) :]:
             if batch.base_offset >= offset:
                 break
+            check(batch.base_offset == self.committed_end, "committed a gap", node, batch.base_offset)
             self.committed_ends.append(batch.last_offset + 1)
             self.committed_epochs.append(batch.leader_epoch)
-            self.chains.append(crc32(batch.raw, self.chains[-1]))
 
     def check_majority(self, voters: VoterSet, offset: int, epoch: int, node: "SimNode") -> None:
-        """A majority of the voters' disks holds the records below `offset`."""
+        """A majority of the voters' disks holds the records below `offset`, or held them until it was destroyed."""
+        disks = [(each.key, each.log) for each in self.nodes if each.log is not None]
         durable = [
-            each.id
-            for each in self.nodes
-            if voters.is_voter(each.key)
-            and each.log.flushed_offset >= offset
-            and (each.log.start_offset >= offset or each.log.epoch_of(offset - 1) == epoch)
+            key
+            for key, log in (*disks, *self.lost_disks)
+            if voters.is_voter(key)
+            and log.flushed_offset >= offset
+            and (log.start_offset >= offset or log.epoch_of(offset - 1) == epoch)
         ]
         check(len(durable) >= voters.majority, "committed without a majority of disks", node, offset, durable)
+
+    def check_at_end(self) -> None:
+        """The committed log has no gap and no falling epoch."""
+        for before, after in pairwise(self.committed_epochs):
+            check(before <= after, "a committed epoch falls", before, after)
+
+
+def _has_voters(batch: RecordBatch) -> bool:
+    if not batch.is_control:
+        return False
+    found = [decode_control(record.key or b"", record.value or b"") for record in batch.records()]
+    return any(isinstance(each, VotersRecord) for each in found)
+
+
+def _same_vote(found: ElectionState, stored: ElectionState) -> bool:
+    """Whether the file says what was stored; version 0 leaves out the directory of the vote."""
+    return (found.leader_epoch, found.leader_id, found.voted_id) == (
+        stored.leader_epoch,
+        stored.leader_id,
+        stored.voted_id,
+    ) and (not found.voted_directory_id.int or found.voted_directory_id == stored.voted_directory_id)

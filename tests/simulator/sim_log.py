@@ -1,80 +1,94 @@
-"""The virtual disk of one node: a log whose unflushed end a crash takes, whole or in part."""
+"""The real log on a virtual disk, with a picture of its batches beside it for the oracle."""
 
 from bisect import bisect_left
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraft_core.protocol.control_records import (
-    KRaftVersionRecord,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    encode_control,
-)
-from kraft_core.protocol.record_batch import encode_batch, read_batches
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.voter_set import VoterSet
+from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
+from kraft_core.storage.log_writer import Operation
+from kraft_core.storage.recovery import RecoveredLog
+from kraft_core.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from tests.simulator.sim_node import SimNode
 
 
-class SimLog(MemoryRaftLog):
-    """Tells the oracle of every append and truncation."""
+class SimLog(KafkaRaftLog):
+    """Tells the oracle of every append and truncation; a flush covers what was there when it began."""
 
-    def __init__(self, node: "SimNode") -> None:
-        super().__init__()
+    def __init__(self, directory: Path, config: LogConfig, recovered: RecoveredLog, snapshots: SnapshotStore) -> None:
+        self.batches: list[RecordBatch] = []
+        self.bases: list[int] = []
+        self.node: SimNode | None = None
+        self._flush_size = -1  # operations that the flush under way has taken; -1: none is
+        super().__init__(directory, config, recovered, snapshots)
+
+    def observe(self, node: "SimNode") -> None:
+        """From here on tell the node; what the disk holds comes first."""
         self.node = node
-        self.flushing_to = -1
-        self.truncations = 0
-        self.snapshots_installed = 0
+        offset, epoch = self.start_offset, None
+        while offset < self.end_offset:
+            for batch in read_batches(self.read(offset, 1 << 20)):
+                self._show(batch, epoch)
+                offset, epoch = batch.last_offset + 1, batch.leader_epoch
+
+    def _show(self, batch: RecordBatch, epoch_before: int | None) -> None:
+        assert self.node is not None
+        self.batches.append(batch)
+        self.bases.append(batch.base_offset)
+        self.node.new_batches.append((batch, epoch_before))
 
     def append(self, batches: bytes) -> None:
-        count, epoch = len(self.batches), self.last_epoch
+        epoch = self.last_epoch
         super().append(batches)
-        for batch in self.batches[count:]:
-            self.node.new_batches.append((batch, epoch))
+        for batch in read_batches(batches, verify_crc=False):
+            self._show(batch, epoch)
             epoch = batch.leader_epoch
 
     def truncate_to(self, offset: int) -> None:
-        assert self.flushing_to < 0, "The log must not be truncated while a flush is under way."
+        assert not self.is_flush_under_way, "The log must not be truncated while a flush is under way."
+        assert self.node is not None
         if offset < self.end_offset:
             self.node.oracle.on_truncate(self.node, offset)
-            self.truncations += 1
+            self.node.truncations += 1
         super().truncate_to(offset)
+        self._forget_from(self.end_offset)
 
     def truncate_fully_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        assert self.flushing_to < 0, "The log must not be replaced while a flush is under way."
+        assert not self.is_flush_under_way, "The log must not be replaced while a flush is under way."
         super().truncate_fully_to_snapshot(snapshot_id)
-        self.snapshots_installed += 1
+        self._forget_from(0)
+        if self.node is not None:
+            self.node.snapshots_installed += 1
+
+    def _forget_from(self, offset: int) -> None:
+        keep = bisect_left(self.bases, offset)
+        del self.batches[keep:], self.bases[keep:]
 
     def index_of(self, offset: int) -> int:
         """Index of the batch that begins at `offset`."""
-        return bisect_left(self._bases, offset)
+        return bisect_left(self.bases, offset)
 
-    def flush_up_to(self, offset: int) -> None:
-        """A flush that began when the log ended at `offset` is done."""
-        self.flushed_offset = max(self.flushed_offset, min(offset, self.end_offset))
+    # --- the I/O thread ---------------------------------------------------------------------------------------------
 
+    @property
+    def is_flush_under_way(self) -> bool:
+        """Whether the I/O thread is at work."""
+        return self._flush_size >= 0
 
-def snapshot_bytes(snapshot_id: OffsetAndEpoch, kraft_version: int, voters: VoterSet, values: list[bytes]) -> bytes:
-    """A snapshot as Kafka lays it out: header batch, data, footer."""
-    head = [encode_control(SnapshotHeaderRecord())]
-    if kraft_version > 0:
-        head.append(encode_control(KRaftVersionRecord(kraft_version=kraft_version)))
-        head.append(encode_control(voters.to_record()))
-    parts = [_control(0, snapshot_id.epoch, head)]
-    offset = len(head)
-    if values:
-        parts.append(encode_batch(offset, snapshot_id.epoch, 0, values))
-        offset += len(values)
-    parts.append(_control(offset, snapshot_id.epoch, [encode_control(SnapshotFooterRecord())]))
-    return b"".join(parts)
+    def begin_flush(self) -> None:
+        """The I/O thread takes what is queued now."""
+        assert not self.is_flush_under_way, "Two flushes at a time."
+        self._flush_size = len(self._writer.pending)
 
-
-def _control(offset: int, epoch: int, pairs: list[tuple[bytes, bytes]]) -> bytes:
-    return encode_batch(offset, epoch, 0, [value for _, value in pairs], control_keys=[key for key, _ in pairs])
-
-
-def snapshot_values(data: bytes) -> list[bytes]:
-    """The data records of a snapshot."""
-    return [value for batch in read_batches(data) if not batch.is_control for value in batch.values()]
+    def end_flush(self) -> int:
+        """Carry out what was taken -> the end of the log on disk. Raises StorageError, Crashed."""
+        pending = self._writer.pending
+        later: list[Operation] = [pending.pop() for _ in range(len(pending) - self._flush_size)]
+        self._flush_size = -1
+        try:
+            return self.flush()
+        finally:
+            pending.extend(reversed(later))

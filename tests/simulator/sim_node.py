@@ -1,32 +1,57 @@
-"""One simulated process: a real KafkaRaftClient, its disk, and the effects carried out one by one."""
+"""One simulated process: the real Node, log, snapshots and quorum-state on a virtual disk, its effects carried out one by one."""
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
-from zlib import crc32
+from uuid import UUID
 
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.node import CleanLog, CreateSnapshot, ImageChanged, Node, NodeConfig, SnapshotFailed
+from kraft_core.node_snapshot import image_values
+from kraft_core.protocol.control_records import (
+    ControlRecord,
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    encode_control_batch,
+)
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ApiVersionsResponseSupportedFeatureKey,
+    FetchRequest,
+    FetchSnapshotRequest,
     VoteRequest,
 )
 from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
-from kraft_core.raft.events import Flushed, RequestReceived, Timer
+from kraft_core.raft.events import Flushed, RequestReceived, SnapshotCreated, Timer
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.quorum_state import NEVER_MS, ElectionState
-from kraft_core.raft.raft_config import RaftConfig
-from kraft_core.raft.raft_log import OffsetAndEpoch
+from kraft_core.raft.quorum_state import ElectionState
+from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
+from kraft_core.raft.snapshot_writer import SnapshotWriter
+from kraft_core.raft.voter_set import ReplicaKey, VoterSet
+from kraft_core.server.clock import Clock
+from kraft_core.storage.files import StorageError, create_directory
+from kraft_core.storage.kafka_raft_log import LogConfig
+from kraft_core.storage.meta_properties import MetaProperties, load_meta_properties, write_meta_properties
+from kraft_core.storage.quorum_state_store import FILE_NAME, QuorumStateStore
+from kraft_core.storage.recovery import PARTITION_DIRECTORY
+from kraft_core.storage.snapshots import SnapshotStore
 from tests.simulator.network import Network, Origin
-from tests.simulator.oracle import Oracle, check
-from tests.simulator.sim_log import SimLog, snapshot_bytes, snapshot_values
+from tests.simulator.oracle import Oracle
+from tests.simulator.sim_disk import Crashed, SimDisk
+from tests.simulator.sim_log import SimLog
 from tests.simulator.world import START_MS, World
 
-SNAPSHOT_VALUE_BYTES = 700
-"""Snapshots are padded to this, so that they take several FetchSnapshot requests."""
+ROOT = Path("/metadata")
+PARTITION = ROOT / PARTITION_DIRECTORY
+QUICK_DISK_US = (80, 400)
+NEVER_MS = 2**62
 
 SUPPORTED = ApiVersionsResponse(
     supported_features=(ApiVersionsResponseSupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),)
@@ -34,99 +59,195 @@ SUPPORTED = ApiVersionsResponse(
 
 
 class SimNode:
-    """What lives on disk outlives `client`; `incarnation` tells one life of the process from the next."""
+    """The disk outlives the process; `incarnation` tells one life of the process from the next."""
 
-    def __init__(self, world: World, network: Network, oracle: Oracle, config: RaftConfig, clock_rate: float) -> None:
-        self.world, self.network, self.oracle, self.config = world, network, oracle, config
-        self.id, self.key = config.node_id, config.key
-        self.clock_rate = clock_rate
-        self.log = SimLog(self)
+    def __init__(
+        self, world: World, network: Network, oracle: Oracle, config: NodeConfig, log_config: LogConfig
+    ) -> None:
+        self.world, self.network, self.oracle = world, network, oracle
+        self.config, self.log_config = config, log_config
+        self.id = config.raft.node_id
+        self.clock_rate = world.random.uniform(0.99, 1.01)
+        self.wall_jump_s = 0.0
+        self.disk = SimDisk(world.random)
+        self.disk_delay_us = QUICK_DISK_US
+        self.retention_bytes = world.random.choice([0, 0, 3_000, 50_000])
+        self.node: Node | None = None
+        self.log: SimLog | None = None
         self.election = ElectionState()
-        self.client: KafkaRaftClient | None = None
+        self.storing = self.election
         self.incarnation = 0
-        self.disk_delay_us = (80, 400)
-        self.crash_at_effect = 0.0
-        self.crashes = 0
+        self.stopped_by: StorageError | None = None
+        self.on_stopped: Callable[[SimNode], None] = lambda _: None
+        self.on_answer: Callable[[int, Message], None] = lambda _request_id, _message: None
+        self.crashes = self.truncations = self.snapshots_installed = self.snapshots_written = self.cleanings = 0
         self.is_paused = False
+        self.voters = self.previous_voters = VoterSet()  # as of the log's end; what a dead process knew last
+        self.admin = Origin(self, -1, -1, 0)
+        self.vote_requests: dict[int, Any] = {}
+        self.new_batches: list[tuple[RecordBatch, int | None]] = []
         self._inbox: list[Any] = []
         self._timer_ms = NEVER_MS
         self._requests: dict[int, Origin] = {}
         self._next_request = 0
-        self.vote_requests: dict[int, Any] = {}
-        self.new_batches: list[tuple[RecordBatch, int]] = []
-        self.admin = Origin(self, -1, -1, 0)
         self._forget()
 
     def __repr__(self) -> str:
-        state = "down" if self.client is None else f"{self.client.state_name} {self.client.epoch}"
-        log = self.log
-        return f"node {self.id} ({state}, log {log.start_offset}-{log.end_offset}, durable {log.flushed_offset})"
+        if self.node is None or self.log is None:
+            return f"node {self.id} (down)"
+        raft, log = self.node.raft, self.log
+        return (
+            f"node {self.id} ({raft.state_name} {raft.epoch}, log {log.start_offset}-{log.end_offset}, "
+            f"durable {log.flushed_offset}, committed {raft.high_watermark})"
+        )
 
     def _forget(self) -> None:
         self.seen_epoch = 0
         self.seen_high_watermark = -1
+        self.seen_start_offset = -1
         self.led_epoch = -1
         self.led_high_watermark = -1
-        self.applied = 0
-        self.chain = 0
+        self.led_from = -1
+        self.led_since_ms = self.voters_changed_ms = 0
+        self.heard_ms: dict[int, int] = {}  # as leader: when each replica fetched
 
     @property
-    def now_ms(self) -> int:
-        """The node's own clock."""
-        return START_MS + int(self.world.now_us * self.clock_rate) // 1000
+    def key(self) -> ReplicaKey:
+        """Node and directory id; a replaced disk is another replica."""
+        return self.config.raft.key
+
+    @property
+    def raft(self) -> KafkaRaftClient:
+        """The raft client of the running process."""
+        assert self.node is not None
+        return self.node.raft
 
     @property
     def is_leader(self) -> bool:
         """Whether the process runs and leads."""
-        return self.client is not None and isinstance(self.client.state, Leader)
+        return self.node is not None and isinstance(self.node.raft.state, Leader)
+
+    @property
+    def now_ms(self) -> int:
+        """The process's clock: the real one over virtual seconds."""
+        return self._clock.now_ms()
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether voters are known by directory ids too (kraft.version 1)."""
+        return not self.config.raft.static_voters.by_id
+
+    def log_files(self) -> list[Path]:
+        """The segments on the disk."""
+        return [path for path in self.disk.files if path.suffix == ".log" and path.parent == PARTITION]
+
+    def durable_files(self) -> list[Path]:
+        """The segments, the snapshots and the vote."""
+        suffixes = (".log", ".checkpoint", FILE_NAME)
+        return [path for path in self.disk.files if path.parent == PARTITION and path.name.endswith(suffixes)]
+
+    def _monotonic_s(self) -> float:
+        return self.world.now_us * self.clock_rate / 1e6
+
+    def _wall_s(self) -> float:
+        return START_MS / 1000 + self._monotonic_s() + self.wall_jump_s
 
     # --- life -------------------------------------------------------------------------------------------------------
 
+    def format(self, directory_id: UUID, voters: VoterSet | None) -> None:
+        """Prepare an empty disk: what `conclave format` writes, with an id that the seed gives."""
+        if self.log is not None:
+            self.oracle.lost_disks.append((self.key, self.log))
+        self.disk = SimDisk(self.world.random)
+        self.config = replace(self.config, raft=replace(self.config.raft, directory_id=directory_id))
+        create_directory(PARTITION, self.disk)
+        if voters is not None:
+            sink = SnapshotStore(PARTITION, self.disk).begin(BOOTSTRAP_SNAPSHOT_ID)
+            head: list[ControlRecord] = [
+                SnapshotHeaderRecord(),
+                KRaftVersionRecord(kraft_version=1),
+                voters.to_record(),
+            ]
+            sink.append(encode_control_batch(0, 0, START_MS, head))
+            sink.append(encode_control_batch(3, 0, START_MS, [SnapshotFooterRecord()]))
+            sink.freeze()
+        properties = MetaProperties(self.config.raft.cluster_id, self.id, directory_id)
+        write_meta_properties(ROOT, properties, self.disk)
+        self.log = None
+        self.election = self.storing = ElectionState()
+        self.stopped_by = None
+        self.voters = self.previous_voters = voters or VoterSet()
+
     def start(self) -> None:
-        """Start the process from what is on disk."""
-        if self.client is not None:
+        """Start the process from what is on disk, as KafkaRaftServer does."""
+        if self.node is not None:
             return
         self._forget()
         self.world.note("start", self.id)
-        newest = self.log.latest_snapshot_id()
-        if newest is not None and newest.offset > self.log.end_offset:  # as KafkaRaftLog does when it is opened
-            self.log.truncate_fully_to_snapshot(newest)
-        random = Random(self.world.random.getrandbits(64))
-        self.seen_epoch = self.election.leader_epoch
         self.is_paused = False
+        self.stopped_by = None
         self._timer_ms = NEVER_MS
-        self._carry_out(self._boot(random))
-
-    def _boot(self, random: Random) -> list[Any]:
-        """Make the process's objects; the first effects."""
-        self.client = KafkaRaftClient(self.config, self.log, self.election, random, self.now_ms)
-        self.client.start(self.now_ms)
-        return list(self.client.take_effects(self.now_ms))
-
-    def _handle(self, event: Any) -> list[Any]:
-        assert self.client is not None
-        return list(self.client.step(event, self.now_ms))
-
-    def _deadline_ms(self) -> int:
-        assert self.client is not None
-        return self.client.next_deadline_ms()
-
-    def crash(self) -> None:
-        """kill -9, or the power goes: unflushed batches are lost, but for the first ones of a flush under way, perhaps."""
-        if self.client is None:
+        self._clock = Clock(self._monotonic_s, self._wall_s)
+        try:
+            effects = self._boot()
+        except StorageError as error:
+            self._stop(error)
             return
-        self.world.note("crash", self.id, self.log.end_offset, self.log.flushed_offset)
+        except Crashed:
+            self.world.note("crashed at start", self.id)
+            self.crash()
+            return
+        self._carry_out(effects)
+
+    def _boot(self) -> list[Any]:
+        properties = load_meta_properties([ROOT], ROOT, self.id, self.disk)[ROOT]
+        assert properties.directory_id == self.key.directory_id
+        self._store = QuorumStateStore(ROOT, self.disk)
+        election = self._store.read()
+        self.log = log = SimLog.open(ROOT, self.log_config, self.disk)
+        self.oracle.on_start(self, election or ElectionState())
+        self.oracle.on_opened(self)
+        log.observe(self)
+        self._show_batches()
+        self.seen_epoch = self.election.leader_epoch
+        random = Random(self.world.random.getrandbits(64))
+        self.node = Node(self.config, log, election, random, self.now_ms)
+        return list(self.node.start(self.now_ms))
+
+    def kill(self) -> None:
+        """kill -9: the cache survives, and what the I/O thread was doing happened in part."""
+        if self._is_ending("killed"):
+            self.disk.killed()
+
+    def crash(self, *, leaves_holes: bool = False) -> None:
+        """The power goes: what was not synced is lost, in part."""
+        if self._is_ending("lost power") or self.disk.is_down:
+            self.disk.lose_power(leaves_holes=leaves_holes)
+
+    def _is_ending(self, how: str) -> bool:
+        if self.node is None:
+            return False
+        self.world.note(how, self.id)
         self.crashes += 1
-        flushing_to = self.log.flushing_to
+        log = self.log
+        if log is not None and log.is_flush_under_way and not self.disk.is_down:
+            self.disk.crash_in = self.world.random.randint(0, 3)
+            with suppress(Crashed, StorageError):
+                log.end_flush()
         self._end()
-        flushed = self.log.flushed_offset
-        torn = [each.last_offset + 1 for each in self.log.batches if flushed <= each.last_offset < flushing_to]
-        self.log.crash(self.world.random.choice([flushed, *torn]))
+        return True
+
+    def _stop(self, error: StorageError) -> None:
+        """The disk has failed, or cannot be trusted: the process ends, as ControllerServer has it."""
+        self.world.note("stopped", self.id, error)
+        self.stopped_by = error
+        self._end()
+        self.disk.killed()
+        self.on_stopped(self)
 
     def _end(self) -> None:
-        self.client = None
+        self.node = None
         self.incarnation += 1
-        self.log.flushing_to = -1
         self._inbox.clear()
         self.new_batches.clear()
         self._requests.clear()
@@ -135,7 +256,7 @@ class SimNode:
 
     def pause(self) -> None:
         """SIGSTOP."""
-        self.is_paused = self.client is not None
+        self.is_paused = self.node is not None
 
     def resume(self) -> None:
         """SIGCONT: what came meanwhile is handled now."""
@@ -146,11 +267,11 @@ class SimNode:
             for event in inbox:
                 self.deliver(incarnation, event)
 
-    # --- events and effects -----------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------------------
 
     def receive(self, message: Message, version: int, origin: Origin) -> None:
         """A request has come in."""
-        if self.client is None:
+        if self.node is None:
             return
         if isinstance(message, ApiVersionsRequest):  # its answer is the server's, not raft's
             self.network.respond(self, origin, SUPPORTED)
@@ -163,126 +284,186 @@ class SimNode:
 
     def deliver(self, incarnation: int, event: Any) -> None:
         """Hand an event to the process, if it is still the one that it was meant for."""
-        if self.client is None or incarnation != self.incarnation:
+        if self.node is None or incarnation != self.incarnation:
             return
         if self.is_paused:
             self._inbox.append(event)
             return
-        if isinstance(event, Flushed):
-            self.log.flush_up_to(event.offset)
-            self.log.flushing_to = -1
-        self._carry_out(self._handle(event), event)
-
-    def write(self, number: int, count: int) -> int | None:
-        """As leader, append a batch of `count` records; its last offset, or None when this node does not take any."""
-        assert self.client is not None
-        values = [b"value %d of %d" % (each, number) for each in range(count)]
-        try:
-            offset = self.client.append(values, self.now_ms)
-        except KafkaError as error:
-            check(error.code == ErrorCode.NOT_CONTROLLER, "an append failed", self, error)
-            return None
-        self._carry_out(list(self.client.take_effects(self.now_ms)))
-        return offset
+        if isinstance(event, RequestReceived) and isinstance(event.message, FetchRequest | FetchSnapshotRequest):
+            self.oracle.on_fetch(self, event.message)
+        now_ms = self.now_ms
+        self._guarded(lambda node: node.step(event, now_ms), event)
 
     def resign(self) -> None:
         """Give leadership up."""
-        assert self.client is not None
-        self.client.resign(self.client.epoch, self.now_ms)
-        self._carry_out(self._handle(Timer()))
+        self.raft.resign(self.raft.epoch)
+        self.deliver(self.incarnation, Timer())
+
+    def _guarded(self, step: Callable[[Node], list[Any]], event: Any = None) -> None:
+        """Take a step; a failed disk stops the process, a crash in the middle of it the machine."""
+        assert self.node is not None
+        try:
+            effects = step(self.node)
+        except StorageError as error:
+            self._stop(error)
+        except Crashed:
+            self.crash()
+        else:
+            self._carry_out(effects, event)
 
     def _carry_out(self, effects: list[Any], event: Any = None) -> None:
-        client, world = self.client, self.world
-        assert client is not None
+        world, raft, log = self.world, self.raft, self.log
+        assert log is not None
         world.steps += 1
-        world.note(self.id, type(event).__name__, client.state_name, client.epoch, self.log.end_offset, len(effects))
+        world.note(self.id, type(event).__name__, raft.state_name, raft.epoch, log.end_offset, len(effects))
         self.oracle.after_step(self)
-        for effect in effects:
-            if world.chance(self.crash_at_effect):
-                self.crash()
-                return
-            if not isinstance(effect, StoreElection):
+        stores = [index for index, effect in enumerate(effects) if isinstance(effect, StoreElection)]
+        for index, effect in enumerate(effects):
+            if not stores or index > stores[-1]:
                 self._show_batches()
             self.oracle.on_effect(self, effect)
-            self._carry_out_one(effect)
-            if self.client is None:
+            try:
+                self._carry_out_one(effect)
+            except StorageError as error:
+                self._stop(error)
+            except Crashed:
+                self.crash()
+            if self.node is None:
                 return
         self._show_batches()
-        deadline_ms = self._deadline_ms()
+        deadline_ms = self.node.next_deadline_ms() if self.node is not None else NEVER_MS
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)
 
     def _show_batches(self) -> None:
-        """From here on what was appended can be on disk or in a message; a crash before leaves no trace of it."""
+        """From here on, with the epoch stored, what was appended can be on disk or in a message; a crash before leaves no trace."""
         for batch, epoch in self.new_batches:
             self.oracle.on_append(self, batch, epoch)
         self.new_batches.clear()
 
+    # --- effects ----------------------------------------------------------------------------------------------------
+
     def _carry_out_one(self, effect: Any) -> None:
         match effect:
-            case StoreElection(election=election):
-                self.election = election
+            case StoreElection(election=election, kraft_version=kraft_version):
+                self.storing = election
+                self._store.write(election, kraft_version)
+                self.oracle.on_stored(self, election)
             case SendRequest():
                 self.network.send(self, effect)
             case Respond(request_id=request_id, message=message):
                 self.vote_requests.pop(request_id, None)
-                self.network.respond(self, self._requests.pop(request_id), message)
+                origin = self._requests.pop(request_id, None)
+                if origin is None:
+                    self.on_answer(request_id, message)
+                else:
+                    self.network.respond(self, origin, message)
             case Flush():
-                assert self.log.flushing_to < 0, "Two flushes at a time."
-                self.log.flushing_to = self.log.end_offset
-                delay_us = self.world.random.randint(*self.disk_delay_us)
-                self.world.after(delay_us, self.deliver, self.incarnation, Flushed(self.log.end_offset))
+                assert self.log is not None
+                self.log.begin_flush()
+                self.world.after(self._disk_us(), self._flush_ends, self.incarnation)
+            case CreateSnapshot():
+                self._begin_snapshot(effect)
+            case ImageChanged(new=image):
+                self.oracle.on_image(self, image)
+            case CleanLog():
+                self._clean()
             case Stopped():
                 self.world.note("stopped", self.id)
                 self._end()
-                self.log.crash(self.log.flushed_offset)
+                self._close()
             case Fatal(reason=reason):
                 raise AssertionError(f"{self} stopped: {reason}")
 
+    def _disk_us(self) -> int:
+        return self.world.random.randint(*self.disk_delay_us)
+
+    def _flush_ends(self, incarnation: int) -> None:
+        if incarnation != self.incarnation:
+            return
+        assert self.log is not None
+        try:
+            offset = self.log.end_flush()
+        except StorageError as error:
+            self._stop(error)
+        except Crashed:
+            self.crash()
+        else:
+            self.oracle.on_flush(self)
+            self.deliver(incarnation, Flushed(offset))
+
+    def _begin_snapshot(self, effect: CreateSnapshot) -> None:
+        """The snapshot thread: it writes a batch now and the rest later."""
+        assert self.log is not None
+        self.oracle.on_snapshot(self, effect)
+        values = image_values(effect.image)
+        try:
+            effect.writer.append(next(values))
+        except StorageError:
+            self.world.after(0, self.deliver, self.incarnation, SnapshotFailed())
+            return
+        self.world.after(
+            self.world.random.randint(500, 50_000), self._end_snapshot, self.incarnation, effect.writer, values
+        )
+
+    def _end_snapshot(self, incarnation: int, writer: SnapshotWriter, values: Iterator[list[bytes]]) -> None:
+        if incarnation != self.incarnation:
+            return
+        try:
+            try:
+                for each in values:
+                    writer.append(each)
+                writer.freeze()
+            finally:
+                writer.close()
+        except StorageError:
+            self.deliver(incarnation, SnapshotFailed())
+        except Crashed:
+            self.crash()
+        else:
+            self.snapshots_written += 1
+            snapshot_id = writer.snapshot_id
+            self.oracle.on_snapshot_file(snapshot_id, self.disk, SnapshotStore(PARTITION, self.disk).path(snapshot_id))
+            self.deliver(incarnation, SnapshotCreated(snapshot_id))
+
+    def _clean(self) -> None:
+        """Apply the retention; never beside a flush, so then a little later."""
+        log = self.log
+        assert log is not None
+        if log.is_flush_under_way:
+            self.world.after(1_000, self._clean_later, self.incarnation)
+        elif log.clean(self.retention_bytes, -1, self.now_ms):
+            self.cleanings += 1
+            self.oracle.on_clean(self)
+
+    def _clean_later(self, incarnation: int) -> None:
+        if incarnation == self.incarnation:
+            try:
+                self._clean()
+            except StorageError as error:
+                self._stop(error)
+
+    def _close(self) -> None:
+        assert self.log is not None
+        try:
+            self.log.close()
+        except StorageError:
+            self.disk.killed()
+        except Crashed:
+            self.disk.lose_power(leaves_holes=False)
+        else:
+            self.disk.killed()
+
     def _set_timer(self, at_ms: int) -> None:
         self._timer_ms = at_ms
-        delay_us = int((at_ms - START_MS) * 1000 / self.clock_rate) + 1 - self.world.now_us
-        self.world.after(delay_us, self._on_timer, self.incarnation, at_ms)
+        self.world.after((at_ms - self.now_ms) * 1000 + 500, self._on_timer, self.incarnation, at_ms)
 
     def _on_timer(self, incarnation: int, at_ms: int) -> None:
-        if incarnation != self.incarnation or at_ms != self._timer_ms or self.client is None:
+        if incarnation != self.incarnation or at_ms != self._timer_ms or self.node is None:
             return
         self._timer_ms = NEVER_MS
-        if self._deadline_ms() > self.now_ms:
-            self._set_timer(self._deadline_ms())
+        deadline_ms = self.node.next_deadline_ms()
+        if deadline_ms > self.now_ms:
+            self._set_timer(deadline_ms)
         else:
             self.deliver(incarnation, Timer())
-
-    # --- the state machine ------------------------------------------------------------------------------------------
-
-    def apply(self, offset: int) -> None:
-        """Apply what is committed: the state is a running checksum of all batches."""
-        log = self.log
-        if self.applied < log.start_offset:
-            snapshot_id = log.latest_snapshot_id()
-            assert snapshot_id is not None
-            check(snapshot_id.offset <= offset, "a snapshot of what is not committed", self, snapshot_id)
-            self.chain = int(snapshot_values(log.snapshots[snapshot_id])[0].split()[0])
-            self.applied = snapshot_id.offset
-        for batch in log.batches[log.index_of(self.applied) :]:
-            if batch.base_offset >= offset:
-                break
-            self.chain = crc32(batch.raw, self.chain)
-            self.applied = batch.last_offset + 1
-
-    def check_at_end(self) -> None:
-        """Check what only the end of a run can show."""
-
-    def snapshot(self, *, drops_log: bool) -> None:
-        """Write a snapshot of the applied state and perhaps clean the log up to it."""
-        client, log = self.client, self.log
-        if client is None or self.applied <= max(log.start_offset, 0):
-            return
-        snapshot_id = OffsetAndEpoch(self.applied, log.epoch_of(self.applied - 1))
-        if snapshot_id not in log.snapshots:
-            values = [b"%d " % self.chain + b"x" * SNAPSHOT_VALUE_BYTES, b"y" * SNAPSHOT_VALUE_BYTES]
-            voters, version = client.voters_at(self.applied), client.kraft_version_at(self.applied)
-            log.snapshots[snapshot_id] = snapshot_bytes(snapshot_id, version, voters, values)
-        if drops_log and log.flushed_offset >= snapshot_id.offset:
-            log.drop_before(snapshot_id)
-            self.world.note("cleaned", self.id, snapshot_id.offset)

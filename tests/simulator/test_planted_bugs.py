@@ -24,7 +24,7 @@ from kraft_core.raft.quorum_state import (
 from kraft_core.raft.raft_core import RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import ReplicaKey
-from tests.simulator.scenario import Scenario, Settings
+from tests.simulator.planted import caught
 
 pytestmark = pytest.mark.simulator
 
@@ -34,27 +34,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-def caught(seeds: int, faults: tuple[str, ...], *, with_controller: bool = False) -> str:
-    """Run until a seed fails; what it said. "" when none does."""
-    for seed in range(seeds):
-        settings = Settings(
-            voters=3,
-            observers=0,
-            kraft_version=1,
-            faults=faults,
-            fault_seconds=10.0,
-            appends_per_second=20,
-            encodes=False,
-            with_controller=with_controller,
-        )
-        try:
-            Scenario(seed, settings).run()
-        except AssertionError as error:  # of the oracle, or of the code's own checks
-            return str(error)
-    return ""
-
-
-FAULTS = ("crash", "isolate", "split", "drop", "slow_disk", "pause")
+FAULTS = ("kill", "power", "isolate", "split", "drop", "slow_disk", "pause")
 
 
 def test_no_alarm_without_a_bug() -> None:
@@ -175,7 +155,7 @@ def test_a_controller_that_keeps_its_tip_after_losing_leadership_is_caught(monke
         original(self, leader)
 
     monkeypatch.setattr(Node, "handle_leader_change", handle_leader_change)
-    said = caught(60, FAULTS, with_controller=True)
+    said = caught(60, FAULTS)
     assert "two images of one offset" in said or "after offset" in said
 
 
@@ -186,4 +166,4 @@ def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pyte
         return []
 
     monkeypatch.setattr(Node, "_advance", advance)
-    assert caught(60, FAULTS, with_controller=True)
+    assert caught(60, FAULTS)

@@ -6,6 +6,8 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+SECOND_US = 1_000_000
+
 START_MS = 1_700_000_000_000
 """Where the nodes' clocks begin, in ms since 1970."""
 

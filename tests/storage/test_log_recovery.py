@@ -215,15 +215,15 @@ def test_a_good_batch_is_found_wherever_it_lies_behind_the_damage(tmp_path: Path
         KafkaRaftLog.open(tmp_path)
 
 
-@pytest.mark.parametrize("how", ["removed", "emptied", "cut"])
+@pytest.mark.parametrize("how", ["removed", "emptied", "cut", "replaced"])
 def test_a_log_whose_segments_were_removed_emptied_or_cut_is_refused(tmp_path: Path, how: str):
     batches = filled(tmp_path, 2)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     if how == "removed":
         path.unlink()
     else:
-        path.write_bytes(b"" if how == "emptied" else batches[0])
-    with pytest.raises(StorageError, match="although it was on disk up to 2"):
+        path.write_bytes({"emptied": b"", "cut": batches[0], "replaced": batch(0, 0) + batch(1, 0)}[how])
+    with pytest.raises(StorageError, match="does not hold what was on disk up to offset 2"):
         KafkaRaftLog.open(tmp_path)
 
 

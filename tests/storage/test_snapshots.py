@@ -73,6 +73,18 @@ def test_a_snapshot_without_its_footer_gives_way_to_the_older_one_and_the_log(tm
     log.close()
 
 
+def test_a_first_voter_set_that_is_cut_stops_the_start(tmp_path: Path):
+    filled(tmp_path)
+    log = KafkaRaftLog.open(tmp_path)
+    with_snapshot(log, 0, 0)
+    log.close()
+    path = directory_of(tmp_path) / f"{0:020d}-{0:010d}.checkpoint"
+    path.chmod(0o600)
+    os.truncate(path, path.stat().st_size - 30)
+    with pytest.raises(StorageError, match=f"first voter set .*{path.name}"):
+        KafkaRaftLog.open(tmp_path)
+
+
 def test_a_damaged_snapshot_stops_the_start(tmp_path: Path):
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)

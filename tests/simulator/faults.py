@@ -1,0 +1,212 @@
+"""The fault menu: what a seed may turn on. Each fault strikes at random moments, and what it broke is mended later."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kraft_core.raft.events import Shutdown
+from tests.simulator.sim_node import PARTITION, QUICK_DISK_US, SimNode
+from tests.simulator.world import SECOND_US
+
+if TYPE_CHECKING:
+    from tests.simulator.scenario import Scenario
+
+RARE = {"power_all": 4, "kill_all": 4, "stop": 2, "resign": 2, "split": 2, "wipe": 3, "bit_flip": 2, "zeroed_sector": 2}
+"""How much rarer than the others a fault comes, when it is on."""
+
+
+class Faults:
+    """The faults of one run. Those that destroy data ask the operator first whether the quorum can bear it."""
+
+    def __init__(self, scenario: "Scenario") -> None:
+        self.scenario = scenario
+        self.world, self.network = scenario.world, scenario.network
+        self.random = scenario.world.random
+        self.nodes = scenario.nodes
+        self.is_on = True
+
+    def schedule(self, fault: str) -> None:
+        """Have a fault strike after a random time, and again."""
+        mean_us = SECOND_US * RARE.get(fault, 1) * 1.2
+        self.world.after(int(self.random.expovariate(1 / mean_us)), self._strike, fault)
+
+    def _strike(self, fault: str) -> None:
+        if self.is_on:
+            strike: Callable[[], None] = getattr(self, fault)
+            strike()
+            self.schedule(fault)
+
+    def _some_time_us(self, most_s: float) -> int:
+        return int(self.random.random() ** 2 * most_s * SECOND_US)
+
+    def _any(self) -> SimNode:
+        return self.random.choice(self.nodes)
+
+    def _start_later(self, node: SimNode, most_s: float) -> None:
+        self.world.after(self._some_time_us(most_s), self.scenario.operator.start, node)
+
+    # --- processes --------------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        node = self._any()
+        node.kill()
+        self._start_later(node, 3)
+
+    def kill_all(self) -> None:
+        for node in self.nodes:
+            node.kill()
+            self._start_later(node, 2)
+
+    def power(self) -> None:
+        """Only a node whose disk may be lost leaves holes: no log can tell them from damage."""
+        node = self._any()
+        node.crash(leaves_holes=self.scenario.operator.may_destroy(node))
+        self._start_later(node, 3)
+
+    def power_all(self) -> None:
+        for node in self.nodes:
+            node.crash()
+            self._start_later(node, 2)
+
+    def crash_in_file_operation(self) -> None:
+        """The next one of some file operations is the last: between a rename and the sync of its directory, say."""
+        node = self._any()
+        if node.node is not None:
+            node.disk.crash_in = self.random.choice([0, 1, 2, 3, 5, 8, 20])
+        self._start_later(node, 2)
+
+    def stop(self) -> None:
+        node = self._any()
+        node.deliver(node.incarnation, Shutdown(self.random.choice([1, 500, 3000])))
+        self.world.after(2 * SECOND_US + self._some_time_us(2), self.scenario.operator.start, node)
+
+    def resign(self) -> None:
+        for node in self.nodes:
+            if node.is_leader and not node.is_paused:
+                node.resign()
+
+    def pause(self) -> None:
+        node = self._any()
+        node.pause()
+        self.world.after(self._some_time_us(4), node.resume)
+
+    def clock_jump(self) -> None:
+        """Somebody sets the wall clock; the process's own goes on, a little faster or slower."""
+        self._any().wall_jump_s += self.random.choice([-3600.0, -5.0, -0.5, 0.5, 5.0, 3600.0])
+
+    # --- network ----------------------------------------------------------------------------------------------------
+
+    def _cut(self, links: set[tuple[int, int]]) -> None:
+        self.network.cut |= links
+        self.world.after(self._some_time_us(5), self.network.cut.difference_update, links)
+
+    def isolate(self) -> None:
+        one = self._any().id
+        self._cut({link for other in self.nodes for link in ((one, other.id), (other.id, one))})
+
+    def split(self) -> None:
+        here = {node.id for node in self.nodes if self.random.random() < 0.5}
+        self._cut({(a.id, b.id) for a in self.nodes for b in self.nodes if (a.id in here) != (b.id in here)})
+
+    def one_way(self) -> None:
+        self._cut({(self._any().id, self._any().id)})
+
+    def flap(self) -> None:
+        """A link goes off and on a few times a second."""
+        link = {(self._any().id, self._any().id)}
+        for each in range(self.random.randint(2, 12)):
+            self.world.after(each * 150_000, self.network.cut.update, link)
+            self.world.after(each * 150_000 + self.random.randint(10_000, 140_000), self.network.heal, link)
+
+    def reset(self) -> None:
+        self.network.reset(self._any().id, self._any().id)
+
+    def drop(self) -> None:
+        self.network.drop = self.random.choice([0.0, 0.02, 0.1, 0.3])
+
+    def duplicate(self) -> None:
+        self.network.duplicate = self.random.choice([0.0, 0.05, 0.3])
+
+    def delay(self) -> None:
+        """Some messages are late, so that others overtake them."""
+        self.network.spike = self.random.choice([0.0, 0.02, 0.1, 0.3])
+
+    # --- disks ------------------------------------------------------------------------------------------------------
+
+    def slow_disk(self) -> None:
+        self._any().disk_delay_us = self.random.choice([QUICK_DISK_US, (5_000, 50_000), (10_000, 900_000)])
+
+    def failed_write(self) -> None:
+        self._any().disk.failing_write = True
+
+    def failed_sync(self) -> None:
+        self._any().disk.failing_sync = True
+
+    def full_disk(self) -> None:
+        node = self._any()
+        if node.node is not None:
+            node.disk.free_bytes = self.random.choice([0, 100, 1_000])
+
+    def write_back(self) -> None:
+        """The kernel finds time to write its dirty pages."""
+        self._any().disk.write_back()
+
+    def bit_flip(self) -> None:
+        self._damage("bit_flip")
+
+    def zeroed_sector(self) -> None:
+        self._damage("zeroed_sector")
+
+    def misdirected_write(self) -> None:
+        self._damage("misdirected_write")
+
+    def _damage(self, kind: str) -> None:
+        """Harm a file of a node that is down, or goes down for it: killed, so that its cache was written back.
+
+        Together with a power loss nobody could tell damage at the log's end from a torn write.
+        """
+        node = self._any()
+        if not self.scenario.operator.may_destroy(node):
+            return
+        node.kill()
+        disk = node.disk
+        disk.write_back()
+        suffix = self.random.choice([".log", ".checkpoint", "quorum-state", ""])
+        victims = [
+            path
+            for path, inode in disk.files.items()
+            if path.parent == PARTITION and inode.data and path.name.endswith(suffix)
+        ]
+        if victims:
+            path = self.random.choice(victims)
+            disk.damage(path, kind)
+            self.world.note(kind, node.id, path.name)
+        self._start_later(node, 2)
+
+    def wipe(self) -> None:
+        """A disk is lost as a whole."""
+        node = self._any()
+        if self.scenario.operator.may_destroy(node):
+            node.kill()
+            self.scenario.operator.replace_disk(node)
+
+    # --- voters -----------------------------------------------------------------------------------------------------
+
+    def reconfigure(self) -> None:
+        self.scenario.operator.change_a_voter()
+
+
+PROCESSES = (
+    "kill",
+    "kill_all",
+    "power",
+    "power_all",
+    "crash_in_file_operation",
+    "stop",
+    "resign",
+    "pause",
+    "clock_jump",
+)
+NETWORK = ("isolate", "split", "one_way", "flap", "reset", "drop", "duplicate", "delay")
+DISKS = ("slow_disk", "failed_write", "failed_sync", "full_disk", "write_back")
+DAMAGE = ("bit_flip", "zeroed_sector", "misdirected_write", "wipe")
+ALL = (*PROCESSES, *NETWORK, *DISKS, *DAMAGE, "reconfigure")

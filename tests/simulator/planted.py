@@ -1,0 +1,22 @@
+"""Running seeds with a bug in the code: the simulator must say what it breaks."""
+
+from tests.simulator.scenario import Scenario, Settings
+
+
+def caught(seeds: int, faults: tuple[str, ...], *, voters: int = 3) -> str:
+    """Run until a seed fails; what it said. "" when none does."""
+    for seed in range(seeds):
+        settings = Settings(
+            voters=voters,
+            observers=0,
+            kraft_version=1,
+            faults=faults,
+            fault_seconds=6.0,
+            writes_per_second=20,
+            encodes=False,
+        )
+        try:
+            Scenario(seed, settings).run()
+        except AssertionError as error:  # of the oracle, or of the code's own checks
+            return str(error)
+    return ""

@@ -1,0 +1,306 @@
+"""A virtual disk: the `FileSystem` of one simulated node, with a page cache, a platter, and everything that goes wrong.
+
+What a file holds is known twice: `data` is what reads see (the page cache), `platter` what is on the medium. A sync moves
+one to the other; until then each write is pending, and a power loss keeps any of them, whole or torn at 512 bytes. Names
+work the same way: a rename or an unlink is certain only after the sync of its directory. A killed process loses nothing
+but its descriptors. Directories themselves are taken for durable.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from kraft_core.storage.files import FileSystem
+
+SECTOR_BYTES = 512
+
+
+class Crashed(BaseException):  # no error: the process that ran here is no more
+    """The process dies in the middle of a file operation. Nothing may catch it but the simulator."""
+
+
+class Inode:
+    """A file: its bytes in the cache and on the platter, and the changes between the two, oldest first."""
+
+    __slots__ = ("data", "is_damaged", "pending", "platter")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.platter = bytearray()
+        self.pending: list[tuple[int, bytes | None]] = []  # (position, bytes written) or (size, None): a truncation
+        self.is_damaged = False
+
+    def sync(self) -> None:
+        """Everything pending reaches the platter."""
+        for change in self.pending:
+            _apply(self.platter, change)
+        self.pending.clear()
+
+
+def _apply(target: bytearray, change: tuple[int, bytes | None]) -> None:
+    position, data = change
+    if data is None:
+        if position < len(target):
+            del target[position:]
+        else:
+            target.extend(bytes(position - len(target)))
+        return
+    if position > len(target):
+        target.extend(bytes(position - len(target)))
+    target[position : position + len(data)] = data
+
+
+class Renaming(NamedTuple):
+    """A change of names that happens as a whole or not at all: one may go, one may come."""
+
+    gone: Path | None
+    come: Path | None
+    inode: Inode
+
+
+class SimDisk(FileSystem):
+    """One disk. `random` is the world's, so a seed decides what a crash leaves."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.directories: set[Path] = {Path("/")}
+        self.files: dict[Path, Inode] = {}
+        self.named: dict[Path, Inode] = {}  # the names on the platter
+        self.renames: list[Renaming] = []  # changes of names that no sync has covered
+        self.descriptors: dict[int, Inode] = {}
+        self._next_descriptor = 3
+        self.is_down = False
+        self.crash_in = -1  # operations until the process dies; negative: it does not
+        self.failing_write = False  # the next write or truncation fails
+        self.failing_sync = False  # the next sync does, of a file or a directory
+        self.free_bytes: int | None = None  # None: as much as wanted
+
+    # --- what the node calls ----------------------------------------------------------------------------------------
+
+    def _change(self) -> None:
+        """A change is about to happen; here the process may die, before it."""
+        if self.is_down:
+            raise Crashed
+        if self.crash_in >= 0:
+            self.crash_in -= 1
+            if self.crash_in < 0:
+                self.is_down = True
+                raise Crashed
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        inode = self.files.get(path)
+        if inode is None:
+            if not flags & os.O_CREAT:
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+            self._change()
+            inode = self.files[path] = Inode()
+            self.renames.append(Renaming(None, path, inode))
+        elif flags & os.O_EXCL:
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        elif flags & os.O_TRUNC and inode.data:
+            self._change()
+            self._write(inode, (0, None))
+        self._next_descriptor += 1
+        self.descriptors[self._next_descriptor] = inode
+        return self._next_descriptor
+
+    def close(self, descriptor: int) -> None:
+        self.descriptors.pop(descriptor, None)
+
+    def pread(self, descriptor: int, size: int, position: int) -> bytes:
+        return bytes(self.descriptors[descriptor].data[position : position + size])
+
+    def pwritev(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> int:
+        inode = self.descriptors[descriptor]
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        if self.crash_in == 0:  # dies half-way: a part of it got into the cache
+            data = data[: self.random.randint(0, len(data))]
+            self._write(inode, (position, bytes(data)))
+        self._change()
+        self._check_write()
+        if self.free_bytes is not None:
+            grows = position + len(data) - len(inode.data)
+            if grows > self.free_bytes:
+                room = len(data) - grows + self.free_bytes
+                if room <= 0:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                data = data[:room]
+            self.free_bytes -= max(position + len(data) - len(inode.data), 0)
+        self._write(inode, (position, bytes(data)))
+        return len(data)
+
+    def _write(self, inode: Inode, change: tuple[int, bytes | None]) -> None:
+        _apply(inode.data, change)
+        inode.pending.append(change)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        self._change()
+        self._check_write()
+        self._write(self.descriptors[descriptor], (size, None))
+
+    def _check_write(self) -> None:
+        if self.failing_write:
+            self.failing_write = False
+            raise OSError(errno.EIO, "Input/output error")
+
+    def fdatasync(self, descriptor: int) -> None:
+        inode = self.descriptors[descriptor]
+        self._change()
+        if self.failing_sync:  # as Linux has it: the pages count as clean and are never written
+            inode.pending.clear()
+        self._check_sync()
+        inode.sync()
+
+    def _check_sync(self) -> None:
+        if self.failing_sync:
+            self.failing_sync = False
+            raise OSError(errno.EIO, "Input/output error")
+
+    fsync = fdatasync
+
+    def chmod(self, descriptor: int, mode: int) -> None:
+        self._change()
+
+    def size(self, descriptor: int) -> int:
+        return len(self.descriptors[descriptor].data)
+
+    def size_of(self, path: Path) -> int | None:
+        inode = self.files.get(path)
+        return None if inode is None else len(inode.data)
+
+    def is_directory(self, path: Path) -> bool:
+        return path in self.directories
+
+    def names(self, directory: Path) -> list[str]:
+        return sorted(path.name for path in self.files if path.parent == directory)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._change()
+        inode = self.files.pop(source)
+        self.files[target] = inode
+        self.renames.append(Renaming(source, target, inode))
+
+    def unlink(self, path: Path) -> None:
+        if path in self.files:
+            self._change()
+            self.renames.append(Renaming(path, None, self.files.pop(path)))
+
+    def make_directory(self, path: Path) -> None:
+        self._change()
+        self.directories.add(path)
+
+    def sync_directory(self, path: Path) -> None:
+        self._change()
+        self._check_sync()
+        others = []
+        for change in self.renames:
+            name = change.gone or change.come
+            if name is not None and name.parent == path:
+                self._rename_durably(change)
+            else:
+                others.append(change)
+        self.renames = others
+
+    def _rename_durably(self, change: Renaming) -> None:
+        if change.gone is not None:
+            self.named.pop(change.gone, None)
+        if change.come is not None:
+            self.named[change.come] = change.inode
+
+    # --- what the world does ----------------------------------------------------------------------------------------
+
+    def killed(self) -> None:
+        """The process has ended; the machine goes on and has the rest written back before anything else happens."""
+        self.descriptors.clear()
+        self.is_down = False
+        self.crash_in = -1
+        self.failing_write = self.failing_sync = False
+
+    def write_back(self) -> None:
+        """The kernel has written everything to the platter."""
+        for inode in self.files.values():
+            inode.sync()
+        for change in self.renames:
+            self._rename_durably(change)
+        self.renames.clear()
+
+    def lose_power(self, *, leaves_holes: bool) -> None:
+        """The cache is gone. What no sync covered is on the platter in part; `leaves_holes`: later parts without earlier."""
+        random = self.random
+        kept = random.choice([0.0, 0.5, 1.0])
+        for change in self.renames:
+            if random.random() < kept:
+                self._rename_durably(change)
+        self.renames.clear()
+        self.files = dict(self.named)
+        for inode in self.files.values():
+            if inode.pending:
+                _lose(inode, random, leaves_holes=leaves_holes)
+            inode.pending.clear()
+            inode.data = bytearray(inode.platter)
+        self.killed()
+
+    def is_synced(self, path: Path) -> bool:
+        """Whether a file's bytes and its name are on the platter."""
+        inode = self.files[path]
+        return inode.platter == inode.data and self.named.get(path) is inode
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a file is left that the world has damaged."""
+        return any(inode.is_damaged for inode in self.files.values())
+
+    def damage(self, path: Path, kind: str) -> None:
+        """Do harm to a file at a random place: flip a bit, zero a sector, or let another sector's write land there."""
+        random, inode = self.random, self.files[path]
+        position = random.randrange(len(inode.data))
+        start = position - position % SECTOR_BYTES
+        before = bytes(inode.data)
+        if kind == "bit_flip":
+            inode.data[position] ^= 1 << random.randrange(8)
+        else:
+            width = min(SECTOR_BYTES, len(inode.data) - start)
+            sector = bytes(width)
+            if kind == "misdirected_write":
+                other = random.choice([each.data for each in self.files.values() if each.data])
+                at = random.randrange(len(other)) // SECTOR_BYTES * SECTOR_BYTES
+                sector = bytes(other[at : at + width]).ljust(width, b"\0")
+            inode.data[start : start + width] = sector
+        inode.platter = bytearray(inode.data)
+        inode.is_damaged |= inode.data != before
+
+
+def _lose(inode: Inode, random: Random, *, leaves_holes: bool) -> None:
+    """Put a part of what is pending on the platter: a prefix torn at a sector or, with holes, any of its sectors."""
+    kind = random.choice(["none", "prefix", "prefix", "all", "holes" if leaves_holes else "prefix"])
+    if kind == "none":
+        return
+    if kind == "all":
+        inode.sync()
+        return
+    kept = random.randint(0, len(inode.pending))
+    for index, (position, data) in enumerate(inode.pending):
+        if data is None:
+            if index < kept:
+                _apply(inode.platter, (position, None))
+        elif kind == "prefix":
+            if index < kept:
+                _apply(inode.platter, (position, data))
+            elif index == kept:
+                end = random.randint(position, position + len(data))
+                _apply(inode.platter, (position, data[: max(end - end % SECTOR_BYTES - position, 0)]))
+        else:
+            _keep_some_sectors(inode.platter, position, data, random)
+
+
+def _keep_some_sectors(platter: bytearray, position: int, data: bytes, random: Random) -> None:
+    at = position
+    end = position + len(data)
+    while at < end:
+        up_to = min(at - at % SECTOR_BYTES + SECTOR_BYTES, end)
+        if random.random() < 0.5:
+            _apply(platter, (at, data[at - position : up_to - position]))
+        at = up_to

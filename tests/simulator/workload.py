@@ -1,0 +1,96 @@
+"""What clients do: config changes at every node that leads, each with names of its own, and what they were promised."""
+
+from dataclasses import dataclass
+
+from kraft_core.controller.controller_result import RequestContext
+from kraft_core.node import ControllerRequest
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kraft_core.protocol.wire import Message
+from tests.simulator.oracle import Oracle, check
+from tests.simulator.sim_node import SimNode
+
+REQUESTS_FROM = 10**9
+BROKER_RESOURCE = 4
+RESOURCE = (BROKER_RESOURCE, "")
+
+
+@dataclass
+class Write:
+    """One change of a few names, which belong together."""
+
+    node: SimNode
+    names: list[str]
+    offset: int  # of its last record, if the request was taken
+    acknowledged_before: int  # the highest offset that was acknowledged when it was asked for
+    is_acknowledged: bool = False
+
+
+class Workload:
+    """13 to 16 of RELIABILITY 2: acknowledged is kept, all or nothing, in real-time order, and readable at once."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self.writes: dict[int, Write] = {}
+        self.acknowledged = 0
+        self._highest = -1
+
+    def write(self, node: SimNode, count: int) -> Write | None:
+        """Ask the active controller for a change of `count` names; None when this node is not active."""
+        if node.node is None or not node.node.is_active or node.log is None:
+            return None
+        number = len(self.writes)
+        names = [f"name.{number}.{each}" for each in range(count)]
+        resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=BROKER_RESOURCE,
+            resource_name="",
+            configs=tuple(
+                IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=str(number))
+                for name in names
+            ),
+        )
+        request_id = REQUESTS_FROM + number
+        write = self.writes[request_id] = Write(node, names, node.log.end_offset + count - 1, self._highest)
+        request = ControllerRequest(
+            request_id, IncrementalAlterConfigsRequest(resources=(resource,)), 1, RequestContext()
+        )
+        node.deliver(node.incarnation, request)
+        return write
+
+    def on_answer(self, request_id: int, message: Message) -> None:
+        """A promise, or a refusal that promises nothing."""
+        assert isinstance(message, IncrementalAlterConfigsResponse)
+        write = self.writes[request_id]
+        node = write.node
+        code = message.responses[0].error_code
+        if code != ErrorCode.NONE:
+            check(code == ErrorCode.NOT_CONTROLLER, "a write was refused", node, message)
+            return
+        write.is_acknowledged = True
+        self.acknowledged += 1
+        check(write.offset < self.oracle.committed_end, "acknowledged before it was committed", node, write.offset)
+        check(write.offset > write.acknowledged_before, "acknowledged out of real-time order", node, write)
+        self._highest = max(self._highest, write.offset)
+        assert node.node is not None
+        check(_count(node, write.names) == len(write.names), "acknowledged, but not to be read", node, write.names)
+
+    def check_at_end(self, node: SimNode) -> None:
+        """13, 14. Every acknowledged name is in the image, and of every write all names or none."""
+        assert node.node is not None
+        if node.node.applied_offset < self.oracle.committed_end:
+            return
+        for write in self.writes.values():
+            found = _count(node, write.names)
+            check(found == len(write.names) or not write.is_acknowledged, "an acknowledged write is lost", node, write)
+            check(found in {0, len(write.names)}, "half a write", node, write)
+
+
+def _count(node: SimNode, names: list[str]) -> int:
+    assert node.node is not None
+    configs = node.node.image.configs.by_resource.get(RESOURCE)
+    return 0 if configs is None else sum(name in configs for name in names)
