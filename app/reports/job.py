@@ -1,9 +1,10 @@
 """The report job: a program of its own, so that Spark and its JVM never live in the web process.
 
-    python -m app.reports.job --snapshot FOLDER --out FOLDER [--master local[*]] [--memory 1g]
+    python -m app.reports.job --snapshot FOLDER --out FOLDER [--master local[*]] [--memory 1g] [--awaited-partitions N]
 
 Reads a snapshot folder (see `app.reports.export`), writes `violations.parquet` and then `result.json` into the output
-folder; no `result.json`, no report. `progress.json` there tells the stage and its tasks about twice a second.
+folder; no `result.json`, no report. With --awaited-partitions the snapshot may still be being written by the parent
+process, and will have about so many: Spark starts meanwhile. `progress.json` there tells the stage and its tasks about twice a second.
 Exit codes: 0 done, 1 failed (the reason is the last line on stderr), 2 wrong use.
 """
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REPORT_VERSION = 1
+MANIFEST_POLL_S = 0.05
 SMALL_PARTITIONS = 100_000
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LARGE_JVM = "-XX:+UseParallelGC"
@@ -150,6 +152,14 @@ def read_manifest(snapshot: Path) -> dict[str, Any]:
     return manifest
 
 
+def wait_for_manifest(snapshot: Path, parent: int) -> None:
+    """Wait until the parent process has written the snapshot's last file. Raises BadSnapshotError if it ends before."""
+    while not (snapshot / "manifest.json").exists():
+        if os.getppid() != parent:
+            raise BadSnapshotError(f"'{snapshot}' is not a snapshot: who wrote it has ended")
+        time.sleep(MANIFEST_POLL_S)
+
+
 @contextmanager
 def spark_session(master: str, memory: str, partitions: int = 0) -> Iterator["SparkSession"]:
     """A session on `master`: local[*], spark://…, yarn, k8s://…, or sc://… for Spark Connect.
@@ -202,12 +212,12 @@ def read_table(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
     return spark.read.schema(", ".join(columns)).parquet(*map(str, files))
 
 
-def build(spark: "SparkSession", snapshot: Path, out: Path, progress: Progress) -> dict[str, Any]:
+def build(
+    spark: "SparkSession", manifest: Mapping[str, Any], snapshot: Path, out: Path, progress: Progress
+) -> dict[str, Any]:
     """Compute the report's body and write its list of violations. -> the body, see `app.reports.body`."""
     from app.reports import transforms as t
 
-    progress.stage("reading the snapshot")
-    manifest = read_manifest(snapshot)
     brokers = Brokers(sorted(pq.read_table(snapshot / "brokers.parquet").to_pylist(), key=_by_index))
     topics = read_table(spark, [snapshot / "topics.parquet"])
     partitions = read_table(spark, sorted(snapshot / name for name in manifest["sha256"] if name.startswith("part")))
@@ -256,14 +266,21 @@ def write_violations(listed: "DataFrame", brokers: Brokers, out: Path, *, has_ra
     return dict(sorted(counts.items()))
 
 
-def run(snapshot: Path, out: Path, master: str, memory: str) -> None:
-    """Make the report of one snapshot. Raises BadSnapshotError, or what Spark raises."""
+def run(snapshot: Path, out: Path, master: str, memory: str, awaited: int | None = None) -> None:
+    """Make the report of one snapshot, which may still be being written if `awaited` partitions are given.
+
+    Raises BadSnapshotError, or what Spark raises.
+    """
+    parent = os.getppid()
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    manifest = read_manifest(snapshot)
-    with Progress(out) as progress, spark_session(master, memory, manifest["partitions"]) as spark:
+    partitions = read_manifest(snapshot)["partitions"] if awaited is None else awaited
+    with Progress(out) as progress, spark_session(master, memory, partitions) as spark:
         with progress.watching(spark):
-            body = build(spark, snapshot, out, progress)
+            progress.stage("reading the snapshot")
+            wait_for_manifest(snapshot, parent)
+            manifest = read_manifest(snapshot)
+            body = build(spark, manifest, snapshot, out, progress)
         progress.stage("writing the report")
         version = spark.version
     text = json.dumps(body, sort_keys=True)
@@ -291,10 +308,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="1g")
+    parser.add_argument("--awaited-partitions", type=int, metavar="N")
     options = parser.parse_args()
     os.nice(10)  # the web process and a node on the same machine go first
     try:
-        run(options.snapshot, options.out, options.master, options.memory)
+        run(options.snapshot, options.out, options.master, options.memory, options.awaited_partitions)
     except BadSnapshotError as error:
         sys.stderr.write(f"{error}\n")
         return 1

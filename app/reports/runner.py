@@ -133,13 +133,11 @@ class ReportRunner:
         try:
             await self._make(run_id, image, cluster_id)
         except asyncio.CancelledError:
-            await self._end_child()
             if self._cancelled_by is not None:
                 await self._finish(run_id, "cancelled", "CANCELLED", f"Cancelled by {self._cancelled_by}.")
             else:
                 await self._finish(run_id, "lost", "PROCESS_GONE", "The web process stopped meanwhile.")
         except TimeoutError:
-            await self._end_child()
             limit = self._settings.timeout_seconds
             await self._finish(run_id, "timed_out", "TIMED_OUT", f"Not done within {limit} s.")
         except JavaMissingError as missing:
@@ -166,9 +164,19 @@ class ReportRunner:
         await self._database.write(store.update_run, run_id, state="snapshotting", **where)
         from app.reports.export import export_image  # brings pyarrow, which only a run needs
 
-        await asyncio.to_thread(export_image, image, cluster_id, folder / "snapshot")
-        async with asyncio.timeout(self._settings.timeout_seconds):
-            await self._spark(run_id, folder, java)
+        try:
+            async with asyncio.timeout(self._settings.timeout_seconds):
+                partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
+                child = await self._start_job(
+                    run_id, folder, java, partitions
+                )  # Spark starts while the image is written
+                await asyncio.to_thread(export_image, image, cluster_id, folder / "snapshot")
+                await self._database.write(store.update_run, run_id, state="running")
+                code = await child.wait()
+        finally:
+            await self._end_child()
+        if code:
+            raise JobFailedError(code, self.log_tail(run_id))
         await self._database.write(store.update_run, run_id, state="storing")
         result = await asyncio.to_thread(_read_result, folder / "out" / "result.json")
         finished = {"state": "succeeded", "finished_at": utc_now(), "process_id": None, "reason": None, "error": None}
@@ -182,16 +190,18 @@ class ReportRunner:
             return None
         return str(find_java(self._settings.folder, self._settings.java_home).home)
 
-    async def _spark(self, run_id: int, folder: Path, java_home: str | None) -> None:
+    async def _start_job(
+        self, run_id: int, folder: Path, java_home: str | None, partitions: int
+    ) -> asyncio.subprocess.Process:
         command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
         command += [str(folder / "out"), "--master", self._settings.spark_master]
-        command += ["--memory", self._settings.spark_memory]
+        command += ["--memory", self._settings.spark_memory, "--awaited-partitions", str(partitions)]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         if java_home is not None:
             environment["JAVA_HOME"] = java_home
         with (folder / "run.log").open("wb") as output:
-            self._child = await asyncio.create_subprocess_exec(
+            child = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -200,11 +210,9 @@ class ReportRunner:
                 env=environment,
                 start_new_session=True,
             )
-        await self._database.write(store.update_run, run_id, state="running", process_id=self._child.pid)
-        code = await self._child.wait()
-        self._child = None
-        if code:
-            raise JobFailedError(code, self.log_tail(run_id))
+        self._child = child
+        await self._database.write(store.update_run, run_id, process_id=child.pid)
+        return child
 
     async def _end_child(self) -> None:
         child, self._child = self._child, None

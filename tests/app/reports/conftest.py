@@ -9,7 +9,7 @@ import pytest
 
 from app.reports.export import export_image
 from app.reports.java import JavaMissingError, find_java
-from app.reports.job import Progress, build, spark_session
+from app.reports.job import Progress, build, read_manifest, spark_session
 from kraft_core.image.metadata_image import MetadataImage
 from tests.app.reports.clusters import CLUSTER_ID
 
@@ -33,6 +33,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
             out = folder / "out"
             out.mkdir()
             with Progress(out) as progress:
-                return build(spark, folder / "snapshot", out, progress)
+                snapshot = folder / "snapshot"
+                return build(spark, read_manifest(snapshot), snapshot, out, progress)
 
         yield make

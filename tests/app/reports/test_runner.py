@@ -1,8 +1,12 @@
 """Runs as a user sees them: they succeed, are cancelled, fail with a reason, and never overlap."""
 
 import asyncio
+import errno
 import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 from app.db.database import Database
 from app.db.migrate import upgrade
 from app.reports import store
+from app.reports.java import find_java
 from app.reports.job import STAGES, Progress
 from app.reports.models import ReportRun
 from app.reports.runner import NoImageError, ReportRunner, ReportSettings
@@ -19,6 +24,7 @@ from app.reports.violations import violations_csv, violations_page
 from kraft_core.image.metadata_image import MetadataImage
 from tests.app.reports.clusters import CLUSTER_ID
 from tests.app.reports.test_report import three_racks
+from tests.interop.kafka import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -118,6 +124,41 @@ def test_a_killed_job_fails_and_the_next_run_is_clean(tmp_path: Path) -> None:
         assert again.state == "succeeded", runner.log_tail(again.id)
 
     play(scenario, tmp_path, three_racks())
+
+
+def test_a_run_whose_image_cannot_be_written_ends_the_job_that_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_running = threading.Event()
+
+    def full(*_: object) -> None:
+        is_running.wait(60)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("app.reports.export.export_image", full)
+
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        run_id = await runner.run_now("ada")
+        group = await until_running(database, run_id)
+        is_running.set()
+        run = await finished(database, run_id)
+        assert (run.state, run.reason) == ("failed", "OUT_OF_DISK")
+        assert process_group_is_gone(group)
+
+    play(scenario, tmp_path, three_racks())
+
+
+def test_a_job_waits_for_its_snapshot_no_longer_than_the_writer_lives(tmp_path: Path) -> None:
+    job = [sys.executable, "-m", "app.reports.job", "--snapshot", str(tmp_path / "snapshot"), "--out", str(tmp_path)]
+    writer = f"""
+import pathlib, subprocess, time
+subprocess.Popen({[*job, "--awaited-partitions", "1"]!r}, stderr=open("said", "w"))
+while not pathlib.Path("progress.json").exists():
+    time.sleep(0.02)
+"""
+    environment = {**os.environ, "JAVA_HOME": str(find_java(tmp_path, "").home)}
+    subprocess.run([sys.executable, "-c", writer], check=True, cwd=tmp_path, env=environment, timeout=60)
+    wait_until(lambda: "who wrote it has ended" in (tmp_path / "said").read_text(), 60, "the job gives up")
 
 
 def test_without_java_a_run_fails_and_says_what_to_do(tmp_path: Path) -> None:
