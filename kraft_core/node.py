@@ -329,6 +329,7 @@ class Node:
         old, self.image = self.image, self._loader.image
         self._read_records.clear()
         self.applied_offset = reader.snapshot_id.offset
+        self._last_timestamp = reader.last_contained_log_timestamp()
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms
         reader.close()

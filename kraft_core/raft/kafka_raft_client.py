@@ -8,9 +8,9 @@
 Source: KafkaRaftClient of Kafka 4.3.1, cut by subject; KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166, KIP-1186.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from kraft_core.protocol.errors import ErrorCode, NotController
 from kraft_core.protocol.messages import (
@@ -55,6 +55,7 @@ from kraft_core.raft.events import (
     SnapshotCreated,
 )
 from kraft_core.raft.initial_state import initial_state
+from kraft_core.raft.kafka_raft_metrics import KafkaRaftMetrics, MetricValue
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.listener_context import ListenerContexts, leader_and_epoch
@@ -97,7 +98,7 @@ class KafkaRaftClient:
     Times are ms since the Unix epoch by a clock that does not go back: they go into record batches and DescribeQuorum.
     """
 
-    __slots__ = ("_core", "_is_stopped", "_listeners", "_now_ms")
+    __slots__ = ("_core", "_is_stopped", "_listeners", "_metrics", "_now_ms")
 
     def __init__(
         self, config: RaftConfig, log: RaftLog, election: ElectionState | None, random: Random, now_ms: int
@@ -108,6 +109,7 @@ class KafkaRaftClient:
         self._core.on_deposed = self._on_deposed
         self._is_stopped = False
         self._listeners = ListenerContexts(self._core)
+        self._metrics = KafkaRaftMetrics(log.end_offset)
         self._now_ms = now_ms
         stored = election or ElectionState()
         self._core.stored = stored
@@ -172,9 +174,12 @@ class KafkaRaftClient:
                     self._on_new_records(now_ms)
                 if core.is_dirty or now_ms >= core.wake_ms:
                     self._poll(now_ms)
+            for batch in core.committed:
+                self._metrics.committed(batch, now_ms)
             if not self._listeners.poll(reads_log=reads_log):
                 break
             reads_log = False
+        self._metrics.after_step(core, now_ms)
         effects, core.effects = core.effects, []
         return effects
 
@@ -437,10 +442,9 @@ class KafkaRaftClient:
 
     @property
     def state_name(self) -> str:
-        """Name of the state as Kafka's metric `current-state` has it; observers are named as such."""
-        name = type(self._core.state).__name__.lower()
-        is_observer = not self._core.is_voter and isinstance(self._core.state, Follower | Unattached)
-        return "observer" if is_observer and isinstance(self._core.state, Follower) else name
+        """Name of the state, for logs; a follower that is no voter is an observer."""
+        state = self._core.state
+        return "observer" if isinstance(state, Follower) and not self._core.is_voter else type(state).__name__.lower()
 
     @property
     def voters(self) -> VoterSet:
@@ -465,17 +469,10 @@ class KafkaRaftClient:
         """kraft.version as of the log's first `offset` records."""
         return self._core.control.kraft_version_at(offset)
 
-    def metrics(self) -> dict[str, Any]:
-        """Return the raft metrics under Kafka's names (KafkaRaftMetrics), as far as they are values of now."""
-        core = self._core
-        return {
-            "current-state": self.state_name,
-            "current-leader": self.leader_id,
-            "current-vote": -1 if core.state.voted is None else core.state.voted.id,
-            "current-epoch": core.state.epoch,
-            "high-watermark": core.high_watermark,
-            "log-end-offset": core.log.end_offset,
-            "log-end-epoch": core.log.last_epoch,
-            "number-of-voters": len(core.control.voters),
-            "number-of-observers": len(core.state.observers) if isinstance(core.state, Leader) else -1,
-        }
+    def record_idle(self, now_ms: int, idle_ms: float) -> None:
+        """Note that the node had nothing to do for so long, until now: for `poll-idle-ratio-avg`."""
+        self._metrics.idle(idle_ms, now_ms)
+
+    def metrics(self, now_ms: int) -> Mapping[str, MetricValue]:
+        """Return the raft metrics under Kafka's names, as KafkaRaftMetrics has them."""
+        return self._metrics.values(self._core, now_ms)

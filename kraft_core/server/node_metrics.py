@@ -56,7 +56,7 @@ class NodeMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield everything. Called by the registry, on the node's loop."""
         if self._controller is not None:
-            yield from self._of_raft(self._controller.node.raft.metrics())
+            yield from self._of_raft(self._controller.node.raft.metrics(self._controller.now_ms()))
             yield from self._of_controller(self._controller)
         yield from self._of_listeners(tuple(self._listeners()))
 

@@ -106,8 +106,7 @@ class OneNode:
             cluster_id=CLUSTER_ID,
             endpoints=(endpoint(node_id),),
             bootstrap_servers=tuple((endpoint(each).host, endpoint(each).port) for each in voters),
-            static_voters=static if kraft_version == 0 else VoterSet(),
-            **settings,
+            **{"static_voters": static if kraft_version == 0 else VoterSet(), **settings},
         )
         self.client = KafkaRaftClient(self.config, self.log, election, Random(7), self.now)
         self.holds_flushes = False
