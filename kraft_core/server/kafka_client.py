@@ -28,19 +28,27 @@ from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import decode_response, encode_request
-from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, FetchResponse
+from kraft_core.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeQuorumResponse,
+    FetchResponse,
+)
 from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 from kraft_core.security.sasl_client_authenticator import LoginFailed
 from kraft_core.server.metadata_source import LeaderEndpoint
-from kraft_core.server.quorum_fetch import endpoint_of, fetch_partition, leader_probe
+from kraft_core.server.quorum_fetch import describe_quorum_request, endpoint_of, fetch_partition, leader_probe
 
 log = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice what Kafka lets a response grow to; a huge size means garbage
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
+_CONTROLLERS: Final = 2  # DescribeCluster's endpoint type
 _RENEWED_AFTER: Final = 0.85
 """A login is renewed after this share of its lifetime. Source: SaslClientAuthenticator.ReauthInfo."""
 
@@ -366,8 +374,7 @@ class ControllerClient:
             asked = await self._open(host, port)
         except (ConnectionError, KafkaError) as cause:
             log.info("controller_not_reachable", extra={"host": host, "port": port, "cause": str(cause)})
-            if isinstance(cause, LoginFailed) or isinstance(cause.__cause__, ssl.SSLError):
-                self._refusal = f"; no secure connection to {host}:{port}: {cause}"
+            self._note_refusal(host, port, cause)
             return False
         try:
             leader = await find_leader(asked, self._cluster_id)
@@ -379,12 +386,20 @@ class ControllerClient:
                 connection = await self._open(leader.host, leader.port)
         except (ConnectionError, KafkaError) as cause:
             log.info("leader_not_reachable", extra={"host": host, "port": port, "cause": str(cause)})
+            self._note_refusal(host, port, cause)
             return False
         finally:
             if asked is not None:
                 asked.close()
         self._connection, self._leader = connection, leader
         return True
+
+    def _note_refusal(self, host: str, port: int, cause: Exception) -> None:
+        """Keep what a person must know to find the fault in the security settings."""
+        if isinstance(cause, LoginFailed) or isinstance(cause.__cause__, ssl.SSLError):
+            self._refusal = f"; no secure connection to {host}:{port}: {cause}"
+        elif isinstance(cause, KafkaError) and cause.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self._refusal = f"; {host}:{port} refuses this user: {cause}"
 
     async def _open(self, host: str, port: int) -> KafkaConnection:
         return await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms, self._security)
@@ -393,16 +408,36 @@ class ControllerClient:
 async def find_leader(connection: KafkaConnection, cluster_id: str | None = None) -> LeaderEndpoint | None:
     """Ask the node at the other end of `connection` who leads the metadata quorum; None when it does not know.
 
-    Any controller answers, unlike DescribeQuorum, which only the leader answers.
-    Raises KafkaError INCONSISTENT_CLUSTER_ID when `cluster_id` is another cluster's, ConnectionLost, RequestTimedOut.
+    Any controller answers, unlike DescribeQuorum, which only the leader answers. Who lacks CLUSTER_ACTION, which a node
+    has and an administrator need not, asks DescribeCluster, which wants ALTER, and then DescribeQuorum, which wants
+    DESCRIBE. Raises KafkaError INCONSISTENT_CLUSTER_ID when `cluster_id` is another cluster's,
+    CLUSTER_AUTHORIZATION_FAILED for who may do none of these, ConnectionLost, RequestTimedOut.
     """
     answer = cast("FetchResponse", await connection.request(leader_probe(cluster_id)))
+    if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return await _find_leader_as_administrator(connection)
     if answer.error_code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(answer.error_code), f"{connection.host}:{connection.port} refused the probe")
     partition = fetch_partition(answer)
     if partition is None or partition.current_leader.leader_id < 0:
         return None
     return endpoint_of(answer, partition.current_leader.leader_id)
+
+
+async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEndpoint | None:
+    cluster = cast(
+        "DescribeClusterResponse", await connection.request(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
+    )
+    if cluster.error_code == ErrorCode.NONE:
+        found = next((node for node in cluster.brokers if node.broker_id == cluster.controller_id), None)
+        return None if found is None else LeaderEndpoint(found.broker_id, found.host, found.port)
+    quorum = cast("DescribeQuorumResponse", await connection.request(describe_quorum_request()))
+    if quorum.error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(quorum.error_code), f"{connection.host}:{connection.port} tells us nothing")
+    partition = quorum.topics[0].partitions[0]
+    if partition.error_code != ErrorCode.NONE:
+        return None  # not the leader itself
+    return LeaderEndpoint(partition.leader_id, connection.host, connection.port)
 
 
 def says_not_active(answer: Message) -> bool:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
@@ -79,6 +82,13 @@ def leader_probe(cluster_id: str | None) -> FetchRequest:
         max_wait_ms=0,
         max_bytes=0,
     )
+
+
+def describe_quorum_request() -> DescribeQuorumRequest:
+    """Build the request for the state of the quorum, which the leader alone answers."""
+    partition = DescribeQuorumRequestPartitionData(partition_index=METADATA_PARTITION)
+    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return DescribeQuorumRequest(topics=(topic,))
 
 
 def fetch_partition(answer: FetchResponse) -> FetchResponsePartitionData | None:

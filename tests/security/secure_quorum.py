@@ -89,7 +89,11 @@ class SecureQuorum(Quorum):
 
     def client(self) -> ControllerClient:
         """A client of the active controller."""
-        return ControllerClient([("127.0.0.1", port) for port in self.ports], security=self.security)
+        return self.client_of(self.security)
+
+    def client_of(self, security: ClientSecurity) -> ControllerClient:
+        """A client of the active controller that logs in as somebody."""
+        return ControllerClient([("127.0.0.1", port) for port in self.ports], security=security)
 
     async def leader(self) -> tuple[int, int] | None:
         """(node id, -1) of the leader as the first running node knows it."""
