@@ -70,3 +70,28 @@ def test_apache_s_controllers_and_ours_are_one_quorum(tmp_path: Path, protocol: 
         found.processes[ours_led].stop()
         found.wait_for_leader(40, other_than=ours_led)
         asyncio.run(use(found, "after", 102))
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_ours_log_in_with_scram_from_the_first_start_and_after_all_were_down(tmp_path: Path, mechanism: str) -> None:
+    """Apache's controllers cannot: after a restart they know no user before there is a leader."""
+    with secure_quorum(tmp_path, 3, "SASL_PLAINTEXT", mechanism) as found:
+        for node_id in found.node_ids:
+            found.format(node_id)
+            found.start(node_id)
+        found.wait_for_leader()
+        wait_for_voters(found)
+        asyncio.run(use(found, "before", 101))
+        for node_id in found.node_ids:
+            (found.folder_of(node_id) / "data" / "bootstrap.checkpoint").unlink()
+            found.processes[node_id].kill()
+        for node_id in found.node_ids:
+            found.start(node_id)
+        found.wait_for_leader()
+        wait_for_voters(found)
+        asyncio.run(use(found, "after", 102))
+        data = b"".join(
+            path.read_bytes() for path in found.folder.rglob("*") if path.is_file() and "data" in path.parts
+        )
+        assert PASSWORD.encode() not in data
+        assert PASSWORD not in found.outputs()

@@ -9,6 +9,7 @@ from pathlib import Path
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.security.listener_security import ClientSecurity, client_security
 from kraft_core.server.kafka_client import ControllerClient, KafkaConnection, find_leader
+from kraft_core.storage.format import FormatRequest, format_storage, parse_initial_controllers
 from tests.interop import kafka
 from tests.interop.conclave import Quorum
 from tests.security.certificates import Identity, authority
@@ -79,7 +80,24 @@ class SecureQuorum(Quorum):
                 secured |= sasl_settings(mechanism)
             base = kafka.controller_settings(node_id, self.port_of(node_id), node_folder, self.bootstrap)
             kafka.write_properties(self.config_of(node_id), {**base, **self.extra_settings, **secured})
+        self.mechanism = mechanism
         self.command_config = kafka.write_properties(folder / "client.properties", self.client_properties)
+
+    def format(self, node_id: int, initial_controllers: str | None = None) -> None:
+        """Format; under SCRAM with the users `controller` and `admin`, as `--add-scram` makes them."""
+        folder = self.folder_of(node_id) / "data"
+        is_scram = self.mechanism is not None and self.mechanism != "PLAIN"
+        users = [f"{self.mechanism}=[name={name},password={PASSWORD}]" for name in ("controller", "admin")]
+        request = FormatRequest(
+            node_id=node_id,
+            cluster_id=self.cluster_id,
+            log_dirs=[folder],
+            metadata_log_dir=folder,
+            is_dynamic=True,
+            voters=parse_initial_controllers(initial_controllers or self.initial_controllers, "CONTROLLER"),
+            scram_arguments=users if is_scram else [],
+        )
+        format_storage(request, print)
 
     @property
     def security(self) -> ClientSecurity:
