@@ -24,7 +24,6 @@ from kraft_core.security.sasl_client_authenticator import SaslClientAuthenticato
 from kraft_core.security.sasl_server_authenticator import SaslMechanism
 from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
 from kraft_core.security.scram_formatter import new_nonce
-from kraft_core.security.ssl_factory import client_context, server_context
 from kraft_core.security.ssl_principal_mapper import SslPrincipalMapper
 
 MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
@@ -105,6 +104,18 @@ PLAINTEXT_SERVER: Final = ServerSecurity()
 PLAINTEXT_CLIENT: Final = ClientSecurity()
 
 
+def _server_context(properties: SecurityProperties, *, has_sasl: bool) -> ssl.SSLContext:
+    from kraft_core.security.ssl_factory import server_context  # brings `cryptography`: only those with TLS need it
+
+    return server_context(properties, has_sasl=has_sasl)
+
+
+def _client_context(properties: SecurityProperties) -> ssl.SSLContext:
+    from kraft_core.security.ssl_factory import client_context  # as above
+
+    return client_context(properties)
+
+
 def server_security(originals: Mapping[str, str], listener_name: str, protocol: str) -> ServerSecurity:
     """Read what the settings of a node say for one of its listeners. Raises SecurityConfigError."""
     if protocol == "PLAINTEXT":
@@ -112,7 +123,7 @@ def server_security(originals: Mapping[str, str], listener_name: str, protocol: 
     properties = SecurityProperties(originals, listener_name)
     _refuse_classes(properties)
     has_sasl = protocol.startswith("SASL_")
-    context = server_context(properties, has_sasl=has_sasl) if protocol.endswith("SSL") else None
+    context = _server_context(properties, has_sasl=has_sasl) if protocol.endswith("SSL") else None
     try:
         mapper = SslPrincipalMapper(properties.text("ssl.principal.mapping.rules") or "")
     except ValueError as error:
@@ -151,7 +162,7 @@ def node_security(
         return PLAINTEXT_CLIENT
     properties = SecurityProperties(originals, listener_name)
     _refuse_classes(properties)
-    context = client_context(properties) if protocol.endswith("SSL") else None
+    context = _client_context(properties) if protocol.endswith("SSL") else None
     if not protocol.startswith("SASL_"):
         return ClientSecurity(tls=context)
     mechanism = properties.text(mechanism_key) or ""
@@ -171,7 +182,7 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
         return PLAINTEXT_CLIENT
     view = SecurityProperties(properties)
     _refuse_classes(view)
-    context = client_context(view) if protocol.endswith("SSL") else None
+    context = _client_context(view) if protocol.endswith("SSL") else None
     if not protocol.startswith("SASL_"):
         return ClientSecurity(tls=context)
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()

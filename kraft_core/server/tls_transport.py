@@ -12,7 +12,6 @@ import ssl
 from typing import Any, Protocol, cast
 
 from kraft_core.controller.controller_result import ANONYMOUS
-from kraft_core.security.distinguished_name import subject_of
 from kraft_core.security.listener_security import ServerSecurity
 from kraft_core.security.tls_connection import TlsConnection
 from kraft_core.server.sasl_session import LOGIN_TIMEOUT_MS
@@ -152,6 +151,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if certificate is None:
             self._connection.principal = ANONYMOUS
             return True
+        from kraft_core.security.distinguished_name import subject_of  # brings `cryptography`: not for plain listeners
+
         try:
             name = self._security.principal_mapper.name_of(subject_of(certificate))
         except ValueError as error:
