@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 import time
 from collections import Counter
@@ -54,7 +55,7 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print every step (with --seed)")
     parser.add_argument("--seeds", type=int, default=100, help="how many to run")
     parser.add_argument("--start", type=int, default=0, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=2, help="processes to run them in")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run them in")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if options.seed is not None:

@@ -71,6 +71,11 @@ class SimLog(KafkaRaftLog):
         """Index of the batch that begins at `offset`."""
         return bisect_left(self.bases, offset)
 
+    @property
+    def segment_paths(self) -> list[Path]:
+        """Where the segments lie."""
+        return [segment.path for segment in self._segments]
+
     # --- the I/O thread ---------------------------------------------------------------------------------------------
 
     @property

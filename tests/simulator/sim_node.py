@@ -138,8 +138,9 @@ class SimNode:
         return not self.config.raft.static_voters.by_id
 
     def log_files(self) -> list[Path]:
-        """The segments on the disk."""
-        return [path for path in self.disk.files if path.suffix == ".log" and path.parent == PARTITION]
+        """The segments that the I/O thread has made."""
+        assert self.log is not None
+        return [path for path in self.log.segment_paths if path in self.disk.files]
 
     def durable_files(self) -> list[Path]:
         """The segments, the snapshots and the vote."""

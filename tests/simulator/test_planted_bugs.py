@@ -9,6 +9,7 @@ from kraft_core.node import Node
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.raft import election, follower, kafka_raft_client, replication
 from kraft_core.raft.effects import StoreElection
+from kraft_core.raft.initial_state import initial_state
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import (
@@ -130,9 +131,9 @@ def test_a_follower_that_acknowledges_before_its_flush_is_caught(monkeypatch: py
 
 def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that lost unflushed records and goes on in the same epoch writes others under the same offsets."""
-    original = kafka_raft_client.initial_state
+    original = initial_state
 
-    def initial_state(core: RaftCore, stored: ElectionState, now_ms: int) -> State:
+    def take_up(core: RaftCore, stored: ElectionState, now_ms: int) -> State:
         state = original(core, stored, now_ms)
         if isinstance(state, Resigned):
             own = EpochElection(core.control.voters)
@@ -141,7 +142,7 @@ def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: py
             return Candidate(state.epoch, now_ms + 100, own, core.me)
         return state
 
-    monkeypatch.setattr(kafka_raft_client, "initial_state", initial_state)
+    monkeypatch.setattr(kafka_raft_client, "initial_state", take_up)
     said = caught(40, FAULTS)
     assert "log matching" in said or "an epoch's leader changed" in said or "leader completeness" in said
 
