@@ -5,6 +5,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import CreateTopicsResponse, DescribeClusterRequest, DescribeClusterResponse
@@ -13,12 +26,14 @@ from kraft_core.server.kafka_client import KafkaConnection
 from kraft_core.storage.properties import parse_properties
 from tests.interop import kafka
 from tests.interop.conclave import create_topics
+from tests.security.certificates import authority
 from tests.security.secure_quorum import (
     PASSWORD,
     PLAIN_MODULE,
     SCRAM_MODULE,
     SecureQuorum,
     secure_quorum,
+    stores,
     wait_for_voters,
 )
 
@@ -119,3 +134,102 @@ async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecu
     assert isinstance(answer, DescribeClusterResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     connection.close()
+
+
+def broker_config(found: SecureQuorum, folder: Path, port: int) -> Path:
+    """An Apache broker that is the user `broker` at the controllers and knows its clients by PLAIN and SCRAM."""
+    plain = f'{PLAIN_MODULE} required username="broker" password="{PASSWORD}" user_broker="{PASSWORD}" user_admin="{PASSWORD}";'
+    base = kafka.broker_settings(11, port, folder, found.bootstrap)
+    return kafka.write_properties(
+        folder / "server.properties",
+        {
+            **base,
+            **stores(folder, authority().issue("broker-11")),
+            "listeners": f"CLIENT://127.0.0.1:{port}",
+            "listener.security.protocol.map": f"CONTROLLER:{found.protocol},CLIENT:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "CLIENT",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.client.plain.sasl.jaas.config": plain,
+            "listener.name.client.scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+            "listener.name.controller.plain.sasl.jaas.config": plain,
+            "authorizer.class.name": AUTHORIZER["authorizer_class_name"],
+            "super.users": "User:controller;User:admin;User:broker",
+        },
+    )
+
+
+def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_judge_them(tmp_path: Path) -> None:
+    kafka.require()
+    settings = {**AUTHORIZER, "super_users": "User:controller;User:admin;User:broker"}
+    with secure_quorum(tmp_path, 3, "SASL_SSL", "PLAIN", **settings) as found:
+        add_user(found, "broker")
+        for node_id in found.node_ids:
+            found.format(node_id)
+            found.start(node_id)
+        found.wait_for_leader()
+        wait_for_voters(found)
+        folder = tmp_path / "broker"
+        folder.mkdir()
+        (port,) = kafka.free_ports(1)
+        config = broker_config(found, folder, port)
+        kafka.format_storage(config, found.cluster_id, "-N")
+        with kafka.start("apache-broker", config) as broker:
+            broker.wait_for_output("Kafka Server started")
+            at_broker = {"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "SASL_PLAINTEXT"}
+            as_admin = {"sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": PASSWORD}
+            as_carol = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "carol", "sasl.password": "carols-secret"}
+            admin = AdminClient({**at_broker, **as_admin})
+            admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(30)
+            add_scram_user(admin, "carol", "carols-secret")
+            carol = AdminClient({**at_broker, **as_carol})
+            with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+                carol.create_topics([NewTopic("carols", 1, 1)])["carols"].result(30)
+            allow(admin, "carol", "orders")
+            produce_and_consume({**at_broker, **as_carol}, "orders")
+            with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+                carol.delete_topics(["orders"])["orders"].result(30)
+        denials = [line for line in found.outputs().splitlines() if "authorization_denied" in line]
+        assert any("User:carol" in line and "127.0.0.1" in line and "TOPIC:carols" in line for line in denials), denials
+
+
+def add_scram_user(admin: AdminClient, name: str, password: str) -> None:
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    change = UserScramCredentialUpsertion(name, info, password.encode())
+    admin.alter_user_scram_credentials([change])[name].result(30)
+
+
+def allow(admin: AdminClient, name: str, topic: str) -> None:
+    """Let a user write and read a topic, in any group."""
+    bindings = [
+        AclBinding(kind, on, ResourcePatternType.LITERAL, f"User:{name}", "*", operation, AclPermissionType.ALLOW)
+        for kind, on, operation in (
+            (ResourceType.TOPIC, topic, AclOperation.WRITE),
+            (ResourceType.TOPIC, topic, AclOperation.READ),
+            (ResourceType.GROUP, "*", AclOperation.READ),
+        )
+    ]
+    for future in admin.create_acls(bindings).values():
+        future.result(30)
+
+
+def produce_and_consume(client: dict[str, str], topic: str) -> None:
+    failures: list[KafkaError] = []
+
+    def delivered() -> bool:
+        failures.clear()
+        producer = Producer({**client, "message.timeout.ms": "5000"})
+        producer.produce(topic, b"hello", on_delivery=lambda error, _: failures.append(error) if error else None)
+        return producer.flush(10) == 0 and not failures
+
+    kafka.wait_until(delivered, 60, "a record is written")  # the broker learns of the ACLs a moment later
+    consumer = Consumer({**client, "group.id": "carols", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+
+    def read() -> bool:
+        message = consumer.poll(1)
+        return message is not None and message.error() is None and message.value() == b"hello"
+
+    kafka.wait_until(read, 60, "the record is read")
+    consumer.close()
