@@ -1,11 +1,14 @@
 """Configs of topics, brokers and of all brokers at once: read with source and documentation, set, reset, alter in batches."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
+from pydantic import BaseModel
 
+from app.actions import Caller
 from app.cluster.admin import ConfigChange
 from app.errors import ApiError, of_kafka
 from app.rest.bodies import AlterBody, AlterEntry, AlterTopicsBody, UpdateConfigBody
@@ -19,7 +22,8 @@ from app.rest.models import (
     TopicConfigDataList,
 )
 from app.rest.topics import IfMatch
-from app.services import BrokerConfigEditor, ConfigEditor, Reader, ServicesDep
+from app.security.roles import Role
+from app.services import ConfigEditor, Reader, Requires, ServicesDep
 from kraft_core.controller.config_definitions import config_def
 from kraft_core.controller.effective_config import ConfigEntry, ConfigSource
 from kraft_core.image.metadata_image import BROKER, TOPIC
@@ -70,6 +74,33 @@ def _source(source: ConfigSource) -> str:
     return _SOURCES.get(source, source.name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose configs a request is about: a topic, a broker, or all brokers. `what` names it as REST v3's errors do.
+
+    `change` makes changes, all or none, and returns their offset; with True it only validates them and returns None.
+    """
+
+    view: View
+    what: str
+    resource_type: int
+    entries: Callable[[], list[ConfigEntry]]
+    shape: Callable[[ConfigEntry], dict[str, Any]]
+    change: Callable[[Caller, Sequence[ConfigChange], bool], Awaitable[int | None]]
+
+    def find(self, name: str) -> ConfigEntry:
+        """Return one config. Raises ApiError 404."""
+        found = next((entry for entry in self.entries() if entry.name == name), None)
+        if found is None:
+            raise ApiError(404, f"Config {name} cannot be found for {self.what} in cluster {self.view.cluster_id}.")
+        return found
+
+    async def alter(self, caller: Caller, entries: Sequence[AlterEntry], *, validate_only: bool = False) -> Response:
+        """Change configs, all or none."""
+        changes = _check_known(self.view, entries, self.resource_type, self.what)
+        return no_content(await self.change(caller, changes, validate_only))
+
+
 def _topic_config(view: View, topic: str, entry: ConfigEntry) -> dict[str, Any]:
     path = ("topics", topic, "configs")
     return config_data(view, "KafkaTopicConfig", path, (("topic", topic),), entry, topic_name=topic)
@@ -86,11 +117,52 @@ def _cluster_config(view: View, entry: ConfigEntry) -> dict[str, Any]:
     )
 
 
-def _find(view: View, entries: Sequence[ConfigEntry], name: str, what: str) -> ConfigEntry:
-    found = next((entry for entry in entries if entry.name == name), None)
-    if found is None:
-        raise ApiError(404, f"Config {name} cannot be found for {what} in cluster {view.cluster_id}.")
-    return found
+async def topic_owner(
+    request: Request, topic_name: str, view: ViewDep, services: ServicesDep, if_match: IfMatch = None
+) -> Owner:
+    """A topic; a change is made for the state that If-Match names. Raises KafkaError 404, ApiError 412."""
+    topic = view.topic(topic_name)
+    if request.method != "GET":
+        check_if_match(request, topic_etag(view.image, topic))
+    return Owner(
+        view=view,
+        what=f"TOPIC {topic_name}",
+        resource_type=TOPIC,
+        entries=lambda: view.cluster.topic_configs(topic_name, view.image),
+        shape=lambda entry: _topic_config(view, topic_name, entry),
+        change=lambda caller, changes, only: services.actions.alter_topic_configs(
+            caller, topic_name, changes, validate_only=only
+        ),
+    )
+
+
+async def broker_owner(broker_id: int, view: ViewDep, services: ServicesDep) -> Owner:
+    """A broker. Raises ApiError 404."""
+    view.broker(broker_id)
+    return Owner(
+        view=view,
+        what=f"BROKER {broker_id}",
+        resource_type=BROKER,
+        entries=lambda: view.cluster.broker_configs(broker_id, view.image),
+        shape=lambda entry: _broker_config(view, broker_id, entry),
+        change=lambda caller, changes, only: services.actions.alter_broker_configs(
+            caller, broker_id, changes, validate_only=only
+        ),
+    )
+
+
+async def cluster_owner(view: ViewDep, services: ServicesDep) -> Owner:
+    """All brokers at once."""
+    return Owner(
+        view=view,
+        what="BROKER",
+        resource_type=BROKER,
+        entries=lambda: view.cluster.cluster_configs(view.image),
+        shape=lambda entry: _cluster_config(view, entry),
+        change=lambda caller, changes, only: services.actions.alter_broker_configs(
+            caller, None, changes, validate_only=only
+        ),
+    )
 
 
 def _check_known(view: View, entries: Sequence[AlterEntry], resource_type: int, what: str) -> list[ConfigChange]:
@@ -109,15 +181,7 @@ def _check_known(view: View, entries: Sequence[AlterEntry], resource_type: int, 
     return changes
 
 
-def _set(view: View, name: str, body: UpdateConfigBody, resource_type: int, what: str) -> list[ConfigChange]:
-    return _check_known(view, [AlterEntry(name=name, value=body.value)], resource_type, what)
-
-
-def _reset(view: View, name: str, resource_type: int, what: str) -> list[ConfigChange]:
-    return _check_known(view, [AlterEntry(name=name, operation="DELETE")], resource_type, what)
-
-
-# topics
+# of all topics, of all brokers, each for itself
 
 
 @router.get("/topics/-/configs", responses={200: {"model": TopicConfigDataList}})
@@ -164,85 +228,6 @@ async def alter_all_topic_configs(
     return answer({"failures": listed}, offset, 207)
 
 
-@router.get("/topics/{topic_name}/configs", responses={200: {"model": TopicConfigDataList}})
-async def list_topic_configs(
-    request: Request, topic_name: str, view: ViewDep, page: PageDep, _caller: Reader
-) -> Response:
-    """List the configs of a topic by name."""
-    view.topic(topic_name)
-    body = list_body(
-        request,
-        view,
-        "KafkaTopicConfigList",
-        view.cluster.topic_configs(topic_name, view.image),
-        page,
-        lambda entry: entry.name,
-        lambda entry: _topic_config(view, topic_name, entry),
-    )
-    return answer(body, view.offset)
-
-
-@router.get("/topics/{topic_name}/configs/{name}", responses={200: {"model": TopicConfigData}})
-async def get_topic_config(topic_name: str, name: str, view: ViewDep, _caller: Reader) -> Response:
-    """Describe one config of a topic."""
-    view.topic(topic_name)
-    entry = _find(view, view.cluster.topic_configs(topic_name, view.image), name, f"TOPIC {topic_name}")
-    return answer(_topic_config(view, topic_name, entry), view.offset)
-
-
-@router.put("/topics/{topic_name}/configs/{name}", status_code=204)
-async def set_topic_config(
-    request: Request,
-    topic_name: str,
-    name: str,
-    body: UpdateConfigBody,
-    view: ViewDep,
-    services: ServicesDep,
-    caller: ConfigEditor,
-    if_match: IfMatch = None,
-) -> Response:
-    """Set one config of a topic."""
-    check_if_match(request, topic_etag(view.image, view.topic(topic_name)))
-    changes = _set(view, name, body, TOPIC, f"TOPIC {topic_name}")
-    return no_content(await services.actions.alter_topic_configs(caller, topic_name, changes))
-
-
-@router.delete("/topics/{topic_name}/configs/{name}", status_code=204)
-async def reset_topic_config(
-    request: Request,
-    topic_name: str,
-    name: str,
-    view: ViewDep,
-    services: ServicesDep,
-    caller: ConfigEditor,
-    if_match: IfMatch = None,
-) -> Response:
-    """Give one config of a topic back to its default."""
-    check_if_match(request, topic_etag(view.image, view.topic(topic_name)))
-    changes = _reset(view, name, TOPIC, f"TOPIC {topic_name}")
-    return no_content(await services.actions.alter_topic_configs(caller, topic_name, changes))
-
-
-@router.post("/topics/{topic_name}/configs:alter", status_code=204)
-async def alter_topic_configs(
-    request: Request,
-    topic_name: str,
-    body: AlterBody,
-    view: ViewDep,
-    services: ServicesDep,
-    caller: ConfigEditor,
-    if_match: IfMatch = None,
-) -> Response:
-    """Change several configs of a topic, all or none."""
-    check_if_match(request, topic_etag(view.image, view.topic(topic_name)))
-    changes = _check_known(view, body.data, TOPIC, f"TOPIC {topic_name}")
-    offset = await services.actions.alter_topic_configs(caller, topic_name, changes, validate_only=body.validate_only)
-    return no_content(offset)
-
-
-# brokers
-
-
 @router.get("/brokers/-/configs", responses={200: {"model": BrokerConfigDataList}})
 async def list_all_broker_configs(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
     """List the configs of all brokers, by broker and name."""
@@ -263,109 +248,78 @@ async def list_all_broker_configs(request: Request, view: ViewDep, page: PageDep
     return answer(body, view.offset)
 
 
-@router.get("/brokers/{broker_id}/configs", responses={200: {"model": BrokerConfigDataList}})
-async def list_broker_configs(
-    request: Request, broker_id: int, view: ViewDep, page: PageDep, _caller: Reader
-) -> Response:
-    """List the configs of a broker by name."""
-    view.broker(broker_id)
-    body = list_body(
-        request,
-        view,
-        "KafkaBrokerConfigList",
-        view.cluster.broker_configs(broker_id, view.image),
-        page,
-        lambda entry: entry.name,
-        lambda entry: _broker_config(view, broker_id, entry),
-    )
-    return answer(body, view.offset)
+# of one owner
 
 
-@router.get("/brokers/{broker_id}/configs/{name}", responses={200: {"model": BrokerConfigData}})
-async def get_broker_config(broker_id: int, name: str, view: ViewDep, _caller: Reader) -> Response:
-    """Describe one config of a broker."""
-    view.broker(broker_id)
-    entry = _find(view, view.cluster.broker_configs(broker_id, view.image), name, f"BROKER {broker_id}")
-    return answer(_broker_config(view, broker_id, entry), view.offset)
+def _add_routes(
+    path: str,
+    kind: str,
+    models: tuple[type[BaseModel], type[BaseModel]],
+    find_owner: Callable[..., Awaitable[Owner]],
+    editor: Requires,
+) -> None:
+    """Add the five things one can do with the configs of an owner. `models`: of a config, and of a list of them.
+
+    Whether the caller may is asked before whether the owner is there.
+    """
+
+    @router.get(path, responses={200: {"model": models[1]}})
+    async def list_configs(
+        request: Request, _caller: Reader, owner: Annotated[Owner, Depends(find_owner)], page: PageDep
+    ) -> Response:
+        """List the configs by name."""
+        view = owner.view
+        body = list_body(request, view, f"{kind}List", owner.entries(), page, lambda entry: entry.name, owner.shape)
+        return answer(body, view.offset)
+
+    @router.get(path + "/{name}", responses={200: {"model": models[0]}})
+    async def get_config(name: str, _caller: Reader, owner: Annotated[Owner, Depends(find_owner)]) -> Response:
+        """Describe one config."""
+        return answer(owner.shape(owner.find(name)), owner.view.offset)
+
+    @router.put(path + "/{name}", status_code=204)
+    async def set_config(
+        name: str,
+        body: UpdateConfigBody,
+        caller: Annotated[Caller, Depends(editor)],
+        owner: Annotated[Owner, Depends(find_owner)],
+    ) -> Response:
+        """Set one config."""
+        return await owner.alter(caller, [AlterEntry(name=name, value=body.value)])
+
+    @router.delete(path + "/{name}", status_code=204)
+    async def reset_config(
+        name: str, caller: Annotated[Caller, Depends(editor)], owner: Annotated[Owner, Depends(find_owner)]
+    ) -> Response:
+        """Give one config back to its default."""
+        return await owner.alter(caller, [AlterEntry(name=name, operation="DELETE")])
+
+    @router.post(path + ":alter", status_code=204)
+    async def alter_configs(
+        body: AlterBody, caller: Annotated[Caller, Depends(editor)], owner: Annotated[Owner, Depends(find_owner)]
+    ) -> Response:
+        """Change several configs, all or none. `validate_only` is honoured for every owner."""
+        return await owner.alter(caller, body.data, validate_only=body.validate_only)
 
 
-@router.put("/brokers/{broker_id}/configs/{name}", status_code=204)
-async def set_broker_config(
-    broker_id: int, name: str, body: UpdateConfigBody, view: ViewDep, services: ServicesDep, caller: BrokerConfigEditor
-) -> Response:
-    """Set one config of a broker."""
-    view.broker(broker_id)
-    changes = _set(view, name, body, BROKER, f"BROKER {broker_id}")
-    return no_content(await services.actions.alter_broker_configs(caller, broker_id, changes))
-
-
-@router.delete("/brokers/{broker_id}/configs/{name}", status_code=204)
-async def reset_broker_config(
-    broker_id: int, name: str, view: ViewDep, services: ServicesDep, caller: BrokerConfigEditor
-) -> Response:
-    """Give one config of a broker back to its default."""
-    view.broker(broker_id)
-    changes = _reset(view, name, BROKER, f"BROKER {broker_id}")
-    return no_content(await services.actions.alter_broker_configs(caller, broker_id, changes))
-
-
-@router.post("/brokers/{broker_id}/configs:alter", status_code=204)
-async def alter_broker_configs(
-    broker_id: int, body: AlterBody, view: ViewDep, services: ServicesDep, caller: BrokerConfigEditor
-) -> Response:
-    """Change several configs of a broker, all or none. `validate_only` is honoured here too."""
-    view.broker(broker_id)
-    changes = _check_known(view, body.data, BROKER, f"BROKER {broker_id}")
-    offset = await services.actions.alter_broker_configs(caller, broker_id, changes, validate_only=body.validate_only)
-    return no_content(offset)
-
-
-# all brokers at once
-
-
-@router.get("/broker-configs", responses={200: {"model": ClusterConfigDataList}})
-async def list_cluster_configs(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
-    """List the configs that are set for all brokers at once."""
-    body = list_body(
-        request,
-        view,
-        "KafkaClusterConfigList",
-        view.cluster.cluster_configs(view.image),
-        page,
-        lambda entry: entry.name,
-        lambda entry: _cluster_config(view, entry),
-    )
-    return answer(body, view.offset)
-
-
-@router.get("/broker-configs/{name}", responses={200: {"model": ClusterConfigData}})
-async def get_cluster_config(name: str, view: ViewDep, _caller: Reader) -> Response:
-    """Describe one config that is set for all brokers at once."""
-    entry = _find(view, view.cluster.cluster_configs(view.image), name, "BROKER")
-    return answer(_cluster_config(view, entry), view.offset)
-
-
-@router.put("/broker-configs/{name}", status_code=204)
-async def set_cluster_config(
-    name: str, body: UpdateConfigBody, view: ViewDep, services: ServicesDep, caller: BrokerConfigEditor
-) -> Response:
-    """Set one config for all brokers at once."""
-    changes = _set(view, name, body, BROKER, "BROKER")
-    return no_content(await services.actions.alter_broker_configs(caller, None, changes))
-
-
-@router.delete("/broker-configs/{name}", status_code=204)
-async def reset_cluster_config(name: str, view: ViewDep, services: ServicesDep, caller: BrokerConfigEditor) -> Response:
-    """Take one config of all brokers back."""
-    changes = _reset(view, name, BROKER, "BROKER")
-    return no_content(await services.actions.alter_broker_configs(caller, None, changes))
-
-
-@router.post("/broker-configs:alter", status_code=204)
-async def alter_cluster_configs(
-    body: AlterBody, view: ViewDep, services: ServicesDep, caller: BrokerConfigEditor
-) -> Response:
-    """Change several configs of all brokers, all or none. `validate_only` is honoured here too."""
-    changes = _check_known(view, body.data, BROKER, "BROKER")
-    offset = await services.actions.alter_broker_configs(caller, None, changes, validate_only=body.validate_only)
-    return no_content(offset)
+_add_routes(
+    "/topics/{topic_name}/configs",
+    "KafkaTopicConfig",
+    (TopicConfigData, TopicConfigDataList),
+    topic_owner,
+    Requires(Role.EDITOR, "configs"),
+)
+_add_routes(
+    "/brokers/{broker_id}/configs",
+    "KafkaBrokerConfig",
+    (BrokerConfigData, BrokerConfigDataList),
+    broker_owner,
+    Requires(Role.ADMIN, "configs"),
+)
+_add_routes(
+    "/broker-configs",
+    "KafkaClusterConfig",
+    (ClusterConfigData, ClusterConfigDataList),
+    cluster_owner,
+    Requires(Role.ADMIN, "configs"),
+)

@@ -1,5 +1,7 @@
 """Twelve hostile texts in every field that people or programs can fill: they come out as text. ASVS 5.0, 1.2.1."""
 
+import json
+import logging
 import uuid
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -8,6 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from app.logs import JsonFormatter
 from kraft_core.protocol.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationRequestFeature,
@@ -143,3 +146,34 @@ def test_what_an_address_or_a_form_says_is_shown_as_text(planted: LiveWeb, admin
     ):
         assert_harmless(admin.get(path, headers=FORM).text)
     assert_harmless(planted.http().get(f"/login?next={said}", headers=FORM).text)
+
+
+SQL = (
+    "' OR '1'='1",
+    "'; DROP TABLE users; --",
+    '" OR ""="',
+    "%",
+    "_",
+    "\\",
+    "1) OR (1=1",
+    "x' UNION SELECT name FROM users --",
+)
+
+
+@pytest.mark.parametrize("text", SQL)
+def test_a_filter_is_a_value_and_never_a_statement(planted: LiveWeb, text: str) -> None:
+    for name in ("actor", "action", "resource", "result"):
+        answer = planted.client.get("/v3/audit", params={name: text})
+        assert answer.status_code in {200, 400}, answer.text
+        assert answer.json().get("data", []) == [], f"{name}={text} finds what it does not name"
+    assert planted.client.get("/v3/users/" + quote(text, safe="")).status_code in {400, 404, 405}
+    assert planted.client.get("/v3/users").status_code == 200
+
+
+@pytest.mark.parametrize("text", ["a\nb", 'x\r\n{"event": "forged"}', "\x1b[31mred", 'quo"te', "\u2028"])
+def test_a_name_in_a_json_log_line_stays_in_its_field(text: str) -> None:
+    record = logging.makeLogRecord({"name": "audit", "msg": "audit", "levelno": logging.INFO, "actor": text})
+    line = JsonFormatter().format(record)
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["actor"] == text
