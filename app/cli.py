@@ -32,6 +32,15 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only look: what w
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Ask the leader also where our own checks say no; it refuses what it must.")
 ]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        exists=True,
+        dir_okay=False,
+        help="Client properties for a secured quorum: security.protocol, sasl.*, ssl.*.",
+    ),
+]
 Bootstrap = Annotated[
     str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to ask for the leader.")
 ]
@@ -189,13 +198,14 @@ def config_command(
 def quorum_describe(
     bootstrap_controller: Bootstrap,
     *,
+    command_config: CommandConfig = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again every second until Ctrl-C.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show leader, epoch, high watermark, voters and observers."""
     from app.cli_quorum import describe
 
-    describe(bootstrap_controller, watch=watch, as_json=as_json)
+    describe(bootstrap_controller, command_config, watch=watch, as_json=as_json)
 
 
 @quorum.command("add")
@@ -203,6 +213,7 @@ def quorum_add(
     bootstrap_controller: Bootstrap,
     config: ConfigOption,
     *,
+    command_config: CommandConfig = None,
     dry_run: DryRunOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -210,7 +221,7 @@ def quorum_add(
     """Make the running controller of this server.properties a voter, if all that must hold does."""
     from app.cli_voters import Manner, add_voter
 
-    manner = Manner(dry_run=dry_run, force=force, as_json=as_json)
+    manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
     raise typer.Exit(add_voter(bootstrap_controller, config, manner))
 
 
@@ -220,6 +231,7 @@ def quorum_remove(
     controller_id: Annotated[int, typer.Option(min=0, help="Node id of the voter.")],
     controller_directory_id: Annotated[str, typer.Option(help="Directory id of the voter, as `describe` shows it.")],
     *,
+    command_config: CommandConfig = None,
     dry_run: DryRunOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -227,7 +239,7 @@ def quorum_remove(
     """Take a voter out of the quorum, if all that must hold does."""
     from app.cli_voters import Manner, remove_voter
 
-    manner = Manner(dry_run=dry_run, force=force, as_json=as_json)
+    manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
     raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, manner))
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import typer
@@ -15,6 +16,8 @@ from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.messages import ApiVersionsResponse
 from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.uuids import uuid_to_text
+from kraft_core.security.client_properties import load_client_security
+from kraft_core.security.properties import SecurityConfigError
 from kraft_core.server.kafka_client import ControllerClient
 
 TIMEOUT_MS = 5_000
@@ -24,10 +27,10 @@ KRAFT_VERSION = "kraft.version"
 T = TypeVar("T")
 
 
-def with_client(bootstrap: str, work: Callable[[ControllerClient], Awaitable[T]]) -> T:
-    """Run `work` with a client of the active controller.
+def with_client(bootstrap: str, work: Callable[[ControllerClient], Awaitable[T]], command_config: Path | None) -> T:
+    """Run `work` with a client of the active controller, that connects as the properties in `command_config` say.
 
-    Raises typer.BadParameter for what is not HOST:PORT,…, and ConnectionError or KafkaError from the work.
+    Raises typer.BadParameter for what is not HOST:PORT,… and for properties that cannot be used, and ConnectionError or KafkaError from the work.
     """
     try:
         servers = [parse_host_port(part.strip()) for part in bootstrap.split(",") if part.strip()]
@@ -35,9 +38,13 @@ def with_client(bootstrap: str, work: Callable[[ControllerClient], Awaitable[T]]
         raise typer.BadParameter(str(error), param_hint="--bootstrap-controller") from None
     if not servers:
         raise typer.BadParameter("names no controller", param_hint="--bootstrap-controller")
+    try:
+        security = load_client_security(command_config)
+    except SecurityConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="--command-config") from None
 
     async def run() -> T:
-        client = ControllerClient(servers)
+        client = ControllerClient(servers, security=security)
         try:
             return await work(client)
         finally:
@@ -54,9 +61,9 @@ async def ask_quorum(client: ControllerClient) -> Quorum:
     return quorum_of(answer, asked_at_ms=int(time.time() * 1000), kraft_version=level)
 
 
-def describe(bootstrap: str, *, watch: bool, as_json: bool) -> None:
+def describe(bootstrap: str, command_config: Path | None, *, watch: bool, as_json: bool) -> None:
     """Print the state of the quorum, again and again with `watch`, also through times without a leader."""
-    with_client(bootstrap, lambda client: _describe(client, watch=watch, as_json=as_json))
+    with_client(bootstrap, lambda client: _describe(client, watch=watch, as_json=as_json), command_config)
 
 
 async def _describe(client: ControllerClient, *, watch: bool, as_json: bool) -> None:

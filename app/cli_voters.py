@@ -33,11 +33,12 @@ from kraft_core.storage.meta_properties import read_meta_properties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a change is to be made: only looked at, made although something does not hold, told as JSON."""
+    """How a change is to be made: only looked at, made although something does not hold, told as JSON; and how to connect."""
 
     dry_run: bool = False
     force: bool = False
     as_json: bool = False
+    command_config: Path | None = None
 
 
 def add_voter(bootstrap: str, config_path: Path, manner: Manner) -> int:
@@ -71,7 +72,7 @@ def add_voter(bootstrap: str, config_path: Path, manner: Manner) -> int:
 
         return await _carry_out(plan, send, manner)
 
-    return with_client(bootstrap, work)
+    return with_client(bootstrap, work, manner.command_config)
 
 
 def remove_voter(bootstrap: str, node_id: int, directory_id: str, manner: Manner) -> int:
@@ -88,7 +89,7 @@ def remove_voter(bootstrap: str, node_id: int, directory_id: str, manner: Manner
 
         return await _carry_out(plan, send, manner)
 
-    return with_client(bootstrap, work)
+    return with_client(bootstrap, work, manner.command_config)
 
 
 def _directory_id(text: str) -> UUID:

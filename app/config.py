@@ -20,6 +20,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from kraft_core.security.client_properties import load_client_security
+from kraft_core.security.listener_security import ClientSecurity
+from kraft_core.security.properties import SecurityConfigError
+
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})$")
 
@@ -52,6 +56,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CONCLAVE_", extra="forbid", frozen=True, hide_input_in_errors=False)
 
     bootstrap_controllers: Names = Field(min_length=1, description="controllers of the quorum, HOST:PORT,…")
+    command_config: Path | None = Field(
+        default=None, description="client properties for a secured quorum: security.protocol, sasl.*, ssl.*"
+    )
     cluster_id: str | None = Field(default=None, description="refuse a quorum with another cluster id")
     data_dir: Path = Field(
         default=Path("conclave-data"), description="folder for the database, the login link, reports"
@@ -124,6 +131,14 @@ class Settings(BaseSettings):
     def bootstrap(self) -> list[tuple[str, int]]:
         """The controllers to ask first, as (host, port)."""
         return [parse_host_port(text) for text in self.bootstrap_controllers]
+
+    @property
+    def kafka_security(self) -> ClientSecurity:
+        """How to connect to the quorum: as `command_config` says, else in clear. Raises SettingsError."""
+        try:
+            return load_client_security(self.command_config)
+        except SecurityConfigError as error:
+            raise SettingsError(f"command_config: {error}") from error
 
     @property
     def web_dir(self) -> Path:

@@ -62,6 +62,7 @@ def make_services(settings: Settings, database: Database) -> Services:
         cluster_id=settings.cluster_id,
         request_timeout_ms=settings.request_timeout_ms,
         history_records_max=settings.history_records_max,
+        security=settings.kafka_security,
     )
 
     def image() -> tuple[MetadataImage, str] | None:

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.failover import failover
-from benchmarks.figures import Figure, table, write_json
+from benchmarks.figures import Condition, Figure, table, write_json
 from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.pages import pages
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.raft import raft_latency, raft_throughput
 from benchmarks.report import report
-from benchmarks.sides import apache_is_here
-from benchmarks.start_up import memory, start_up
+from benchmarks.sides import JVM_OPTIONS, apache_is_here
+from benchmarks.start_up import memory, restart, start_up
 from benchmarks.topic_creation import latency, throughput
 
 
@@ -46,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "failover": failover,
     "startup": start_up,
     "memory": memory,
+    "restart": restart,
     "log": log_read,
     "report": report,
     "pages": pages,
@@ -67,17 +68,20 @@ def main(arguments: list[str]) -> int:
     if missing is not None:
         print(f"Apache Kafka is left out: {missing}", file=sys.stderr)
     plan = dataclasses.replace(QUICK if options.quick else FULL, has_apache=not options.ours and missing is None)
-    load_before = os.getloadavg()
-    print(f"{os.cpu_count()} CPUs, load average {load_before[0]:.1f}", file=sys.stderr)
+    print(f"{os.cpu_count()} CPUs, load average {os.getloadavg()[0]:.1f}", file=sys.stderr)
     figures: list[Figure] = []
+    conditions: list[Condition] = []
     with installed_bytecode():
         for name in options.names or BENCHMARKS:
-            began = time.monotonic()
-            figures += BENCHMARKS[name](plan)
-            print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+            began, before = time.monotonic(), os.getloadavg()[0]
+            found = BENCHMARKS[name](plan)
+            condition = Condition(name, before, os.getloadavg()[0], time.monotonic() - began)
+            print(f"{condition}\n{table(found)}", file=sys.stderr)
+            figures += found
+            conditions.append(condition)
+            if options.json is not None:  # what has been measured is kept, whatever comes after
+                write_json(options.json, figures, conditions, JVM_OPTIONS if plan.has_apache else ())
     print(table(figures))
-    if options.json is not None:
-        write_json(options.json, figures, load_before)
     return 0
 
 

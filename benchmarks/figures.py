@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, Side
@@ -82,18 +82,34 @@ def table(figures: Sequence[Figure]) -> str:
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
-def write_json(path: Path, figures: Sequence[Figure], load_before: tuple[float, float, float]) -> None:
-    """Every single result, and the machine it was measured on."""
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How busy the machine was around one benchmark: load averages of a minute, which count the benchmark too."""
+
+    name: str
+    load_before: float
+    load_after: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return f"{self.name}: {self.seconds:.0f} s, load {self.load_before:.1f} before, {self.load_after:.1f} after"
+
+
+def write_json(
+    path: Path, figures: Sequence[Figure], conditions: Sequence[Condition], jvm_options: Sequence[str]
+) -> None:
+    """Every single result with medians and ratios, and the machine it was measured on."""
     machine: Mapping[str, object] = {
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "system": platform.platform(),
-        "load_average_before": load_before,
-        "load_average_after": os.getloadavg(),
+        "jvm_options": list(jvm_options),
     }
     body = {
         "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "machine": machine,
+        "conditions": [asdict(condition) for condition in conditions],
         "figures": [
             {
                 "name": figure.name,
@@ -101,6 +117,8 @@ def write_json(path: Path, figures: Sequence[Figure], load_before: tuple[float, 
                 "budget": figure.budget,
                 "more_is_better": figure.more_is_better,
                 "values": figure.values,
+                "medians": {side: statistics.median(values) for side, values in figure.values.items()},
+                "ratios": {side.name: figure.ratio(side) for side in (APACHE, APACHE_NO_LINGER)},
                 "meets_budget": figure.meets_budget,
             }
             for figure in figures

@@ -21,12 +21,12 @@ HEARTBEAT_VERSION = 1
 TOPIC_RESOURCE = 2
 
 
-def create_topics_frame(names: Sequence[str], partitions: int) -> bytes:
-    """Create topics with three replicas a partition."""
+def create_topics_frame(names: Sequence[str], partitions: int, replicas: int = len(BROKERS)) -> bytes:
+    """Create topics, with a replica on each broker where nothing else is said."""
     request = CreateTopicsRequest(
         timeout_ms=60_000,
         topics=tuple(
-            CreateTopicsRequestCreatableTopic(name=name, num_partitions=partitions, replication_factor=len(BROKERS))
+            CreateTopicsRequestCreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
             for name in names
         ),
     )

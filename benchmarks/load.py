@@ -44,14 +44,28 @@ def connected(port: int, timeout_s: float = 60) -> Iterator[socket.socket]:
 
 
 def read_answer(connection: socket.socket) -> bytes:
-    """Read one whole answer. Raises ConnectionError when the connection ends first."""
+    """Read one whole answer, a large one without copying it again and again.
+
+    Raises ConnectionError when the connection ends first.
+    """
     data = connection.recv(RECEIVE_BYTES)
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
-        more = connection.recv(RECEIVE_BYTES)
-        if not more:
+    while 0 < len(data) < 4:
+        data += connection.recv(RECEIVE_BYTES)
+    size = int.from_bytes(data[:4])
+    have = len(data) - 4
+    if have == size and data:
+        return data[4:]
+    if have > size:
+        raise ConnectionError("more than one answer came")
+    answer = bytearray(size)
+    answer[: max(0, have)] = data[4:]
+    rest = memoryview(answer)[max(0, have) :]
+    while rest:
+        count = connection.recv_into(rest)
+        if not count:
             raise ConnectionError("the connection ended inside an answer")
-        data += more
-    return data[4:]
+        rest = rest[count:]
+    return bytes(answer)
 
 
 def one_at_a_time(port: int, frames: Sequence[bytes]) -> Outcome:

@@ -24,9 +24,8 @@ SETTINGS = {"broker.session.timeout.ms": 600_000}
 """For both sides: the registered brokers are only names, and heartbeats would disturb what is measured."""
 FETCH_AGE_MS = 2_000
 """A follower that is there has fetched since: it does so every 500 ms."""
+HEAP = "1g"
 JVM_OPTIONS = (
-    "-Xms512m",
-    "-Xmx1g",
     "-server",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -66,18 +65,19 @@ def apache_is_here() -> str | None:
     return None
 
 
-def apache_command() -> list[str]:
-    """The java command with everything before the name of the class."""
+def apache_command(heap: str = HEAP) -> list[str]:
+    """The java command with everything before the name of the class; `heap` is the most it may take."""
     home = kafka.fetch()
     logging = [f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}", "-Dconclave.log.level=WARN"]
-    return ["java", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*"]
+    return ["java", "-Xms512m", f"-Xmx{heap}", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*"]
 
 
 class Cluster:
     """Controllers of one side in fresh folders. Nodes are started one by one or by `start`."""
 
-    def __init__(self, side: Side, folder: Path, size: int) -> None:
+    def __init__(self, side: Side, folder: Path, size: int, heap: str = HEAP) -> None:
         self.side = side
+        self._heap = heap
         self.quorum = conclave.Quorum(folder, size, {**SETTINGS, **side.settings})
         self.leader_id = -1
         self.broker_epochs: dict[int, int] = {}
@@ -90,7 +90,9 @@ class Cluster:
         if not self.side.is_apache:
             return self.quorum.start(node_id)
         config = self.quorum.config_of(node_id)
-        process = kafka.Process(f"apache-{node_id}", [*apache_command(), "kafka.Kafka", str(config)], config.parent)
+        process = kafka.Process(
+            f"apache-{node_id}", [*apache_command(self._heap), "kafka.Kafka", str(config)], config.parent
+        )
         self.quorum.processes[node_id] = process
         return process
 
@@ -170,10 +172,10 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def cluster(side: Side, size: int) -> Iterator[Cluster]:
+def cluster(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
     """A formatted cluster that is not started yet; its processes are killed and its folders removed at the end."""
     with tempfile.TemporaryDirectory(prefix="conclave-bench-", ignore_cleanup_errors=True) as folder:
-        found = Cluster(side, Path(folder) / "quorum", size)
+        found = Cluster(side, Path(folder) / "quorum", size, heap)
         try:
             yield found
         finally:
@@ -181,9 +183,9 @@ def cluster(side: Side, size: int) -> Iterator[Cluster]:
 
 
 @contextmanager
-def running(side: Side, size: int) -> Iterator[Cluster]:
+def running(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
     """A cluster with a leader and three registered brokers."""
-    with cluster(side, size) as found:
+    with cluster(side, size, heap) as found:
         found.start()
         found.register_brokers()
         yield found

@@ -1,17 +1,24 @@
-"""Starting: three nodes to a leader, one process to its first answer, and what an idle controller holds in memory."""
+"""Starting: three nodes to a leader, one process to its first answer, one with a long log; and an idle one's memory."""
 
 import asyncio
 import time
 
 from benchmarks.figures import Figure
+from benchmarks.frames import CREATE_TOPICS_VERSION, create_topics_frame, topics_must_be_created
+from benchmarks.load import one_at_a_time
 from benchmarks.plan import Plan
 from benchmarks.sides import PLAIN, Cluster, ask, cluster, running
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.framing import decode_response
 from kraft_core.protocol.messages import ApiVersionsRequest
 from tests.interop.conclave import resident_mb
 
 IDLE_S = 10.0
 POLL_S = 0.01
 WAIT_S = 60.0
+PARTITIONS_A_TOPIC = 1_000
+RESTART_HEAP = "4g"
+"""What Apache's needs for a million partitions."""
 
 
 async def _leader(found: Cluster) -> int:
@@ -64,3 +71,39 @@ def memory(plan: Plan) -> list[Figure]:
             time.sleep(IDLE_S / plan.scale)
             figure.add(side, resident_mb(found.leader_process))
     return [figure]
+
+
+def _create(found: Cluster, topics: int) -> None:
+    requests = [create_topics_frame([f"restart-{number}"], PARTITIONS_A_TOPIC) for number in range(topics)]
+    topics_must_be_created(one_at_a_time(found.leader_port, requests).answers)
+
+
+def restart(plan: Plan) -> list[Figure]:
+    """Stop one controller with 1,000,000 partitions in good order and start it again: until it creates a topic."""
+    topics = plan.count(1_000)
+    name = f"restart with {topics * PARTITIONS_A_TOPIC:,} partitions"
+    took = Figure(f"{name}: until a topic is created", "s", 10)
+    resident = Figure(f"{name}: resident memory then", "MB", 1_024)
+    for _, side in plan.once().turns(PLAIN):
+        with running(side, 1, RESTART_HEAP) as found:
+            _create(found, topics)
+            found.leader_process.stop(60)
+            began = time.perf_counter()
+            found.start_node(1)
+            found.wait_for_leader(WAIT_S)
+            _create_once(found)
+            took.add(side, time.perf_counter() - began)
+            resident.add(side, resident_mb(found.leader_process))
+    return [took, resident]
+
+
+def _create_once(found: Cluster) -> None:
+    """Create a topic, trying again while the controller is not active or its brokers are not yet back."""
+    deadline = time.monotonic() + WAIT_S
+    frames = [create_topics_frame(["after"], 1, replicas=1)]
+    while time.monotonic() < deadline:
+        answer = decode_response(19, CREATE_TOPICS_VERSION, one_at_a_time(found.leader_port, frames).answers[0])[1]
+        if answer.topics[0].error_code == ErrorCode.NONE:  # type: ignore[attr-defined]  # a CreateTopicsResponse
+            return
+        time.sleep(POLL_S)
+    raise TimeoutError(f"no topic could be created\n{found.quorum.outputs()}")

@@ -28,6 +28,7 @@ from kraft_core.controller.effective_config import (
 from kraft_core.image.metadata_image import TOPIC, MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.server.quorum_fetch import ObserverIdentity
@@ -63,8 +64,9 @@ class Cluster:
         cluster_id: str | None = None,
         request_timeout_ms: int = 30_000,
         history_records_max: int = 20_000,
+        security: ClientSecurity = PLAINTEXT_CLIENT,
     ) -> None:
-        self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id))
+        self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id), security=security)
         self.history = History(history_records_max)
         self.observer.subscribe_log(self.history.add, self.history.snapshot)
         self.observer.subscribe_leader(self.history.epochs.lost, self.history.epochs.found)
@@ -73,6 +75,7 @@ class Cluster:
             cluster_id=cluster_id,
             find_leader_timeout_ms=FIND_LEADER_MS,
             leader_hint=self.observer.leader,
+            security=security,
         )
         self._quorum = QuorumWatch(self.client, self.observer)
         self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)

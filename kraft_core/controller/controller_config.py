@@ -39,6 +39,10 @@ class ControllerConfig:
     leader_balance_max_elections: int = 1_000  # partitions that one rebalance run may move
     quota_window_num: int = 11  # controller.quota.window.num
     quota_window_size_seconds: int = 1  # controller.quota.window.size.seconds
+    delegation_token_secret_key: str | None = field(default=None, repr=False)  # delegation.token.secret.key
+    delegation_token_max_lifetime_ms: int = 604_800_000  # delegation.token.max.lifetime.ms
+    delegation_token_expiry_time_ms: int = 86_400_000  # delegation.token.expiry.time.ms
+    delegation_token_expiry_check_interval_ms: int = 3_600_000  # delegation.token.expiry.check.interval.ms
     authorizer: StandardAuthorizer | None = None  # authorizer.class.name, super.users, allow.everyone.if.no.acl.found
     static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     bootstrap_features: Mapping[str, int] = field(

@@ -23,6 +23,12 @@ from kraft_core.controller.broker_lifecycle import BrokerLifecycle
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_mutation_quota import ControllerMutationQuotaManager
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.delegation_token_control_manager import (
+    DelegationTokenControlManager,
+    allows_token_requests,
+    refused,
+    token_owner,
+)
 from kraft_core.controller.producer_id_control_manager import allocate_producer_ids
 from kraft_core.controller.replication_control_manager import ReplicationControlManager
 from kraft_core.controller.topic_access import TopicAccess
@@ -72,6 +78,7 @@ class Managers:
     replication: ReplicationControlManager = field(init=False)
     lifecycle: BrokerLifecycle = field(init=False)
     mutation_quotas: ControllerMutationQuotaManager = field(init=False)
+    delegation_tokens: DelegationTokenControlManager = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the managers."""
@@ -81,6 +88,7 @@ class Managers:
         self.mutation_quotas = ControllerMutationQuotaManager(
             self.config.quota_window_num, self.config.quota_window_size_seconds
         )
+        self.delegation_tokens = DelegationTokenControlManager(self.config, self.random)
 
 
 def _access(managers: Managers, call: Call) -> TopicAccess:
@@ -221,6 +229,18 @@ def _alter_client_quotas(managers: Managers, call: Call) -> Written:
     return Written(client_quota_control_manager.alter_client_quotas(call.image, call.message))
 
 
+def _create_delegation_token(managers: Managers, call: Call) -> Written:
+    return Written(managers.delegation_tokens.create(call.image, call.message, call.context, call.now_ms))
+
+
+def _renew_delegation_token(managers: Managers, call: Call) -> Written:
+    return Written(managers.delegation_tokens.renew(call.image, call.message, call.context, call.now_ms))
+
+
+def _expire_delegation_token(managers: Managers, call: Call) -> Written:
+    return Written(managers.delegation_tokens.expire(call.image, call.message, call.context, call.now_ms))
+
+
 WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.BrokerRegistrationRequest: _register_broker,
     m.BrokerHeartbeatRequest: _heartbeat,
@@ -241,6 +261,9 @@ WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
     m.DeleteAclsRequest: _delete_acls,
     m.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
     m.AlterClientQuotasRequest: _alter_client_quotas,
+    m.CreateDelegationTokenRequest: _create_delegation_token,
+    m.RenewDelegationTokenRequest: _renew_delegation_token,
+    m.ExpireDelegationTokenRequest: _expire_delegation_token,
 }
 """Requests that only the active controller takes."""
 
@@ -280,14 +303,28 @@ READS: Final[dict[type, Callable[[Managers, Call], Message]]] = {
 """Requests that any controller answers from its committed image."""
 
 _NEEDS_AUTHORIZER: Final = frozenset({m.CreateAclsRequest, m.DeleteAclsRequest})
+_OF_TOKENS: Final = frozenset(
+    {m.CreateDelegationTokenRequest, m.RenewDelegationTokenRequest, m.ExpireDelegationTokenRequest}
+)
 _UNBOUNDED: Final = frozenset({m.BrokerRegistrationRequest, m.BrokerHeartbeatRequest, m.AlterPartitionRequest})
 """Brokers' requests, whose records are as many as it takes."""
 
 
-def check_enabled(managers: Managers, message: Message) -> None:
-    """Refuse what the settings switch off, on whatever controller. Raises SECURITY_DISABLED."""
+def early_refusal(managers: Managers, call: Call) -> Message | None:
+    """Answer what the settings, the connection or the sender's rights rule out on whatever controller; else None.
+
+    Raises KafkaError SECURITY_DISABLED.
+    """
+    message = call.message
     if type(message) in _NEEDS_AUTHORIZER and managers.config.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    if type(message) in _OF_TOKENS and not allows_token_requests(call.context):
+        return refused(message, call.context, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if isinstance(message, m.CreateDelegationTokenRequest):
+        owner = token_owner(message, call.context)
+        if owner != call.context.principal and not call.context.access.may_create_tokens(owner):
+            return refused(message, call.context, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+    return None
 
 
 def check_size(message: Message, result: ControllerResult[Message]) -> None:

@@ -56,4 +56,6 @@ class RequestContext:
     deadline_ms: int = NO_DEADLINE_MS
     listener_name: str = ""
     forwarded: bool = False
+    security_protocol: int = 0
+    token_authenticated: bool = False
     access: TopicAccess = EVERYTHING

@@ -22,8 +22,8 @@ from kraft_core.controller.controller_operations import (
     Call,
     Managers,
     Written,
-    check_enabled,
     check_size,
+    early_refusal,
 )
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.deferred_event_queue import DeferredAnswer, DeferredEventQueue
@@ -102,12 +102,16 @@ class QuorumController:
                 call = Call(self._committed, message, version, context, now_ms)
                 self._responses.append((request_id, read(self._managers, call)))
                 return
-            check_enabled(self._managers, message)
+            call = Call(self._writer.tip, message, version, context, now_ms)
+            refusal = early_refusal(self._managers, call)
+            if refusal is not None:
+                self._responses.append((request_id, refusal))
+                return
             self._check_may_write(context, now_ms)
             write = WRITES.get(kind)
             if write is None:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{kind.__name__} is not served by the controller.")
-            written = write(self._managers, Call(self._writer.tip, message, version, context, now_ms))
+            written = write(self._managers, call)
             check_size(message, written.result)
         except KafkaError as error:
             self._fail(request_id, message, version, error.code, error.message)
@@ -270,6 +274,11 @@ class QuorumController:
                 "electUnclean",
                 config.unclean_leader_election_interval_ms,
                 lambda _: managers.replication.maybe_elect_unclean_leaders(self._writer.tip),
+            ),
+            PeriodicTask(
+                "expireDelegationTokens",
+                config.delegation_token_expiry_check_interval_ms,
+                lambda now_ms: managers.delegation_tokens.sweep_expired(self._writer.tip, now_ms),
             ),
         ]
 

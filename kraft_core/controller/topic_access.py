@@ -39,7 +39,7 @@ class TopicAccess:
     """Rights of one request.
 
     Each test takes a topic name, may_alter_configs and may_describe_configs_of a config resource's type and name; a right
-    on the cluster counts for every name.
+    on the cluster counts for every name. may_create_tokens takes the principal that tokens are for.
     `cluster_operations` lists what the sender may do to the cluster, as bits (KIP-430).
     `apply_partition_change_quota` takes the number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
     `is_forwarded`: a broker sent the request in an envelope. `controller_ids`: the voters, which have configs too.
@@ -52,6 +52,7 @@ class TopicAccess:
     may_describe_configs: Callable[[str], bool] = allow
     may_alter_configs: Callable[[int, str], bool] = allow_resource
     may_describe_configs_of: Callable[[int, str], bool] = allow_resource
+    may_create_tokens: Callable[[str], bool] = allow
     cluster_operations: Callable[[], int] = all_cluster_operations
     apply_partition_change_quota: Callable[[int], None] = no_quota
     is_forwarded: bool = False

@@ -127,6 +127,9 @@ class ControllerAuthorization:
             may_describe_configs=lambda name: on_topic(_A.DESCRIBE_CONFIGS, name=name, is_logged=False),
             may_alter_configs=partial(self._may_on_configs, context, api_key, _A.ALTER_CONFIGS),
             may_describe_configs_of=partial(self._may_on_configs, context, api_key, _A.DESCRIBE_CONFIGS),
+            may_create_tokens=lambda owner: self._may(
+                context, api_key, _A.CREATE_TOKENS, name=owner, resource_type=ResourceType.USER
+            ),
             cluster_operations=partial(self._cluster_operations, context, api_key),
         )
 

@@ -60,6 +60,11 @@ class ServerSecurity:
         return bool(self.max_reauth_ms)
 
     @property
+    def security_protocol(self) -> int:
+        """Number of the listener's SecurityProtocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+        return 2 * self.has_sasl + (self.tls is not None)
+
+    @property
     def is_plaintext(self) -> bool:
         """Whether nothing is asked of a client."""
         return self.tls is None and not self.has_sasl

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from kraft_core.controller.config_def import Value
+from kraft_core.security.config_providers import resolve_variables
+from kraft_core.security.properties import SecurityConfigError
 from kraft_core.server.config_listeners import (
     NON_ROUTABLE_HOST,
     Listener,
@@ -35,7 +37,8 @@ log = logging.getLogger(__name__)
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
-_PREFIXES: Final = ("listener.name.",)  # settings of one listener: Kafka reads them by prefix
+_PREFIXES: Final = ("listener.name.", "config.providers.")  # Kafka reads these by prefix
+_SUFFIXES: Final = (".sasl.jaas.config", ".connections.max.reauth.ms")  # settings of one SASL mechanism
 _WARNED: Final[set[str]] = set()
 
 
@@ -43,12 +46,17 @@ def unknown_keys(properties: Mapping[str, str]) -> list[str]:
     """Keys that neither Kafka nor this program has."""
     known = definitions()
     return [
-        key for key in properties if key not in known and key not in AUTHORIZER_KEYS and not key.startswith(_PREFIXES)
+        key
+        for key in properties
+        if key not in known
+        and key not in AUTHORIZER_KEYS
+        and not key.startswith(_PREFIXES)
+        and not key.endswith(_SUFFIXES)
     ]
 
 
 class KafkaConfig(Settings):
-    """The checked settings of one node; immutable. `originals` holds the texts as given.
+    """The checked settings of one node; immutable. `originals` holds the texts as given, variables filled in.
 
     `node.id` and the older `broker.id` stand for each other, as in Kafka.
 
@@ -56,8 +64,11 @@ class KafkaConfig(Settings):
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self.originals: Mapping[str, str] = dict(properties)
-        given = dict(properties)
+        try:
+            self.originals: Mapping[str, str] = resolve_variables(properties)
+        except SecurityConfigError as error:
+            raise ConfigError(str(error)) from None
+        given = dict(self.originals)
         if "node.id" not in given and "broker.id" in given:
             given["node.id"] = given["broker.id"]
         values = {name: parse_value(key, given.get(name)) for name, key in definitions().items()}

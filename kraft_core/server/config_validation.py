@@ -36,7 +36,6 @@ def validate(config: "KafkaConfig") -> None:
 UNSUPPORTED_CLASSES: Final = (
     "alter.config.policy.class.name",
     "client.quota.callback.class",
-    "config.providers",
     "create.topic.policy.class.name",
 )
 """Keys that name Java classes which would refuse something; without them the cluster would allow it in silence."""

@@ -37,10 +37,6 @@ from kraft_core.protocol.messages import (
     DescribeAclsRequest,
     EnvelopeRequest,
     EnvelopeResponse,
-    ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
 )
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
@@ -94,9 +90,6 @@ _UNSERVED: Final[dict[int, ErrorCode]] = {
     ApiKey.SASL_AUTHENTICATE: ErrorCode.ILLEGAL_SASL_STATE,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ErrorCode.UNKNOWN_SERVER_ERROR,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ApiKey.CREATE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    ApiKey.RENEW_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
 }
 """Answers that no state changes: these APIs need SASL or another listener."""
 _UNKNOWN: Final = 0
@@ -154,7 +147,12 @@ class ControllerApis:
             return
         deadline_ms = self._deadline_ms(message)
         context = RequestContext(
-            request.principal, header.client_id or "", request.client_host, deadline_ms, request.listener_name
+            request.principal,
+            header.client_id or "",
+            request.client_host,
+            deadline_ms,
+            request.listener_name,
+            security_protocol=request.security_protocol,
         )
         self._serve(header, message, context, lambda answer: _respond(request, answer))
 
@@ -230,7 +228,7 @@ class ControllerApis:
 
     def _unwrap(self, envelope: EnvelopeRequest, listener_name: str) -> tuple[RequestHeader, Message, RequestContext]:
         """Read the request inside; raises KafkaError with the code that the envelope answers."""
-        principal = _read_principal(envelope.request_principal)
+        principal = read_principal(envelope.request_principal)
         address = envelope.client_host_address
         if len(address) not in (4, 16):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"A client address of {len(address)} bytes.")
@@ -247,17 +245,20 @@ class ControllerApis:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
         client_id, host = header.client_id or "", str(ip_address(address))
         deadline_ms = self._deadline_ms(message)
-        context = RequestContext(principal, client_id, host, deadline_ms, listener_name, forwarded=True)
+        context = RequestContext(
+            f"{principal.type}:{principal.name}",
+            client_id,
+            host,
+            deadline_ms,
+            listener_name,
+            forwarded=True,
+            token_authenticated=principal.token_authenticated,
+        )
         return header, message, context
 
 
 def _refused(message: Message, version: int, code: ErrorCode) -> Message:
     """Build the answer to a request that the node never sees."""
-    match message:
-        case RenewDelegationTokenRequest():
-            return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
-        case ExpireDelegationTokenRequest():
-            return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
     words = "There is no SASL on this listener." if code is ErrorCode.ILLEGAL_SASL_STATE else None
     return error_response(message, version, code, words)
 
@@ -286,7 +287,7 @@ def _filter_elements(acl_filter: DescribeAclsRequest | DeleteAclsRequestDeleteAc
     )
 
 
-def _read_principal(data: bytes | None) -> str:
+def read_principal(data: bytes | None) -> DefaultPrincipalData:
     """Read DefaultPrincipalData behind its version. Raises KafkaError PRINCIPAL_DESERIALIZATION_FAILURE."""
     code = ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     if data is None or len(data) < 2:
@@ -299,7 +300,7 @@ def _read_principal(data: bytes | None) -> str:
     except DecodeError as error:
         raise KafkaError(code, str(error)) from error
     assert isinstance(principal, DefaultPrincipalData)
-    return f"{principal.type}:{principal.name}"
+    return principal
 
 
 def _wrap(header: RequestHeader, answer: Message) -> EnvelopeResponse:

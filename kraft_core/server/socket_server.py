@@ -98,6 +98,11 @@ class Request:
         """Name of the listener the request came through."""
         return self._connection.server.listener_name
 
+    @property
+    def security_protocol(self) -> int:
+        """Number of that listener's SecurityProtocol."""
+        return self._connection.server.login.security.security_protocol
+
     def body(self) -> Message:
         """Decode the body. Raises DecodeError when it is not what the header says it is."""
         return decode_request_body(self.header, self.frame, self.body_offset)

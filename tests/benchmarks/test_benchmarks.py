@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
-from benchmarks.figures import Figure, table, write_json
+from benchmarks.figures import Condition, Figure, table, write_json
 from benchmarks.load import percentile
 from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.plan import Plan
@@ -15,12 +15,13 @@ from benchmarks.raft import committed_per_second
 from benchmarks.raft_load import Throttle, WriteStats
 from benchmarks.report import synthetic_image
 from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, PLAIN, WITH_LINGER
+from benchmarks.start_up import restart
 from benchmarks.topic_creation import latency
 
 TINY = Plan(rounds=1, scale=10_000, has_apache=False)
 
 
-@pytest.mark.parametrize("measure", [latency, config_changes, heartbeats, log_read])
+@pytest.mark.parametrize("measure", [latency, config_changes, heartbeats, log_read, restart])
 def test_a_benchmark_measures_a_real_node_of_ours(measure: Callable[[Plan], list[Figure]]) -> None:
     figures = measure(TINY)
     assert figures
@@ -57,9 +58,12 @@ def test_the_table_shows_medians_ratios_and_budgets() -> None:
 def test_the_file_has_every_single_result(tmp_path: Path) -> None:
     figure = Figure("create topic", "ms", 1.0)
     figure.add(OURS, 3.0, 2.0)
-    write_json(tmp_path / "figures.json", [figure], (0.0, 0.0, 0.0))
+    write_json(tmp_path / "figures.json", [figure], [Condition("latency", 0.5, 1.5, 3.0)], ["-Xmx1g"])
     written = json.loads((tmp_path / "figures.json").read_text())
     assert written["figures"][0]["values"] == {"ours": [3.0, 2.0]}
+    assert written["figures"][0]["medians"] == {"ours": 2.5}
+    assert written["conditions"] == [{"name": "latency", "load_before": 0.5, "load_after": 1.5, "seconds": 3.0}]
+    assert written["machine"]["jvm_options"] == ["-Xmx1g"]
     assert written["figures"][0]["meets_budget"] is False
 
 

@@ -108,6 +108,14 @@ class MixedQuorumClaims:
                 shapes = {key: reduced(printed[index]) for key, printed in story.described.items()}
                 assert len(set(map(str, shapes.values()))) == 1, shapes
 
+    def test_kafka_metadata_quorum_is_refused_alike_by_both_leaders(self, story: Story):
+        assert set(story.refused) == set(story.described)
+        for key, (removal, addition, dry_run) in story.refused.items():
+            assert removal == (1, "org.apache.kafka.common.errors.VoterNotFound"), key
+            assert addition == (1, "org.apache.kafka.common.errors.DuplicateVoter"), key
+            assert dry_run[0] == 0, key
+            assert dry_run[1].startswith("DRY RUN of adding controller 2 "), key
+
     def test_apaches_broker_followed_every_leader_and_was_never_fenced(self, story: Story):
         fenced = [
             broker.fenced

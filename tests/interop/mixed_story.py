@@ -28,7 +28,7 @@ BROKER = 5
 SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": 20_000,
     "metadata_max_retention_bytes": 60_000,
-    "metadata_max_idle_interval_ms": 5_000,
+    "metadata_max_idle_interval_ms": 60_000,
 }
 PUSHED_WRITES = 9
 
@@ -43,6 +43,9 @@ class Story:
     described: dict[tuple[str, str], tuple[str, str, str]] = field(
         default_factory=dict
     )  # by (leader's side, asked side)
+    refused: dict[tuple[str, str], list[tuple[int, str]]] = field(
+        default_factory=dict
+    )  # the same: exit code, exception
     joiner_end: int = -1  # last offset of the joiner when it was killed
     joiner_first_segment: int = -1  # where its log begins since it came back
     voters_after_join: list[dict[int, str]] = field(default_factory=list)
@@ -83,11 +86,11 @@ def told(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Sto
             story = Story(mixed, load)
             _add_and_remove_the_joiner(story)
             _let_all_sides_lead(story)
-            _pause_a_follower(story)
             _bring_the_joiner_back(story)
             _replace_the_joiners_disk(story)
             load.stop()
             _measure_the_push(story)
+            _pause_a_follower(story)
             assert broker.alive, broker.output[-3000:]
             _end(story)
         yield story
@@ -107,12 +110,21 @@ def _describe(story: Story) -> None:
     mixed.wait_until_caught_up(*VOTERS)
     leader_id = mixed.leader_id
     for asked in (leader_id, OTHER if leader_id != OTHER else ELDER):
-        bootstrap = ("--bootstrap-controller", f"127.0.0.1:{mixed.nodes.port_of(asked)}", "describe")
+        bootstrap = ("--bootstrap-controller", f"127.0.0.1:{mixed.nodes.port_of(asked)}")
         printed = [
-            mixed.tools.run(tools.QUORUM, *bootstrap, *words)
+            mixed.tools.run(tools.QUORUM, *bootstrap, "describe", *words)
             for words in (("--status",), ("--replication",), ("--replication", "--human-readable"))
         ]
         story.described[mixed.side(leader_id), mixed.side(asked)] = (printed[0], printed[1], printed[2])
+        unknown = ("--controller-id", "9", "--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAZg")
+        add = ("--command-config", mixed.nodes.config_of(ELDER), "add-controller")
+        refused = [
+            mixed.tools.attempt(tools.QUORUM, *bootstrap, *words)
+            for words in (("remove-controller", *unknown), add, (*add, "--dry-run"))
+        ]
+        story.refused[mixed.side(leader_id), mixed.side(asked)] = [
+            (each.code, each.text.partition("\n")[0].partition("Exception: ")[0]) for each in refused
+        ]
 
 
 def _add_and_remove_the_joiner(story: Story) -> None:
@@ -177,23 +189,30 @@ def _replace_the_joiners_disk(story: Story) -> None:
 
 
 def _pause_a_follower(story: Story) -> None:
-    """Freeze a follower of the other kind for longer than its fetch timeout, then let it go on."""
+    """Freeze a follower of the other kind for longer than its fetch timeout, in a quiet quorum, then let it go on.
+
+    Its log is as long as all others: they refuse it their pre-votes only because they hear from their leader.
+    """
     mixed = story.quorum
+    mixed.wait_until_caught_up(*VOTERS, slack=0)
     before = mixed.describe().leader_epoch
     output = len(mixed.nodes.processes[OTHER].output)
     mixed.nodes.freeze(OTHER)
 
-    def is_silent() -> bool:
+    def silence_ms() -> int:
         found = mixed.describe()
         last = {each.replica_id: each.last_fetch_timestamp for each in found.current_voters}
-        return last[found.leader_id] - last[OTHER] > 4_000
+        return last[found.leader_id] - last[OTHER]  # the leader's own is now
 
-    kafka.wait_until(is_silent, 30, "the frozen follower is silent for two fetch timeouts")
-    story.load.wait_for(5)
+    kafka.wait_until(lambda: silence_ms() > 4_000, 30, "the frozen follower is silent for two fetch timeouts")
     mixed.nodes.thaw(OTHER)
-    mixed.wait_until_caught_up(*VOTERS)
-    story.load.wait_for(20)
-    mixed.wait_until_caught_up(*VOTERS)
+    thawed_ms = time.time() * 1000
+
+    def is_back() -> bool:
+        last = {each.replica_id: each.last_fetch_timestamp for each in mixed.describe().current_voters}
+        return last[OTHER] > thawed_ms + 2_000
+
+    kafka.wait_until(is_back, 30, "the thawed follower goes on fetching")
     story.epochs_around_pause = (before, mixed.describe().leader_epoch)
     story.paused_output = mixed.nodes.processes[OTHER].output[output:]
 

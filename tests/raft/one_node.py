@@ -198,6 +198,13 @@ class OneNode:
         self.grant_votes()
         assert self.client.is_leader
 
+    def become_leader_with(self, votes: int) -> None:
+        """Become leader by so many votes of others."""
+        self.become_prospective()
+        self.grant_votes(votes)
+        self.grant_votes(votes)
+        assert self.client.is_leader
+
     def grant_votes(self, count: int = 1) -> None:
         is_pre_vote = self.client.state_name == "prospective"
         asked = [each for each in self.sent(VoteRequest) if _pre_vote(each) is is_pre_vote]

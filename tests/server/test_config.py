@@ -64,6 +64,7 @@ def test_every_typed_attribute_has_the_type_of_its_definition():
         ConfigType.BOOLEAN: bool,
         ConfigType.STRING: str,
         ConfigType.LIST: tuple,
+        ConfigType.PASSWORD: str,
     }
     checked = 0
     for attribute in vars(Settings).values():
@@ -98,7 +99,11 @@ def test_every_typed_attribute_has_the_type_of_its_definition():
         ("controller.quorum.voters", "1@localhost:9093", ["node id 3", "controller.quorum.voters"]),
         ("log.dirs", "", ["log.dirs"]),
         ("create.topic.policy.class.name", "org.example.P", ["create.topic.policy.class.name", "not supported"]),
-        ("authorizer.class.name", "org.example.Acl", ["authorizer.class.name", "org.example.Acl", "StandardAuthorizer"]),
+        (
+            "authorizer.class.name",
+            "org.example.Acl",
+            ["authorizer.class.name", "org.example.Acl", "StandardAuthorizer"],
+        ),
         ("listener.security.protocol.map", "CONTROLLER:PLAIN", ["listener.security.protocol.map", "PLAIN", "SASL_SSL"]),
         ("group.coordinator.rebalance.protocols", "consumer", ["classic"]),
     ],

@@ -194,6 +194,9 @@ class Faults:
     def reconfigure(self) -> None:
         self.scenario.operator.change_a_voter()
 
+    def upgrade(self) -> None:
+        self.scenario.operator.upgrade_kraft_version()
+
 
 PROCESSES = (
     "kill",
@@ -209,4 +212,4 @@ PROCESSES = (
 NETWORK = ("isolate", "split", "one_way", "flap", "reset", "drop", "duplicate", "delay")
 DISKS = ("slow_disk", "failed_write", "failed_sync", "full_disk", "write_back")
 DAMAGE = ("bit_flip", "zeroed_sector", "misdirected_write", "wipe")
-ALL = (*PROCESSES, *NETWORK, *DISKS, *DAMAGE, "reconfigure")
+ALL = (*PROCESSES, *NETWORK, *DISKS, *DAMAGE, "reconfigure", "upgrade")

@@ -6,14 +6,17 @@ KIP-853, so it never votes for what the old one had promised). Static quorums kn
 would vote in the name of the full one: there no disk is destroyed.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterRequestListener,
     RemoveRaftVoterRequest,
 )
+from kraft_core.raft.events import Timer
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet
 from tests.simulator.oracle import check
 from tests.simulator.sim_node import SimNode
@@ -121,6 +124,14 @@ class Operator:
         rest = voters.without_voter(known.key)
         if rest is not None and self._survives(rest, None):
             self._remove(leader, known.key)
+
+    def upgrade_kraft_version(self) -> None:
+        """Make a static quorum dynamic, if the leader can do it now."""
+        leader = self._leader()
+        if leader is not None and leader.node is not None:
+            with suppress(KafkaError):
+                leader.node.upgrade_kraft_version(1, validate_only=False)
+            leader.deliver(leader.incarnation, Timer())
 
     def _remove(self, leader: SimNode, key: ReplicaKey) -> None:
         request = RemoveRaftVoterRequest(cluster_id=None, voter_id=key.id, voter_directory_id=key.directory_id)

@@ -33,6 +33,7 @@ class Settings:
     fault_seconds: float
     writes_per_second: int
     encodes: bool
+    auto_join: bool = False
 
     @classmethod
     def draw(cls, random: Random) -> "Settings":
@@ -46,6 +47,7 @@ class Settings:
             fault_seconds=random.choice([3.0, 6.0, 10.0]),
             writes_per_second=random.choice([2, 10, 30]),
             encodes=random.random() < 0.06,
+            auto_join=random.random() < 0.2,
         )
 
 
@@ -104,6 +106,7 @@ class Scenario:
                 endpoints=own,
                 bootstrap_servers=tuple((f"host{number}", 9093) for number in range(len(keys))),
                 static_voters=static if settings.kraft_version == 0 else VoterSet(),
+                auto_join=settings.auto_join,
                 fetch_snapshot_max_bytes=512,
                 fetch_max_bytes=4096,
             )

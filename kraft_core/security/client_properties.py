@@ -1,0 +1,20 @@
+"""A client's properties file, as Kafka's tools take it with --command-config."""
+
+from pathlib import Path
+
+from kraft_core.security.config_providers import resolve_variables
+from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity, client_security
+from kraft_core.security.properties import SecurityConfigError
+from kraft_core.storage.properties import parse_properties
+
+
+def load_client_security(path: Path | None) -> ClientSecurity:
+    """Read how to connect from a properties file; without one in clear. Raises SecurityConfigError."""
+    if path is None:
+        return PLAINTEXT_CLIENT
+    try:
+        properties = parse_properties(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SecurityConfigError(f"Cannot read the properties file {path}: {reason}") from error
+    return client_security(resolve_variables(properties))

@@ -1,0 +1,408 @@
+"""A node as a process on a disk that was damaged while it was down. RELIABILITY 4D: all is back, or it says why and ends.
+
+One node acknowledges topics and is killed, or stopped in good order; its folder is copied for every case, damaged, and
+started again.
+"""
+
+import asyncio
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kraft_core.protocol.errors import ErrorCode
+from tests.interop import kafka
+from tests.interop.conclave import (
+    Quorum,
+    RawBroker,
+    controller_client,
+    create_topics,
+    describe_quorum,
+    start,
+)
+
+TOPICS = [f"acknowledged-{number}" for number in range(12)]
+PARTITION = Path("data") / "__cluster_metadata-0"
+SNAPSHOTS = {
+    "metadata.log.max.record.bytes.between.snapshots": 3_000,
+    "metadata.log.max.snapshot.interval.ms": 500,
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of a node that has acknowledged TOPICS, to copy."""
+
+    folder: Path
+    port: int
+
+    def copy(self, to: Path) -> Path:
+        """A copy whose settings name itself."""
+        target = to / "node"
+        shutil.copytree(self.folder, target, symlinks=True, ignore=shutil.ignore_patterns("*.out"))
+        config = target / "server.properties"
+        config.write_text(config.read_text().replace(str(self.folder), str(target)))
+        return target
+
+
+async def acknowledge(found: Quorum, names: list[str]) -> None:
+    """Have topics made, one after the other."""
+    client = controller_client(found.bootstrap)
+    await RawBroker(101, found.cluster_id, client).register()
+    for name in names:
+        answer = await client.request(create_topics([name], partitions=3))
+        assert answer.topics[0].error_code == ErrorCode.NONE
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kept]:
+    """What a kill and what a good end leave behind; and the same with snapshots."""
+    found: dict[str, Kept] = {}
+    for name, settings in {"killed": {}, "stopped": {}, "snapshots": SNAPSHOTS}.items():
+        folder: Path = tmp_path_factory.mktemp(name)
+        node = Quorum(folder, 1, dict(settings))
+        try:
+            node.format(1)
+            node.start(1)
+            node.wait_for_leader()
+            asyncio.run(acknowledge(node, TOPICS))
+            if name == "snapshots":
+                kafka.wait_until(lambda node=node: len(snapshots(node.folder_of(1))) >= 2, 15, "two snapshots")
+            if name == "stopped":
+                assert node.processes[1].stop() == 0
+        finally:
+            node.stop_all()
+        found[name] = Kept(node.folder_of(1), node.ports[0])
+    return found
+
+
+def snapshots(folder: Path) -> list[Path]:
+    """The metadata snapshots, oldest first, but for that of the format."""
+    return [each for each in sorted((folder / PARTITION).glob("*.checkpoint")) if not each.name.startswith("0" * 20)]
+
+
+@pytest.fixture
+def processes() -> Iterator[list[kafka.Process]]:
+    running: list[kafka.Process] = []
+    yield running
+    for each in running:
+        each.kill()
+
+
+def started(folder: Path, processes: list[kafka.Process]) -> kafka.Process:
+    process = start("node", folder / "server.properties")
+    processes.append(process)
+    return process
+
+
+def assert_all_is_back(process: kafka.Process, port: int, names: list[str]) -> None:
+    """The node leads and has every topic."""
+
+    async def scenario() -> set[int]:
+        async with asyncio.timeout(20):
+            while await describe_quorum(port) is None:
+                assert process.alive, process.output
+                await asyncio.sleep(0.05)
+        client = controller_client(f"127.0.0.1:{port}")
+        answer = await client.request(create_topics(names))
+        client.close()
+        return {topic.error_code for topic in answer.topics}
+
+    assert asyncio.run(scenario()) == {ErrorCode.TOPIC_ALREADY_EXISTS}, process.output
+
+
+def assert_refuses(process: kafka.Process, *texts: str) -> None:
+    """It ends with exit code 1 and one line that says all of this, without a traceback."""
+    assert process.popen.wait(20) == 1, process.output
+    assert "Traceback" not in process.output, process.output
+    lines = [line for line in process.output.splitlines() if all(text in line for text in texts)]
+    assert lines, process.output
+
+
+# --- damage -------------------------------------------------------------------------------------------------------------
+
+
+def log_of(folder: Path) -> Path:
+    """The newest segment."""
+    return max((folder / PARTITION).glob("*.log"))
+
+
+def batches(folder: Path) -> list[tuple[int, int]]:
+    """(position, size) of every batch of the first segment."""
+    data, position, found = min((folder / PARTITION).glob("*.log")).read_bytes(), 0, []
+    while position + 12 <= len(data):
+        (size,) = struct.unpack_from(">i", data, position + 8)
+        if size <= 0 or position + 12 + size > len(data):
+            break
+        found.append((position, 12 + size))
+        position += 12 + size
+    return found
+
+
+def overwrite(path: Path, position: int, data: bytes) -> None:
+    """Put bytes in the middle of a file."""
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+def flip(path: Path, position: int) -> None:
+    """Flip one bit."""
+    overwrite(path, position, bytes([path.read_bytes()[position] ^ 0x10]))
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def half_a_batch(folder: Path) -> None:
+    data = log_of(folder).read_bytes()
+    position, size = batches(folder)[-1]
+    append(log_of(folder), struct.pack(">q", 10**6) + data[position + 8 : position + size // 2])
+
+
+def each_index(folder: Path, do: Callable[[Path], object]) -> None:
+    for pattern in ("*.index", "*.timeindex"):
+        for path in (folder / PARTITION).glob(pattern):
+            do(path)
+
+
+HARMLESS: dict[str, Callable[[Path], object]] = {
+    "nothing, killed": lambda folder: None,
+    "nothing, stopped": lambda folder: None,
+    "half a batch behind the end": half_a_batch,
+    "random bytes behind the end": lambda folder: append(log_of(folder), random.Random(4).randbytes(1_000)),
+    "zeros behind the end": lambda folder: append(log_of(folder), bytes(4_096)),
+    "indexes gone": lambda folder: each_index(folder, Path.unlink),
+    "indexes of garbage": lambda folder: each_index(folder, lambda path: path.write_bytes(b"garbage" * 9)),
+    "an unfinished snapshot": lambda folder: (folder / PARTITION / f"{50:020}-{1:010}.checkpoint.part").write_bytes(
+        b"x"
+    ),
+    "the snapshot of the format gone": lambda folder: (folder / PARTITION / f"{0:020}-{0:010}.checkpoint").unlink(),
+    "epochs of garbage": lambda folder: (folder / PARTITION / "leader-epoch-checkpoint").write_text("no\nsense\n"),
+    "epochs gone": lambda folder: (folder / PARTITION / "leader-epoch-checkpoint").unlink(missing_ok=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "end"), [(damage, ("killed", "stopped")[n % 2]) for n, damage in enumerate(HARMLESS)]
+)
+def test_all_is_back_after_harmless_damage(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, damage: str, end: str
+) -> None:
+    folder = kept[end].copy(tmp_path)
+    HARMLESS[damage](folder)
+    assert_all_is_back(started(folder, processes), kept[end].port, TOPICS)
+
+
+def in_the_middle(folder: Path) -> tuple[Path, int, int]:
+    """(segment, position, size) of a batch that has many after it."""
+    found = batches(folder)
+    position, size = found[len(found) // 2]
+    return min((folder / PARTITION).glob("*.log")), position, size
+
+
+def flip_in_the_middle(folder: Path) -> None:
+    path, position, size = in_the_middle(folder)
+    flip(path, position + size - 3)
+
+
+def damage_a_length(folder: Path) -> None:
+    path, position, _ = in_the_middle(folder)
+    overwrite(path, position + 8, b"\x7f\xff\xff\xff")
+
+
+def zero_a_batch(folder: Path) -> None:
+    path, position, size = in_the_middle(folder)
+    overwrite(path, position, bytes(size))
+
+
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+@pytest.mark.parametrize("damage", [flip_in_the_middle, damage_a_length, zero_a_batch])
+def test_damage_with_good_batches_behind_it_is_no_torn_write(
+    kept: dict[str, Kept],
+    processes: list[kafka.Process],
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+    end: str,
+) -> None:
+    """Apache's node cuts the log there, and loses what it had acknowledged in silence."""
+    folder = kept[end].copy(tmp_path)
+    path, position, _ = in_the_middle(folder)
+    damage(folder)
+    damaged = path.read_bytes()
+    assert_refuses(started(folder, processes), "node_not_started", path.name, str(position))
+    assert path.read_bytes() == damaged, "nothing is cut"
+
+
+def quorum_state(folder: Path) -> Path:
+    return folder / PARTITION / "quorum-state"
+
+
+def meta(folder: Path) -> Path:
+    return folder / "data" / "meta.properties"
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def write(of: Callable[[Path], Path], data: bytes) -> Callable[[Path], object]:
+    return lambda folder: of(folder).write_bytes(data)
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "quorum-state of garbage": (write(quorum_state, b"{garbage"), ("quorum-state",)),
+    "quorum-state empty": (write(quorum_state, b""), ("quorum-state",)),
+    "quorum-state of a version to come": (
+        lambda folder: change(quorum_state(folder), '"data_version":1', '"data_version":9'),
+        ("quorum-state",),
+    ),
+    "quorum-state missing": (lambda folder: quorum_state(folder).unlink(), ("quorum-state is missing",)),
+    "meta.properties missing": (lambda folder: meta(folder).unlink(), ("No readable meta.properties files found.",)),
+    "meta.properties of garbage": (write(meta, b"\x00\xffgarbage"), ("meta.properties",)),
+    "meta.properties of another node": (
+        lambda folder: change(meta(folder), "node.id=1", "node.id=2"),
+        ("Stored node id 2 doesn't match previous node id 1",),
+    ),
+    "meta.properties without a node": (
+        lambda folder: change(meta(folder), "node.id=1", ""),
+        ("node.id was not found",),
+    ),
+    "meta.properties of a version to come": (
+        lambda folder: change(meta(folder), "version=1", "version=7"),
+        ("Found unexpected version",),
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", REFUSED)
+def test_what_a_node_must_not_guess_is_refused_by_name(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, damage: str
+) -> None:
+    folder = kept["stopped"].copy(tmp_path)
+    do, texts = REFUSED[damage]
+    do(folder)
+    assert_refuses(started(folder, processes), "node_not_started", *texts)
+
+
+def test_an_old_epoch_in_quorum_state_is_that_of_the_log(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
+) -> None:
+    folder = kept["stopped"].copy(tmp_path)
+    state = quorum_state(folder)
+    state.write_text(
+        '{"leaderId":-1,"leaderEpoch":0,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    assert_all_is_back(started(folder, processes), kept["stopped"].port, TOPICS)
+
+
+def test_a_snapshot_with_a_flipped_bit_is_never_loaded(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
+) -> None:
+    """Exit naming the file, as Apache's node does, or all is back from an older snapshot and the log."""
+    folder = kept["snapshots"].copy(tmp_path)
+    newest = snapshots(folder)[-1]
+    flip(newest, newest.stat().st_size // 2)
+    assert_back_or_refused(started(folder, processes), kept["snapshots"].port, newest.name)
+
+
+def test_a_snapshot_without_its_footer_is_never_loaded(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
+) -> None:
+    folder = kept["snapshots"].copy(tmp_path)
+    newest = snapshots(folder)[-1]
+    newest.chmod(0o600)
+    os.truncate(newest, newest.stat().st_size - 30)
+    assert_back_or_refused(started(folder, processes), kept["snapshots"].port, newest.name)
+
+
+def assert_back_or_refused(process: kafka.Process, port: int, file_name: str) -> None:
+    """Either is right, as long as the damaged file is named."""
+    try:
+        code = process.popen.wait(3)
+    except subprocess.TimeoutExpired:
+        assert_all_is_back(process, port, TOPICS)
+        assert file_name in process.output
+    else:
+        assert code == 1
+        assert_refuses(process, "node_not_started", file_name)
+
+
+def without_rights(folder: Path) -> kafka.Process:
+    """Start a node whom the folder's permissions bind, also when the tests run as root."""
+    command = [sys.executable, "-m", "kraft_core", str(folder / "server.properties")]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
+    return kafka.Process("bound", command, folder)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_and_all_is_there_once_it_can(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
+) -> None:
+    folder = kept["killed"].copy(tmp_path)
+    inside = [folder / "data", *(folder / "data").rglob("*")]
+    modes = {path: path.stat().st_mode for path in inside}
+    try:
+        for path in inside:
+            path.chmod(0o500 if path.is_dir() else 0o400)
+        bound = without_rights(folder)
+        processes.append(bound)
+        assert_refuses(bound, "node_not_started", str(folder / "data"), "ermission denied")
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+    assert_all_is_back(started(folder, processes), kept["killed"].port, TOPICS)
+
+
+WRONG_SETTINGS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "no node.id": ("node.id=1", "", ("node.id",)),
+    "node.id no number": ("node.id=1", "node.id=one", ("node.id", "one")),
+    "negative node.id": ("node.id=1", "node.id=-2", ("node.id", "-2")),
+    "bad role": ("process.roles=controller", "process.roles=king", ("process.roles", "king")),
+    "no listener": ("listeners=CONTROLLER://127.0.0.1", "#", ("listeners",)),
+    "unreadable listener": ("listeners=CONTROLLER://127.0.0.1", "listeners=CONTROLLER/127.0.0.1", ("listeners",)),
+    "bad value": ("node.id=1", "node.id=1\ncontroller.quorum.fetch.timeout.ms=-7", ("controller.quorum.fetch.timeout.ms", "-7")),
+    "no log dir": ("log.dirs=", "log.dirs=\n#", ("log.dirs",)),
+    "voters and bootstrap of nobody": ("controller.quorum.bootstrap.servers=", "#", ("controller.quorum",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG_SETTINGS)
+def test_a_wrong_setting_is_one_line_that_names_it_before_any_file_is_touched(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, wrong: str
+) -> None:
+    folder = kept["stopped"].copy(tmp_path)
+    old, new, texts = WRONG_SETTINGS[wrong]
+    config = folder / "server.properties"
+    change(config, f"\n{old}" if not config.read_text().startswith(old) else old, f"\n{new}")
+    before = {path: path.stat().st_mtime_ns for path in (folder / "data").rglob("*")}
+    process = started(folder, processes)
+    assert process.popen.wait(20) == 1
+    (line,) = process.output.splitlines()
+    assert all(text in line for text in texts), line
+    assert {path: path.stat().st_mtime_ns for path in (folder / "data").rglob("*")} == before
+
+
+def test_an_unknown_setting_is_one_warning(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
+) -> None:
+    folder = kept["stopped"].copy(tmp_path)
+    append(folder / "server.properties", b"\nno.such.setting=1\nmy.plugin.setting=2\n")
+    process = started(folder, processes)
+    assert_all_is_back(process, kept["stopped"].port, TOPICS)
+    for key in ("no.such.setting", "my.plugin.setting"):
+        (line,) = (line for line in process.output.splitlines() if key in line)
+        assert "WARN" in line
