@@ -29,6 +29,8 @@ NAVIGATION: Final = (
     ("/topics", "Topics", Role.VIEWER),
     ("/changes", "Changes", Role.VIEWER),
     ("/reports", "Reports", Role.VIEWER),
+    ("/features", "Features", Role.VIEWER),
+    ("/rights", "Access control", Role.ADMIN),
     ("/audit", "Audit", Role.ADMIN),
     ("/access", "Users and tokens", Role.ADMIN),
 )
@@ -73,6 +75,11 @@ class Page:
     def may_edit(self) -> bool:
         """Whether the user may change topics and run reports."""
         return self.user is not None and self.user.role >= Role.EDITOR
+
+    @property
+    def may_administer(self) -> bool:
+        """Whether the user may change brokers, the quorum and access."""
+        return self.user is not None and self.user.role >= Role.ADMIN
 
     @staticmethod
     def asset(name: str) -> str:

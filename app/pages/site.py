@@ -4,7 +4,21 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
 from app.errors import ApiError
-from app.pages import access, brokers, configs, epochs, overview, quorum, reports, topic, topics, voters
+from app.pages import (
+    access,
+    brokers,
+    configs,
+    epochs,
+    features,
+    moves,
+    overview,
+    quorum,
+    reports,
+    rights,
+    topic,
+    topics,
+    voters,
+)
 from app.pages.frame import environment, page_of
 
 ROUTERS = (
@@ -16,7 +30,10 @@ ROUTERS = (
     brokers.router,
     topics.router,
     configs.router,
+    moves.router,
     topic.router,
+    features.router,
+    rights.router,
     reports.router,
 )
 

@@ -1,0 +1,179 @@
+"""Features and their levels: what is switched on, what each node could do, and the way up or down."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, cast
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from app.cluster.cluster import Cluster
+from app.cluster.operations import FeatureUpdate, UpgradeType
+from app.flash import Flash
+from app.pages.brokers import known_broker
+from app.pages.confirm import ConfirmView
+from app.pages.frame import UNKNOWN, go_to, page_of, refusal, render, whole_number
+from app.pages.topic import curl
+from app.security.roles import Role
+from app.services import Admin, Reader, services_of
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION, MetadataVersion
+
+router = APIRouter(include_in_schema=False)
+
+Kind = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRow:
+    """One feature. `level` is what counts now, in words; `common` the levels that all nodes support."""
+
+    name: str
+    level: str
+    known: str
+    common: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesView:
+    """What features.html shows."""
+
+    rows: Sequence[FeatureRow]
+    kinds: Sequence[str]
+    may_change: bool
+
+
+def level_text(name: str, level: int) -> str:
+    """A level; metadata.version's with its name."""
+    if name == METADATA_VERSION and level in MetadataVersion._value2member_map_:
+        return f"{level} ({MetadataVersion(level).version})"
+    return f"{level}" if level else "0 (off)"
+
+
+async def feature_rows(cluster: Cluster) -> list[FeatureRow]:
+    """All features that this software or the cluster knows, by name."""
+    image = cluster.image
+    try:
+        kraft_version = str((await cluster.quorum()).kraft_version)
+    except (ConnectionError, KafkaError):
+        kraft_version = UNKNOWN
+    rows = []
+    for name in sorted({*FEATURES, *image.features.levels}):
+        feature = FEATURES.get(name)
+        of_brokers = [broker.supported_features.get(name) for broker in image.cluster.brokers.values()]
+        of_controllers = [controller.supported_features.get(name) for controller in image.cluster.controllers.values()]
+        nodes = [*of_brokers, *of_controllers]
+        ranges = [found for found in nodes if found is not None]
+        low, high = max((each.min for each in ranges), default=0), min((each.max for each in ranges), default=0)
+        rows.append(
+            FeatureRow(
+                name,
+                kraft_version if name == KRAFT_VERSION else level_text(name, image.features.level(name)),
+                UNKNOWN if feature is None else f"{feature.minimum} to {feature.maximum}",
+                f"{low} to {high}, by {len(ranges)} of {len(nodes)} nodes" if ranges and low <= high else "none",
+            )
+        )
+    return rows
+
+
+@router.get("/features")
+async def features(request: Request, caller: Reader) -> Response:
+    """The page."""
+    services = services_of(request)
+    may_change = caller.principal.role >= Role.ADMIN
+    view = FeaturesView(await feature_rows(services.cluster), [kind.name for kind in UpgradeType], may_change)
+    return render(request, "features.html", page=page_of(request, "Features", "/features"), view=view)
+
+
+@router.post("/features")
+async def update(
+    request: Request,
+    caller: Admin,
+    name: Annotated[str, Form()] = "",
+    level: Annotated[str, Form()] = "",
+    kind: Annotated[str, Form()] = "UPGRADE",
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Show what another level changes, as the controller judges it; with confirmed=yes set it."""
+    services = services_of(request)
+    if kind not in UpgradeType.__members__:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown upgrade type {kind[:40]}")
+    wanted = whole_number(level, 0, 2**15 - 1)
+    error, verdict, status = "", "", 200
+    if wanted is None:
+        error, status = f"'{level.strip()[:40]}' is not a whole number from 0 to {2**15 - 1}.", 422
+    else:
+        update = FeatureUpdate(name=name, level=wanted, upgrade_type=cast("Kind", kind))
+        try:
+            offset = await services.operator.update_features(caller, [update], validate_only=not confirmed)
+        except (KafkaError, ConnectionError) as refused:
+            error, status = refusal(refused)
+        else:
+            if confirmed:
+                note = f"{name} is at level {level_text(name, wanted)} since offset {offset}."
+                return go_to(request, "/features", Flash("good", note))
+            verdict = "The controller would accept this. Nothing has changed yet."
+    rows = {row.name: row.level for row in await feature_rows(services.cluster)}
+    body = {"data": [{"feature_name": name, "level": wanted, "upgrade_type": kind}]}
+    is_down = kind != UpgradeType.UPGRADE.name
+    view = ConfirmView(
+        back="Features",
+        back_url="/features",
+        action="/features",
+        button="Change the level",
+        changes=[
+            (name, rows.get(name, UNKNOWN), level_text(name, wanted) if wanted is not None else level.strip()[:40])
+        ],
+        consequences=["What only the higher level can say is lost."] if is_down else ["There may be no way back down."],
+        curl=curl(request, services, "PATCH", "features", body),
+        fields=[("name", name), ("level", level), ("kind", kind)],
+        dangerous=kind == UpgradeType.UNSAFE_DOWNGRADE.name,
+        verdict=verdict,
+        error=error,
+    )
+    return render(request, "confirm.html", status, page=page_of(request, "Change a feature", "/features"), view=view)
+
+
+@router.post("/brokers/{broker_id}/unregister")
+async def unregister(
+    request: Request,
+    caller: Admin,
+    broker_id: int,
+    confirmed: Annotated[str, Form()] = "",
+    typed: Annotated[str, Form()] = "",
+) -> Response:
+    """Show what forgetting a broker does; with confirmed=yes and its id typed forget it."""
+    services = services_of(request)
+    image = services.cluster.image
+    broker = known_broker(image, broker_id)
+    error, status = "", 200
+    if confirmed and typed.strip() != str(broker_id):
+        error, status = f"'{typed.strip()[:40]}' is not the broker's id. Nothing has changed.", 422
+    elif confirmed:
+        try:
+            offset = await services.operator.unregister_broker(caller, broker_id)
+        except (KafkaError, ConnectionError) as refused:
+            error, status = refusal(refused)
+        else:
+            note = f"Broker {broker_id} is forgotten since offset {offset}."
+            return go_to(request, "/brokers", Flash("good", note))
+    totals = services.cluster.topic_table.totals()
+    running = "" if broker.fenced else " It is alive now: stop it first, or it stays away until it is started again."
+    view = ConfirmView(
+        back=f"Broker {broker_id}",
+        back_url=f"/brokers/{broker_id}",
+        action=f"/brokers/{broker_id}/unregister",
+        button="Forget the broker",
+        changes=[
+            ("Registration", "fenced" if broker.fenced else "active", "none"),
+            ("Partitions it leads", str(totals.leaders_of.get(broker_id, 0)), "led by others, or by nobody"),
+            ("Replicas assigned to it", str(totals.replicas_of.get(broker_id, 0)), "the same: move them first"),
+        ],
+        consequences=[f"This is for a broker that is gone for good.{running}"],
+        curl=curl(request, services, "POST", f"brokers/{broker_id}:unregister"),
+        type_name=str(broker_id),
+        dangerous=True,
+        error=error,
+    )
+    title = f"Forget broker {broker_id}"
+    return render(request, "confirm.html", status, page=page_of(request, title, "/brokers"), view=view)

@@ -1,0 +1,154 @@
+"""Reassignments, elections, features, brokers and access control in the browser."""
+
+import asyncio
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.interop import conclave
+from tests.product import Product
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+async def _register(product: Product, broker_id: int) -> None:
+    client = conclave.controller_client(f"127.0.0.1:{product.controller_port}")
+    try:
+        await conclave.RawBroker(broker_id, product.cluster_path.rpartition("/")[2], client).register()
+    finally:
+        client.close()
+
+
+def register(product: Product, broker_id: int) -> None:
+    """Register a broker that only ever registers: what moves to it is never done."""
+    with ThreadPoolExecutor(1) as elsewhere:  # Playwright keeps an event loop running in this thread
+        elsewhere.submit(asyncio.run, _register(product, broker_id)).result()
+
+
+def create(product: Product, topic: str) -> None:
+    body = {"topic_name": topic, "replicas_assignments": {"0": [1], "1": [1]}}
+    assert product.call("POST", f"{product.cluster_path}/topics", body)[0] == 201
+
+
+def test_a_plan_is_previewed_begun_and_cancelled(product: Product, page: Page) -> None:
+    register(product, 2)
+    create(product, "moved")
+    page.goto("/topics/moved")
+    page.get_by_role("link", name="Reassignments…").click()
+    page.get_by_label("The plan").fill("moved 0 1,x")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("alert")).to_contain_text("Line 1 is 'moved 0 1,x'")
+    page.get_by_label("The plan").fill("moved 0 1,2\nmoved 1 9")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("ul.checks")).to_contain_text("moved-1: The manual partition assignment includes broker 9")
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_label("The plan").fill('{"version":1,"partitions":[{"topic":"moved","partition":0,"replicas":[1,2]}]}')
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"moved-0\s*1\s*1, 2"))
+    expect(page.locator("main")).to_contain_text("1 replicas are copied anew")
+    page.get_by_role("button", name="Move 1 partitions").click()
+    row = page.locator("tbody tr").filter(has_text="moved-0")
+    expect(row).to_contain_text("0 of 1")
+    row.get_by_role("button", name="Cancel…").click()
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"moved-0\s*1, 2\s*1"))
+    page.get_by_role("button", name="Cancel the move").click()
+    expect(page.get_by_role("status")).to_contain_text("The move was cancelled for 1 of 1 partitions at offset")
+    expect(page.locator("main")).to_contain_text("No partition is being moved.")
+
+
+def test_leaders_are_elected_where_they_are_not_preferred(product: Product, page: Page) -> None:
+    create(product, "elected")
+    page.goto("/topics/elected")
+    elect = page.locator("form").filter(has=page.get_by_role("heading", name="Elect leaders"))
+    elect.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("status")).to_contain_text("is led by its preferred replica already")
+    elect.get_by_label("Election").select_option("UNCLEAN")
+    elect.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("status")).to_contain_text("has a leader already")
+    register(product, 3)
+    entry = {"topic_name": "elected", "partition_id": 1, "replica_ids": [3, 1]}
+    assert product.call("POST", f"{product.cluster_path}/reassignments", {"data": [entry]})[0] == 200
+    elect.get_by_role("button", name="Preview").click()
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"Leader of elected-1\s*1\s*3, if it is in sync"))
+    page.get_by_role("button", name="Elect leaders").click()
+    expect(page.get_by_role("status")).to_contain_text("elected-1: The preferred leader was not available.")
+
+
+def test_a_feature_is_judged_before_it_is_changed(product: Product, page: Page) -> None:
+    page.goto("/features")
+    row = page.locator("tbody tr").filter(has_text="metadata.version")
+    expect(row).to_contain_text("30 (4.3-IV0)")
+    page.get_by_label("Feature").select_option("group.version")
+    page.get_by_label("New level").fill("7")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("alert")).to_contain_text("INVALID_UPDATE_VERSION")
+    page.goto("/features")
+    page.get_by_label("Feature").select_option("group.version")
+    page.get_by_label("New level").fill("0")
+    page.get_by_label("What it may do").select_option("SAFE_DOWNGRADE")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("main")).to_contain_text("The controller would accept this.")
+    page.get_by_role("button", name="Change the level").click()
+    expect(page.get_by_role("status")).to_contain_text("group.version is at level 0 (off) since offset")
+    expect(page.locator("tbody tr").filter(has_text="group.version")).to_contain_text("0 (off)")
+
+
+def test_a_broker_that_is_gone_is_forgotten_only_by_its_id(product: Product, page: Page) -> None:
+    register(product, 4)
+    page.goto("/brokers/4")
+    page.get_by_role("button", name="Forget this broker…").click()
+    page.get_by_label("Type 4 to go on").fill("5")
+    page.get_by_role("button", name="Forget the broker").click()
+    expect(page.get_by_role("alert")).to_contain_text("'5' is not the broker's id. Nothing has changed.")
+    page.get_by_label("Type 4 to go on").fill("4")
+    page.get_by_role("button", name="Forget the broker").click()
+    expect(page.get_by_role("status")).to_contain_text("Broker 4 is forgotten since offset")
+    assert product.call("GET", f"{product.cluster_path}/brokers/4")[0] == 404
+
+
+def test_a_scram_user_comes_and_goes(product: Product, page: Page) -> None:
+    page.goto("/rights")
+    page.get_by_label("User", exact=True).fill("alice")
+    page.get_by_label("Password").fill("a secret of alice")
+    page.get_by_label("Iterations").fill("100")
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.get_by_role("alert")).to_contain_text("Iterations must be a whole number from 4096 to 16384.")
+    page.get_by_label("User", exact=True).fill("alice")
+    page.get_by_label("Password").fill("a secret of alice")
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.get_by_role("status")).to_contain_text("alice can log in by SCRAM-SHA-256 since offset")
+    assert "a secret of alice" not in page.content()
+    page.locator("#scram tbody tr").filter(has_text="alice").get_by_role("button", name="Remove…").click()
+    page.get_by_role("button", name="Take the password away").click()
+    expect(page.locator("#scram")).to_contain_text("Nobody logs in by SCRAM.")
+
+
+def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
+    page.goto("/rights")
+    quotas = page.locator("#quotas")
+    quotas.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("alert")).to_contain_text("Say whom it is for: user, client-id, ip")
+    quotas.get_by_label("client-id", exact=True).fill("loader")
+    quotas.get_by_label("Value; empty removes it").fill("1048576")
+    quotas.get_by_role("button", name="Preview").click()
+    expect(page.locator("table.what")).to_contain_text(
+        re.compile(r"producer_byte_rate of client-id loader\s*none\s*1.04858e\+06|1048576")
+    )
+    page.get_by_role("button", name="Set the quota").click()
+    row = quotas.locator("tbody tr").filter(has_text="client-id loader")
+    expect(row).to_contain_text("producer_byte_rate")
+    row.get_by_role("button", name="Remove…").click()
+    page.get_by_role("button", name="Remove the quota").click()
+    expect(quotas).to_contain_text("No quota is set.")
+
+
+def test_an_acl_that_cannot_count_is_refused_with_the_reason(product: Product, page: Page) -> None:
+    page.goto("/rights")
+    page.get_by_label("Principal").fill("User:alice")
+    page.get_by_label("Its name").fill("orders")
+    page.locator("#acls").get_by_role("button", name="Preview").click()
+    expect(page.locator("table.what")).to_contain_text("ALLOW ALL on topic orders (literal) to User:alice from *")
+    page.get_by_role("button", name="Create the ACL").click()
+    expect(page.get_by_role("alert")).to_contain_text("SECURITY_DISABLED")
