@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.broker_failure import broker_failure
 from benchmarks.failover import failover
 from benchmarks.figures import Condition, Figure, table, write_json
 from benchmarks.other_requests import config_changes, heartbeats, log_read
@@ -24,6 +25,7 @@ from benchmarks.report import report
 from benchmarks.sides import JVM_OPTIONS, apache_is_here
 from benchmarks.start_up import memory, restart, start_up
 from benchmarks.topic_creation import latency, throughput
+from benchmarks.topic_deletion import deletion
 
 
 @contextmanager
@@ -41,9 +43,11 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "raft-throughput": raft_throughput,
     "latency": latency,
     "throughput": throughput,
+    "deletion": deletion,
     "configs": config_changes,
     "heartbeats": heartbeats,
     "failover": failover,
+    "broker-failure": broker_failure,
     "startup": start_up,
     "memory": memory,
     "restart": restart,
