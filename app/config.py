@@ -8,6 +8,7 @@ names the key, the value and what is allowed; an unknown `CONCLAVE_…` variable
 import ipaddress
 import re
 import tomllib
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -132,7 +133,7 @@ class Settings(BaseSettings):
         """The controllers to ask first, as (host, port)."""
         return [parse_host_port(text) for text in self.bootstrap_controllers]
 
-    @property
+    @cached_property
     def kafka_security(self) -> ClientSecurity:
         """How to connect to the quorum: as `command_config` says, else in clear. Raises SettingsError."""
         try:
@@ -197,9 +198,11 @@ def load_settings(path: Path | None = None, **overrides: Any) -> Settings:
             return init_settings, env_settings, InitSettingsSource(settings_cls, values)
 
     try:
-        return Sources(**given)
+        settings = Sources(**given)
     except ValidationError as wrong:
         raise SettingsError("\n".join(_line(error, path) for error in wrong.errors())) from None
+    _ = settings.kafka_security  # what the properties file says is checked with the rest
+    return settings
 
 
 def _line(error: Any, path: Path | None) -> str:

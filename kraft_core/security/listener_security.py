@@ -92,6 +92,11 @@ class ClientSecurity:
     username: str = ""
     password: str = field(default="", repr=False)
 
+    @property
+    def security_protocol(self) -> str:
+        """The SecurityProtocol by its name."""
+        return f"{'' if self.mechanism is None else 'SASL_'}{'PLAINTEXT' if self.tls is None else 'SSL'}"
+
     def new_login(self, server_versions: Mapping[int, tuple[int, int]]) -> SaslClientAuthenticator | None:
         """Begin a login at a server that speaks these versions; None without SASL."""
         if self.mechanism is None:

@@ -96,6 +96,7 @@ class KafkaConnection(asyncio.Protocol):
         self._waiting: dict[int, tuple[int, int, asyncio.Future[Message]]] = {}
         self._transport: asyncio.Transport | None = None
         self._closed = False
+        self._is_accepted = False  # whether the node answered more than ApiVersions, which it answers to anybody
 
     @classmethod
     async def open(
@@ -222,7 +223,13 @@ class KafkaConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail what waits. Called by asyncio."""
-        self._fail_all(ConnectionLost(f"{self.host}:{self.port}: {exc or 'the peer closed the connection'}"))
+        cause = str(exc or "the peer closed the connection")
+        if not self._is_accepted and self._transport is not None and not self._closed:
+            protocol = self._security.security_protocol
+            cause += (
+                f" before it answered a request, as one does that expects another security.protocol than {protocol}"
+            )
+        self._fail_all(ConnectionLost(f"{self.host}:{self.port}: {cause}"))
 
     def data_received(self, data: bytes) -> None:
         """Complete the requests whose answers arrived. Called by asyncio."""
@@ -241,6 +248,7 @@ class KafkaConnection(asyncio.Protocol):
         api_key, version, answer = waiting
         if api_key == ApiKey.API_VERSIONS and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             version = 0
+        self._is_accepted |= api_key != ApiKey.API_VERSIONS
         _, message = decode_response(api_key, version, frame)
         if not answer.done():  # the caller may have gone
             answer.set_result(message)
@@ -279,7 +287,7 @@ class ControllerClient:
         self._find_leader_timeout_ms = find_leader_timeout_ms
         self._leader_hint = leader_hint
         self._security = security
-        self._refusal = ""
+        self._causes: dict[str, str] = {}  # why a node asked in this search was of no use, by its address
         self._connection: KafkaConnection | None = None
         self._connecting = asyncio.Lock()
         self._leader: LeaderEndpoint | None = None
@@ -343,13 +351,13 @@ class ControllerClient:
         loop = asyncio.get_running_loop()
         async with self._connecting:
             backoff_ms = RETRY_BACKOFF_MS
+            self._causes = {f"{host}:{port}": f"{host}:{port} knows no leader" for host, port in self._bootstrap}
             while self._connection is None or not self._connection.is_open:
                 self._connection = None
                 if await self._try_hint() or await self._try_bootstrap():
                     break
                 if loop.time() >= deadline:
-                    asked = ", ".join(f"{host}:{port}" for host, port in self._bootstrap)
-                    raise NoActiveController(f"no active controller found; asked {asked}{self._refusal}")
+                    raise NoActiveController(f"no active controller found: {'; '.join(self._causes.values())}")
                 await asyncio.sleep(backoff_ms / 1000)
                 backoff_ms = min(RETRY_BACKOFF_MAX_MS, backoff_ms * 2)
             connection = self._connection
@@ -374,7 +382,7 @@ class ControllerClient:
             asked = await self._open(host, port)
         except (ConnectionError, KafkaError) as cause:
             log.info("controller_not_reachable", extra={"host": host, "port": port, "cause": str(cause)})
-            self._note_refusal(host, port, cause)
+            self._note(host, port, cause)
             return False
         try:
             leader = await find_leader(asked, self._cluster_id)
@@ -386,7 +394,7 @@ class ControllerClient:
                 connection = await self._open(leader.host, leader.port)
         except (ConnectionError, KafkaError) as cause:
             log.info("leader_not_reachable", extra={"host": host, "port": port, "cause": str(cause)})
-            self._note_refusal(host, port, cause)
+            self._note(host, port, cause)
             return False
         finally:
             if asked is not None:
@@ -394,12 +402,16 @@ class ControllerClient:
         self._connection, self._leader = connection, leader
         return True
 
-    def _note_refusal(self, host: str, port: int, cause: Exception) -> None:
-        """Keep what a person must know to find the fault in the security settings."""
+    def _note(self, host: str, port: int, cause: Exception) -> None:
+        """Keep what a person must know to find the fault in addresses or security settings."""
+        address = f"{host}:{port}"
         if isinstance(cause, LoginFailed) or isinstance(cause.__cause__, ssl.SSLError):
-            self._refusal = f"; no secure connection to {host}:{port}: {cause}"
+            said = f"no secure connection to {address}: {cause}"
         elif isinstance(cause, KafkaError) and cause.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            self._refusal = f"; {host}:{port} refuses this user: {cause}"
+            said = f"{address} refuses this user: {cause}"
+        else:
+            said = str(cause)
+        self._causes[address] = said
 
     async def _open(self, host: str, port: int) -> KafkaConnection:
         return await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms, self._security)
