@@ -27,6 +27,10 @@ VERSIONS = {
 }
 
 
+BY_HAND = -1
+"""The incarnation in the origin of what a person asks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a request came from."""
@@ -48,7 +52,7 @@ class Network:
         self.duplicate = 0.0
         self.spike = 0.0
         self.encodes = False
-        self.voter_changes = 0
+        self.voter_changes = self.auto_joins = 0
         self._open: dict[tuple[int, int, int], SimNode] = {}  # (sender, incarnation, correlation) -> receiver
 
     def _delay_us(self) -> int:
@@ -84,6 +88,7 @@ class Network:
         """Carry an answer back."""
         if isinstance(message, AddRaftVoterResponse | RemoveRaftVoterResponse) and message.error_code == 0:
             self.voter_changes += 1
+            self.auto_joins += isinstance(message, AddRaftVoterResponse) and origin.incarnation != BY_HAND
         if not self._passes(sender.id, origin.node.id):
             return
         key = (origin.node.id, origin.incarnation, origin.correlation)

@@ -6,7 +6,6 @@ KIP-853, so it never votes for what the old one had promised). Static quorums kn
 would vote in the name of the full one: there no disk is destroyed.
 """
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -37,7 +36,7 @@ class Operator:
         self.random = scenario.world.random
         self.nodes = scenario.nodes
         self.replaced: list[ReplicaKey] = []  # voters whose disk is gone
-        self.disks_replaced = 0
+        self.disks_replaced = self.kraft_upgrades = 0
         for node in self.nodes:
             node.on_stopped = self._on_stopped
 
@@ -126,11 +125,18 @@ class Operator:
             self._remove(leader, known.key)
 
     def upgrade_kraft_version(self) -> None:
-        """Make a static quorum dynamic, if the leader can do it now."""
+        """Make a static quorum dynamic, as soon as a leader has heard of every voter's directory."""
         leader = self._leader()
-        if leader is not None and leader.node is not None:
-            with suppress(KafkaError):
-                leader.node.upgrade_kraft_version(1, validate_only=False)
+        if leader is None or leader.raft.kraft_version > 0:
+            return
+        assert leader.node is not None
+        try:
+            leader.node.upgrade_kraft_version(1, validate_only=False)
+        except KafkaError:
+            if self.scenario.faults.is_on:
+                self.world.after(VISIT_US // 5, self.upgrade_kraft_version)
+        else:
+            self.kraft_upgrades += 1
             leader.deliver(leader.incarnation, Timer())
 
     def _remove(self, leader: SimNode, key: ReplicaKey) -> None:

@@ -39,11 +39,15 @@ class Settings:
     def draw(cls, random: Random) -> "Settings":
         """Swarm style: each run turns on a random subset of the faults."""
         share = random.choice([0.0, 0.1, 0.2, 0.4, 0.7])
+        kraft_version = random.choice([0, 1, 1])
+        some = tuple(fault for fault in faults.ALL if random.random() < share)
+        if kraft_version == 0 and random.random() < 0.5:
+            some = (*some, "upgrade")
         return cls(
             voters=random.choice([1, 2, 3, 3, 3, 3, 3, 4, 5, 5]),
             observers=random.choice([0, 0, 1, 2]),
-            kraft_version=random.choice([0, 1, 1]),
-            faults=tuple(fault for fault in faults.ALL if random.random() < share),
+            kraft_version=kraft_version,
+            faults=some,
             fault_seconds=random.choice([3.0, 6.0, 10.0]),
             writes_per_second=random.choice([2, 10, 30]),
             encodes=random.random() < 0.06,
@@ -68,6 +72,8 @@ class Report:
     cleanings: int = 0
     voter_changes: int = 0
     disks_replaced: int = 0
+    kraft_upgrades: int = 0
+    auto_joins: int = 0
 
 
 class Scenario:
@@ -149,7 +155,9 @@ class Scenario:
         report.truncations = sum(node.truncations for node in nodes)
         report.crashes = sum(node.crashes for node in nodes)
         report.voter_changes = self.network.voter_changes
+        report.auto_joins = self.network.auto_joins
         report.disks_replaced = self.operator.disks_replaced
+        report.kraft_upgrades = self.operator.kraft_upgrades
         report.acknowledged, report.epochs = self.workload.acknowledged, len(self.oracle.leaders)
         return report
 

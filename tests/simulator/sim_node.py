@@ -42,7 +42,7 @@ from kraft_core.storage.meta_properties import MetaProperties, load_meta_propert
 from kraft_core.storage.quorum_state_store import FILE_NAME, QuorumStateStore
 from kraft_core.storage.recovery import PARTITION_DIRECTORY
 from kraft_core.storage.snapshots import SnapshotStore
-from tests.simulator.network import Network, Origin
+from tests.simulator.network import BY_HAND, Network, Origin
 from tests.simulator.oracle import Oracle
 from tests.simulator.sim_disk import Crashed, SimDisk
 from tests.simulator.sim_log import SimLog
@@ -83,7 +83,7 @@ class SimNode:
         self.crashes = self.truncations = self.snapshots_installed = self.snapshots_written = self.cleanings = 0
         self.is_paused = False
         self.voters = self.previous_voters = VoterSet()  # as of the log's end; what a dead process knew last
-        self.admin = Origin(self, -1, -1, 0)
+        self.admin = Origin(self, BY_HAND, -1, 0)
         self.vote_requests: dict[int, Any] = {}
         self.new_batches: list[tuple[RecordBatch, int | None]] = []
         self._inbox: list[Any] = []
