@@ -19,7 +19,10 @@ from kraft_core.server.config_settings import Setting
 from kraft_core.server.config_types import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
-SECURITY = [ROOT / "kraft_core/security" / f"{name}.py" for name in ("listener_security", "ssl_factory", "ssl_stores")]
+SECURITY = [
+    ROOT / "kraft_core/security" / f"{name}.py"
+    for name in ("listener_security", "ssl_factory", "ssl_stores", "config_providers")
+]
 RUNNING = ("kraft_core/kraft_server.py", "kraft_core/server/node_settings.py", "app/cli_format.py", "app/cli_quorum.py")
 ATTRIBUTES = {
     name: setting.key
