@@ -46,11 +46,11 @@ class MetaProperties:
             raise ValueError(f"Invalid meta.properties version string '{version}'")
         if int(version) > VERSION:
             raise ValueError(f"Found unexpected version: Unknown meta.properties version number {version}")
-        if "cluster.id" not in properties:
-            raise ValueError("cluster.id was not found.")
         node_text = properties.get("node.id", properties.get("broker.id") if version == "0" else None)
         if node_text is None:
-            raise ValueError("node.id was not found.")
+            raise ValueError("node ID not found" if version == "0" else "Failed to find node.id")
+        if "cluster.id" not in properties:
+            raise ValueError("cluster.id was not found.")
         try:
             node_id = int(node_text)
         except ValueError:
@@ -79,7 +79,7 @@ def read_meta_properties(log_dir: Path, files: FileSystem = OPERATING_SYSTEM) ->
         except FileNotFoundError:
             return None
     try:
-        return MetaProperties.parse(raw.decode())
+        return MetaProperties.parse(raw.decode("latin-1"))  # as Java reads such a file
     except ValueError as error:
         raise StorageError(f"Error while reading meta.properties file {path}: {error}") from error
 

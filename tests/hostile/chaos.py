@@ -1,39 +1,35 @@
-"""Three controllers under clients, kills, pauses and broken links, drawn from a seed; then the accounts are settled.
+"""Three controllers under clients, kills, pauses, broken links and voter changes, drawn from a seed; then all is settled.
 
-`python -m tests.hostile.chaos --seed 7 --seconds 90` runs one and prints what was done. Judged (RELIABILITY 2, live):
-every acknowledged create and delete is there at the end and after a kill of all three, topic ids are unique for ever,
-producer id blocks never overlap, one leader an epoch, the logs are byte-identical over the common prefix.
+`python -m tests.hostile.chaos --seed 7 --seconds 90` runs one and prints what was done (RELIABILITY 2, live). Judged from
+answers, from an observer that keeps all that was committed, and from the three data directories afterwards: nothing
+acknowledged is lost, nothing committed changes, one leader an epoch, one vote an epoch, epochs and high watermarks never
+go back, voters change one at a time, snapshots are the replay at their offset, logs are byte-identical.
 """
 
 import argparse
 import asyncio
 import contextlib
-import itertools
 import random
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
-from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.messages import (
-    AllocateProducerIdsRequest,
-    DeleteTopicsRequest,
-    DeleteTopicsRequestDeleteTopicState,
-)
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.storage.format import parse_initial_controllers
+from tests.hostile.chaos_disk import compare_directories
+from tests.hostile.chaos_load import FAILURES, WRITERS, Accounts, take_blocks, write_register, write_topics
+from tests.hostile.chaos_watch import CommitWatch, LeaderWatch, VoteWatch
 from tests.hostile.faulty_links import FaultyLinks
-from tests.interop import kafka
+from tests.hostile.tormentor import ProxiedQuorum, Tormentor
 from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, describe_quorum
-from tests.interop.log_files import raw_batches
 
-FAILURES = (ConnectionError, KafkaError, OSError)
+HEALED_S_MAX = 10.0
 # many small snapshots and segments, and a log that is soon shorter than its history: a lagging node needs a snapshot
 SMALL_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": 60_000,
@@ -43,236 +39,44 @@ SMALL_LOG = {
 }
 
 
-class ProxiedQuorum(Quorum):
-    """A quorum whose voters know each other by the addresses of proxies."""
+@dataclass
+class Outcome:
+    """Accounts and findings of a run; no findings is what one hopes for."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.proxy_ports = kafka.free_ports(self.size)
-        for node_id in self.node_ids:
-            text = self.config_of(node_id).read_text()
-            mine = self.port_of(node_id)
-            text = text.replace(
-                f"advertised.listeners=CONTROLLER://127.0.0.1:{mine}",
-                f"advertised.listeners=CONTROLLER://127.0.0.1:{self.proxy_ports[node_id - 1]}",
-            ).replace(
-                f"bootstrap.servers={self.bootstrap}",
-                "bootstrap.servers=" + ",".join(f"127.0.0.1:{port}" for port in self.proxy_ports),
-            )
-            self.config_of(node_id).write_text(text)
-        assert parse_initial_controllers(self.initial_controllers, "CONTROLLER")
+    accounts: Accounts
+    faults: dict[str, int]
+    wrong: list[str]
+    epochs: int
+    leaderless: str
+    committed: CommitWatch
 
-    @property
-    def initial_controllers(self) -> str:
-        """The voter set with the proxies' ports."""
-        return ",".join(
-            f"{node_id}@127.0.0.1:{self.proxy_ports[node_id - 1]}:{self.directory_ids[node_id - 1]}"
-            for node_id in self.node_ids
+    def __str__(self) -> str:
+        done = self.accounts
+        return (
+            f"{done.acknowledged} acknowledged ({len(done.created)} creates, {len(done.deleted)} deletes, "
+            f"{len(done.numbers)} configs, {len(done.blocks)} id blocks), {done.failed} failed, {self.epochs} epochs, "
+            f"{len(self.committed.changes)} committed batches, longest without a leader {self.leaderless}, "
+            f"{sum(self.faults.values())} faults {dict(sorted(self.faults.items()))}"
         )
 
 
-@dataclass
-class Accounts:
-    """What was acknowledged, and what is unknown because no answer came."""
-
-    created: dict[str, UUID] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)
-    delete_unknown: set[str] = field(default_factory=set)
-    blocks: list[tuple[int, int, float, float]] = field(default_factory=list)  # first id, length, sent, answered
-    leaders: dict[int, set[int]] = field(default_factory=dict)
-    failed: int = 0
-
-    def settle(self, names: dict[str, UUID]) -> list[str]:
-        """Compare with the topics there are; each difference is a line."""
-        wrong = [
-            f"created topic {name} is gone"
-            for name in self.created
-            if name not in names and name not in self.deleted and name not in self.delete_unknown
-        ]
-        wrong += [
-            f"topic {name} has another id"
-            for name, topic_id in self.created.items()
-            if names.get(name, topic_id) != topic_id
-        ]
-        wrong += [f"deleted topic {name} is back" for name in self.deleted if name in names]
-        if len(set(self.created.values())) != len(self.created):
-            wrong.append("two topics got one id")
-        blocks = sorted(self.blocks)
-        wrong += [
-            f"producer id blocks {one} and {two} overlap"
-            for one, two in itertools.pairwise(blocks)
-            if one[0] + one[1] > two[0]
-        ]
-        wrong += [
-            f"block {two} was given after {one} was answered"
-            for one, two in itertools.pairwise(blocks)
-            if two[3] < one[2]
-        ]
-        return wrong + [f"epoch {epoch} had leaders {ids}" for epoch, ids in self.leaders.items() if len(ids) > 1]
-
-
-async def write_topics(quorum: Quorum, accounts: Accounts, writer: int, dice: random.Random) -> None:
-    """Create topics and delete some, until cancelled."""
+async def image_of(quorum: Quorum, watch: CommitWatch, timeout_s: float = 30) -> MetadataImage:
+    """The metadata after something new was written, as the observer has read them from the log."""
     client = controller_client(quorum.bootstrap)
-    mine: list[str] = []
-    number = 0
-    while True:
-        await asyncio.sleep(0.01)
-        try:
-            if mine and dice.random() < 0.2:
-                name = mine.pop(dice.randrange(len(mine)))
-                accounts.delete_unknown.add(name)
-                doomed = DeleteTopicsRequestDeleteTopicState(name=name)
-                gone = await client.request(DeleteTopicsRequest(topics=(doomed,), timeout_ms=5_000), timeout_ms=6_000)
-                if gone.responses[0].error_code == ErrorCode.NONE:
-                    accounts.deleted.add(name)
-                continue
-            name = f"topic-{writer}-{number}"
-            number += 1
-            answer = await client.request(create_topics([name], partitions=2), timeout_ms=6_000)
-            if answer.topics[0].error_code == ErrorCode.NONE:
-                accounts.created[name] = answer.topics[0].topic_id
-                mine.append(name)
-            else:
-                accounts.failed += 1
-        except FAILURES:
-            accounts.failed += 1
-
-
-async def take_blocks(quorum: Quorum, accounts: Accounts, broker: RawBroker) -> None:
-    """Take producer id blocks, until cancelled."""
-    client = controller_client(quorum.bootstrap)
-    while True:
-        await asyncio.sleep(0.05)
-        sent = time.monotonic()
-        with contextlib.suppress(*FAILURES):
-            asked = AllocateProducerIdsRequest(broker_id=broker.broker_id, broker_epoch=broker.epoch)
-            got = await client.request(asked, timeout_ms=5_000)
-            if got.error_code == ErrorCode.NONE:
-                accounts.blocks.append((got.producer_id_start, got.producer_id_len, sent, time.monotonic()))
-
-
-async def watch_leaders(quorum: Quorum, accounts: Accounts, frozen: set[int]) -> None:
-    """Note every sighting of a leader, until cancelled."""
-    while True:
-        await asyncio.sleep(0.1)
-        for node_id in quorum.node_ids:
-            if node_id not in frozen and quorum.processes[node_id].alive:
-                found = await describe_quorum(quorum.port_of(node_id))
-                if found is not None:
-                    accounts.leaders.setdefault(found.leader_epoch, set()).add(found.leader_id)
-
-
-class Tormentor:
-    """Draws faults and heals them. `done` names what it did."""
-
-    def __init__(self, quorum: ProxiedQuorum, links: FaultyLinks, dice: random.Random) -> None:
-        self.quorum, self.links, self.dice = quorum, links, dice
-        self.frozen: set[int] = set()
-        self.done: dict[str, int] = {}
-
-    async def torment(self, seconds: float) -> None:
-        """One fault after the other."""
-        end = time.monotonic() + seconds
-        faults = (self.kill, self.kill, self.kill_all, self.freeze, self.freeze, self.cut, self.stall, self.one_way,
-                  self.delay, self.reset, self.lag)  # fmt: skip
-        while time.monotonic() < end:
-            fault = self.dice.choice(faults)
-            self.done[fault.__name__] = self.done.get(fault.__name__, 0) + 1
-            await fault()
-            await asyncio.sleep(self.dice.uniform(0.3, 2.5))
-
-    def _victim(self) -> int:
-        return self.dice.choice(list(self.quorum.node_ids))
-
-    async def _hold(self, low: float = 0.2, high: float = 4.0) -> None:
-        await asyncio.sleep(self.dice.uniform(low, high))
-
-    async def kill(self) -> None:
-        """SIGKILL one; back after a while."""
-        victim = self._victim()
-        self.quorum.processes[victim].kill()
-        await self._hold(0.0, 2.0)
-        self.quorum.start(victim)
-
-    async def kill_all(self) -> None:
-        """SIGKILL all three at once."""
-        for process in self.quorum.processes.values():
-            process.popen.kill()
-        for node_id in self.quorum.node_ids:
-            self.quorum.processes[node_id].kill()
-            self.quorum.start(node_id)
-        await asyncio.sleep(2)
-
-    async def freeze(self) -> None:
-        """SIGSTOP one or two, SIGCONT later."""
-        victims = self.dice.sample(list(self.quorum.node_ids), self.dice.choice((1, 1, 2)))
-        self.frozen.update(victims)
-        for victim in victims:
-            self.quorum.processes[victim].send(signal.SIGSTOP)
-        await self._hold()
-        for victim in victims:
-            self.quorum.processes[victim].send(signal.SIGCONT)
-        self.frozen.clear()
-
-    async def cut(self) -> None:
-        """Nobody reaches one node."""
-        self.links.cut(self._victim() - 1)
-        await self._hold()
-        self.links.heal()
-
-    async def stall(self) -> None:
-        """What is sent to one node waits."""
-        self.links.links[self._victim() - 1].stalled = True
-        await self._hold()
-        self.links.heal()
-
-    async def one_way(self) -> None:
-        """Requests reach a node, its answers do not come back."""
-        self.links.links[self._victim() - 1].answers_stalled = True
-        await self._hold()
-        self.links.heal()
-
-    async def delay(self) -> None:
-        """Every link is slow."""
-        for link in self.links.links:
-            link.delay_ms = self.dice.uniform(1, 150)
-        await self._hold(1, 4)
-        self.links.heal()
-
-    async def reset(self) -> None:
-        """Every connection between nodes breaks."""
-        for index in range(self.quorum.size):
-            self.links.reset(index)
-
-    async def lag(self) -> None:
-        """One node is away for so long that it needs a snapshot."""
-        victim = self._victim()
-        self.quorum.processes[victim].kill()
-        await asyncio.sleep(6)
-        self.quorum.start(victim)
-
-
-async def topics_of(quorum: Quorum, timeout_s: float = 30) -> dict[str, UUID]:
-    """The topics as an observer reads them from the log."""
-    observer = MetadataObserver([("127.0.0.1", port) for port in quorum.ports])
-    observer.start()
-    client = controller_client(quorum.bootstrap)
+    marker = f"marker-{time.monotonic_ns()}"
     try:
         async with asyncio.timeout(timeout_s):
-            marker = f"marker-{time.monotonic_ns()}"
             while True:
                 with contextlib.suppress(*FAILURES):
                     answer = await client.request(create_topics([marker]), timeout_ms=3_000)
                     if answer.topics[0].error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                         break
                 await asyncio.sleep(0.1)
-            while marker not in observer.image.topics.by_name:
+            while marker not in watch.observer.image.topics.by_name:
                 await asyncio.sleep(0.02)
-        return dict(observer.image.topics.by_name.items())
+        return watch.observer.image
     finally:
         client.close()
-        await observer.stop()
 
 
 async def until_active(client: ControllerClient, broker: RawBroker) -> None:
@@ -284,56 +88,65 @@ async def until_active(client: ControllerClient, broker: RawBroker) -> None:
             await asyncio.sleep(0.05)
 
 
-@dataclass
-class Outcome:
-    """Accounts and findings of a run; no findings is what one hopes for."""
-
-    accounts: Accounts
-    faults: dict[str, int]
-    wrong: list[str]
-
-
 async def run(quorum: ProxiedQuorum, seed: int, seconds: float) -> Outcome:
     """Torment a quorum, heal it, settle the accounts, kill all, settle them again."""
     dice = random.Random(seed)
-    accounts = Accounts()
     links = FaultyLinks(quorum.proxy_ports, quorum.ports)
     await links.start()
     for node_id in quorum.node_ids:
         quorum.start(node_id)
     tormentor = Tormentor(quorum, links, dice)
+    accounts, leaders, votes, committed = Accounts(), LeaderWatch(quorum), VoteWatch(quorum), CommitWatch(quorum)
     client = controller_client(quorum.bootstrap)
     broker = RawBroker(101, quorum.cluster_id, client)
+    committed.observer.start()
     await until_active(client, broker)
-    tasks = [
-        asyncio.create_task(broker.keep_alive(0.5)),
-        asyncio.create_task(watch_leaders(quorum, accounts, tormentor.frozen)),
-        asyncio.create_task(take_blocks(quorum, accounts, broker)),
-        *(
-            asyncio.create_task(write_topics(quorum, accounts, number, random.Random(seed + number)))
-            for number in range(3)
-        ),
-    ]
+    watchers = [asyncio.create_task(each) for each in (broker.keep_alive(0.5), leaders.watch(), votes.watch())]
+    load = [take_blocks(quorum, accounts, broker), write_register(quorum, accounts)]
+    load += [write_topics(quorum, accounts, number, random.Random(seed + number)) for number in range(WRITERS)]
+    writers = [asyncio.create_task(each) for each in load]
     wrong: list[str] = []
     try:
         await tormentor.torment(seconds)
-        wrong += [f"{each.get_name()} died: {each.exception()!r}" for each in tasks if each.done()]
-        for task in tasks[2:]:
-            task.cancel()
-        healed = time.monotonic()
-        wrong += accounts.settle(await topics_of(quorum))
-        if time.monotonic() - healed > 10:
-            wrong.append(f"healing took {time.monotonic() - healed:.1f} s")
-        await tormentor.kill_all()
-        wrong += [f"after a kill of all: {line}" for line in accounts.settle(await topics_of(quorum))]
+        await _end_of(writers)
+        wrong += await _settle_healed(quorum, accounts, committed)
+        await tormentor.do(tormentor.kill_all)
+        image = await image_of(quorum, committed)
+        wrong += [f"after a kill of all: {line}" for line in accounts.settle(image)]
         wrong += await _follow(quorum)
     finally:
-        for task in tasks:
+        for task in (*watchers, *writers):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ended = await asyncio.gather(*watchers, *writers, return_exceptions=True)
+        wrong += [f"a watcher or writer died: {each!r}" for each in ended if isinstance(each, Exception)]
+        await committed.observer.stop()
         client.close()
         await links.stop()
-    return Outcome(accounts, tormentor.done, wrong)
+    wrong += [*tormentor.wrong, *accounts.wrong, *leaders.settle(), *votes.wrong, *committed.settle()]
+    return Outcome(accounts, tormentor.done, wrong, len(leaders.leaders), _said(leaders, tormentor), committed)
+
+
+def _said(leaders: LeaderWatch, tormentor: Tormentor) -> str:
+    """The longest time without a leader, and the fault before it."""
+    gap_s, since = leaders.longest_gap
+    fault = max((each for each in tormentor.timeline if each[0] <= since + gap_s), default=(since, "the start"))
+    return f"{gap_s:.1f} s ({fault[1]} {fault[0] - since:+.1f} s)"
+
+
+async def _end_of(writers: list[asyncio.Task[None]]) -> None:
+    """Stop the load; one that has failed before says so in the end."""
+    for task in writers:
+        task.cancel()
+    await asyncio.wait(writers)
+
+
+async def _settle_healed(quorum: ProxiedQuorum, accounts: Accounts, committed: CommitWatch) -> list[str]:
+    """Liveness after the last fault, and the accounts."""
+    healed = time.monotonic()
+    wrong = accounts.settle(await image_of(quorum, committed))
+    if time.monotonic() - healed > HEALED_S_MAX:
+        wrong.append(f"healing took {time.monotonic() - healed:.1f} s")
+    return wrong
 
 
 async def _follow(quorum: Quorum, timeout_s: float = 10) -> list[str]:
@@ -351,19 +164,6 @@ async def _follow(quorum: Quorum, timeout_s: float = 10) -> list[str]:
     return [f"followers stay behind: {ends}"]
 
 
-def differing_batches(quorum: Quorum) -> list[str]:
-    """Where two logs hold different bytes at one offset, below the shortest log's end."""
-    logs = [raw_batches(quorum.folder_of(node_id)) for node_id in quorum.node_ids]
-    shortest = min(max(log) for log in logs)
-    wrong = []
-    for base in sorted(set().union(*logs)):
-        held = [log[base] for log in logs if base in log]
-        reach = [log for log in logs if min(log) <= base]
-        if base <= shortest and (len(set(held)) > 1 or len(held) != len(reach)):
-            wrong.append(f"batch {base} differs or is missing in a log")
-    return wrong
-
-
 @contextlib.contextmanager
 def tormented(folder: Path, **settings: object) -> Iterator[ProxiedQuorum]:
     """A formatted quorum behind proxies, its processes killed at the end."""
@@ -379,29 +179,42 @@ def tormented(folder: Path, **settings: object) -> Iterator[ProxiedQuorum]:
         quorum.stop_all()
 
 
-def stop_and_compare(quorum: Quorum) -> list[str]:
-    """Stop all with SIGTERM and compare the logs; an exit code other than 0 is a finding too."""
+def stop_and_compare(quorum: Quorum, committed: CommitWatch) -> tuple[list[str], int]:
+    """Stop all with SIGTERM and look at what they leave -> findings, snapshots compared; a bad exit is a finding too."""
     codes = {node_id: process.stop() for node_id, process in quorum.processes.items()}
-    return [f"node {node_id} ended with {code}" for node_id, code in codes.items() if code] + differing_batches(quorum)
+    wrong = [f"node {node_id} ended with {code}" for node_id, code in codes.items() if code]
+    wrong += [
+        f"node {node_id} met an error: {quorum.processes[node_id].log_file}"
+        for node_id in quorum.node_ids
+        if "Traceback" in quorum.processes[node_id].output
+    ]
+    found, snapshots = compare_directories(quorum, committed.changes)
+    return wrong + found, snapshots
 
 
 def main() -> int:
     """Run from the command line; exit code 1 when something is wrong, and then the folder is kept."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--seconds", type=float, default=60)
+    arguments.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
+    arguments.add_argument("--seconds", type=float, default=90)
     chosen = arguments.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-    with tormented(folder) as quorum:
-        outcome = asyncio.run(run(quorum, chosen.seed, chosen.seconds))
-        wrong = outcome.wrong + stop_and_compare(quorum)
-    accounts = outcome.accounts
-    print(f"seed {chosen.seed}: {len(accounts.created)} creates, {len(accounts.deleted)} deletes acknowledged, "
-          f"{accounts.failed} failed, {len(accounts.blocks)} blocks, {len(accounts.leaders)} epochs, {outcome.faults}")  # fmt: skip
-    for line in wrong[:50]:
-        print("WRONG", line)
-    print(folder, flush=True)
-    return 1 if wrong else 0
+    failed = 0
+    for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+        folder = Path(tempfile.mkdtemp(prefix=f"chaos-{seed}-"))
+        with contextlib.redirect_stdout(None), tormented(folder) as quorum:
+            outcome = asyncio.run(run(quorum, seed, chosen.seconds))
+            wrong, snapshots = stop_and_compare(quorum, outcome.committed)
+        wrong = outcome.wrong + wrong
+        print(f"seed {seed}: {outcome}, {snapshots} snapshots compared, {len(wrong)} wrong", flush=True)
+        for line in wrong[:50]:
+            print("WRONG", line)
+        if wrong:
+            failed += 1
+            print(f"replay: python -m tests.hostile.chaos --seed {seed} --seconds {chosen.seconds:g}; files: {folder}")
+        else:
+            shutil.rmtree(folder)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

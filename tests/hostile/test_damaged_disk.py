@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,18 +17,27 @@ from pathlib import Path
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
-from tests.interop import kafka
-from tests.interop.conclave import (
-    Quorum,
-    RawBroker,
-    controller_client,
-    create_topics,
-    describe_quorum,
-    start,
+from kraft_core.server.quorum_fetch import ObserverIdentity, fetch_snapshot_request
+from tests.hostile.damage import (
+    PARTITION,
+    acknowledge,
+    append,
+    assert_all_is_back,
+    assert_refuses,
+    batches,
+    cut_the_newest_snapshot,
+    damage_a_length,
+    first_log_of,
+    flip_in_the_middle,
+    flip_in_the_newest_snapshot,
+    log_of,
+    snapshots,
+    zero_a_batch,
 )
+from tests.interop import kafka
+from tests.interop.conclave import Quorum, call, describe_quorum, start
 
 TOPICS = [f"acknowledged-{number}" for number in range(12)]
-PARTITION = Path("data") / "__cluster_metadata-0"
 SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 3_000,
     "metadata.log.max.snapshot.interval.ms": 500,
@@ -50,16 +58,6 @@ class Kept:
         config = target / "server.properties"
         config.write_text(config.read_text().replace(str(self.folder), str(target)))
         return target
-
-
-async def acknowledge(found: Quorum, names: list[str]) -> None:
-    """Have topics made, one after the other."""
-    client = controller_client(found.bootstrap)
-    await RawBroker(101, found.cluster_id, client).register()
-    for name in names:
-        answer = await client.request(create_topics([name], partitions=3))
-        assert answer.topics[0].error_code == ErrorCode.NONE
-    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +82,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kept]:
     return found
 
 
-def snapshots(folder: Path) -> list[Path]:
-    """The metadata snapshots, oldest first, but for that of the format."""
-    return [each for each in sorted((folder / PARTITION).glob("*.checkpoint")) if not each.name.startswith("0" * 20)]
-
-
 @pytest.fixture
 def processes() -> Iterator[list[kafka.Process]]:
     running: list[kafka.Process] = []
@@ -103,71 +96,9 @@ def started(folder: Path, processes: list[kafka.Process]) -> kafka.Process:
     return process
 
 
-def assert_all_is_back(process: kafka.Process, port: int, names: list[str]) -> None:
-    """The node leads and has every topic."""
-
-    async def scenario() -> set[int]:
-        async with asyncio.timeout(20):
-            while await describe_quorum(port) is None:
-                assert process.alive, process.output
-                await asyncio.sleep(0.05)
-        client = controller_client(f"127.0.0.1:{port}")
-        answer = await client.request(create_topics(names))
-        client.close()
-        return {topic.error_code for topic in answer.topics}
-
-    assert asyncio.run(scenario()) == {ErrorCode.TOPIC_ALREADY_EXISTS}, process.output
-
-
-def assert_refuses(process: kafka.Process, *texts: str) -> None:
-    """It ends with exit code 1 and one line that says all of this, without a traceback."""
-    assert process.popen.wait(20) == 1, process.output
-    assert "Traceback" not in process.output, process.output
-    lines = [line for line in process.output.splitlines() if all(text in line for text in texts)]
-    assert lines, process.output
-
-
-# --- damage -------------------------------------------------------------------------------------------------------------
-
-
-def log_of(folder: Path) -> Path:
-    """The newest segment."""
-    return max((folder / PARTITION).glob("*.log"))
-
-
-def batches(folder: Path) -> list[tuple[int, int]]:
-    """(position, size) of every batch of the first segment."""
-    data, position, found = min((folder / PARTITION).glob("*.log")).read_bytes(), 0, []
-    while position + 12 <= len(data):
-        (size,) = struct.unpack_from(">i", data, position + 8)
-        if size <= 0 or position + 12 + size > len(data):
-            break
-        found.append((position, 12 + size))
-        position += 12 + size
-    return found
-
-
-def overwrite(path: Path, position: int, data: bytes) -> None:
-    """Put bytes in the middle of a file."""
-    path.chmod(0o600)
-    with path.open("r+b") as file:
-        file.seek(position)
-        file.write(data)
-
-
-def flip(path: Path, position: int) -> None:
-    """Flip one bit."""
-    overwrite(path, position, bytes([path.read_bytes()[position] ^ 0x10]))
-
-
-def append(path: Path, data: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(data)
-
-
 def half_a_batch(folder: Path) -> None:
     data = log_of(folder).read_bytes()
-    position, size = batches(folder)[-1]
+    position, size = batches(log_of(folder))[-1]
     append(log_of(folder), struct.pack(">q", 10**6) + data[position + 8 : position + size // 2])
 
 
@@ -205,44 +136,21 @@ def test_all_is_back_after_harmless_damage(
     assert_all_is_back(started(folder, processes), kept[end].port, TOPICS)
 
 
-def in_the_middle(folder: Path) -> tuple[Path, int, int]:
-    """(segment, position, size) of a batch that has many after it."""
-    found = batches(folder)
-    position, size = found[len(found) // 2]
-    return min((folder / PARTITION).glob("*.log")), position, size
-
-
-def flip_in_the_middle(folder: Path) -> None:
-    path, position, size = in_the_middle(folder)
-    flip(path, position + size - 3)
-
-
-def damage_a_length(folder: Path) -> None:
-    path, position, _ = in_the_middle(folder)
-    overwrite(path, position + 8, b"\x7f\xff\xff\xff")
-
-
-def zero_a_batch(folder: Path) -> None:
-    path, position, size = in_the_middle(folder)
-    overwrite(path, position, bytes(size))
-
-
 @pytest.mark.parametrize("end", ["killed", "stopped"])
 @pytest.mark.parametrize("damage", [flip_in_the_middle, damage_a_length, zero_a_batch])
 def test_damage_with_good_batches_behind_it_is_no_torn_write(
     kept: dict[str, Kept],
     processes: list[kafka.Process],
     tmp_path: Path,
-    damage: Callable[[Path], None],
+    damage: Callable[[Path], tuple[str, ...]],
     end: str,
 ) -> None:
     """Apache's node cuts the log there, and loses what it had acknowledged in silence."""
     folder = kept[end].copy(tmp_path)
-    path, position, _ = in_the_middle(folder)
-    damage(folder)
-    damaged = path.read_bytes()
-    assert_refuses(started(folder, processes), "node_not_started", path.name, str(position))
-    assert path.read_bytes() == damaged, "nothing is cut"
+    named = damage(folder)
+    damaged = first_log_of(folder).read_bytes()
+    assert_refuses(started(folder, processes), "node_not_started", *named)
+    assert first_log_of(folder).read_bytes() == damaged, "nothing is cut"
 
 
 def quorum_state(folder: Path) -> Path:
@@ -272,14 +180,14 @@ REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "quorum-state missing": (lambda folder: quorum_state(folder).unlink(), ("quorum-state is missing",)),
     "meta.properties missing": (lambda folder: meta(folder).unlink(), ("No readable meta.properties files found.",)),
-    "meta.properties of garbage": (write(meta, b"\x00\xffgarbage"), ("meta.properties",)),
+    "meta.properties of garbage": (write(meta, b"\x00\xffgarbage"), ("meta.properties", "node ID not found")),
     "meta.properties of another node": (
         lambda folder: change(meta(folder), "node.id=1", "node.id=2"),
         ("Stored node id 2 doesn't match previous node id 1",),
     ),
     "meta.properties without a node": (
         lambda folder: change(meta(folder), "node.id=1", ""),
-        ("node.id was not found",),
+        ("Failed to find node.id",),
     ),
     "meta.properties of a version to come": (
         lambda folder: change(meta(folder), "version=1", "version=7"),
@@ -309,36 +217,40 @@ def test_an_old_epoch_in_quorum_state_is_that_of_the_log(
     assert_all_is_back(started(folder, processes), kept["stopped"].port, TOPICS)
 
 
-def test_a_snapshot_with_a_flipped_bit_is_never_loaded(
-    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
-) -> None:
-    """Exit naming the file, as Apache's node does, or all is back from an older snapshot and the log."""
-    folder = kept["snapshots"].copy(tmp_path)
-    newest = snapshots(folder)[-1]
-    flip(newest, newest.stat().st_size // 2)
-    assert_back_or_refused(started(folder, processes), kept["snapshots"].port, newest.name)
-
-
-def test_a_snapshot_without_its_footer_is_never_loaded(
+def test_a_snapshot_with_a_flipped_bit_stops_the_start(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
 ) -> None:
     folder = kept["snapshots"].copy(tmp_path)
-    newest = snapshots(folder)[-1]
-    newest.chmod(0o600)
-    os.truncate(newest, newest.stat().st_size - 30)
-    assert_back_or_refused(started(folder, processes), kept["snapshots"].port, newest.name)
+    named = flip_in_the_newest_snapshot(folder)
+    assert_refuses(started(folder, processes), "node_not_started", *named)
 
 
-def assert_back_or_refused(process: kafka.Process, port: int, file_name: str) -> None:
-    """Either is right, as long as the damaged file is named."""
-    try:
-        code = process.popen.wait(3)
-    except subprocess.TimeoutExpired:
-        assert_all_is_back(process, port, TOPICS)
-        assert file_name in process.output
-    else:
-        assert code == 1
-        assert_refuses(process, "node_not_started", file_name)
+def test_a_snapshot_without_its_footer_is_neither_loaded_nor_served(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
+) -> None:
+    """Apache's node loads it and serves it to others. Ours has the older one and the log."""
+    folder = kept["snapshots"].copy(tmp_path)
+    cut = cut_the_newest_snapshot(folder)
+    process, port = started(folder, processes), kept["snapshots"].port
+    assert_all_is_back(process, port, TOPICS)
+    (line,) = (line for line in process.output.splitlines() if cut.name in line)
+    assert "ERROR incomplete_snapshot_ignored" in line
+
+    async def error_of(snapshot: Path) -> int:
+        epoch = (await describe_quorum(port)).leader_epoch
+        end_offset, snapshot_epoch = map(int, snapshot.stem.split("-"))
+        request = fetch_snapshot_request(
+            ObserverIdentity(),
+            leader_epoch=epoch,
+            end_offset=end_offset,
+            epoch=snapshot_epoch,
+            position=0,
+            max_bytes=1_000_000,
+        )
+        return (await call(port, request, 1)).topics[0].partitions[0].error_code
+
+    assert asyncio.run(error_of(cut)) == ErrorCode.SNAPSHOT_NOT_FOUND
+    assert asyncio.run(error_of(snapshots(folder)[0])) == ErrorCode.NONE
 
 
 def without_rights(folder: Path) -> kafka.Process:

@@ -129,8 +129,11 @@ def test_meta_properties_read_back_and_in_apaches_form(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("garbage", "cluster.id was not found"),
-        (f"version=1\ncluster.id={CLUSTER}", "node.id was not found"),
+        ("garbage", "node ID not found"),
+        ("", "node ID not found"),
+        ("\0ÿgarbage", "node ID not found"),
+        ("version=1\nnode.id=1", "cluster.id was not found"),
+        (f"version=1\ncluster.id={CLUSTER}", "Failed to find node.id"),
         (f"version=7\ncluster.id={CLUSTER}\nnode.id=1", "unexpected version"),
         (f"version=x\ncluster.id={CLUSTER}\nnode.id=1", "Invalid meta.properties version string 'x'"),
         (f"version=1\ncluster.id={CLUSTER}\nnode.id=one", "base-10"),
