@@ -15,6 +15,7 @@ from uuid import UUID
 
 from kraft_core.controller.effective_config import NodeConfigs, topic_config
 from kraft_core.image.metadata_image import TOPIC, MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.image.trie_items import items_of, values_of
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -118,7 +119,7 @@ class _Holdings:
         self.replicas: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
         self.out_of_sync: dict[int, int] = {}
-        for partition in topic.partitions.values():
+        for partition in values_of(topic.partitions):
             replicas, isr = partition.replicas, partition.isr
             for broker in replicas:
                 self.replicas[broker] = self.replicas.get(broker, 0) + 1
@@ -131,7 +132,7 @@ class _Holdings:
 def _problem_counts(topic: TopicImage, min_isr: int) -> dict[str, int]:
     """How many partitions have which problem. Nearly all have none, which is seen at a glance."""
     offline = under_min = under_replicated = reassigning = not_preferred = 0
-    for partition in topic.partitions.values():
+    for partition in values_of(topic.partitions):
         replicas = partition.replicas
         if (
             replicas
@@ -204,7 +205,7 @@ class TopicTable:
             return
         min_isr_default = topic_config("min.insync.replicas", {}, NodeConfigs.of(image.configs))
         entries: dict[UUID, _Entry] = {}
-        for topic_id, topic in image.topics.by_id.items():
+        for topic_id, topic in items_of(image.topics.by_id):
             configs = image.configs.of(TOPIC, topic.name)
             entry = self._entries.get(topic_id)
             if (

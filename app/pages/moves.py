@@ -16,6 +16,7 @@ from app.pages.topic import curl, known_topic
 from app.security.roles import Role
 from app.services import Admin, Reader, TopicEditor, services_of
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.trie_items import items_of, values_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False)
@@ -68,8 +69,8 @@ def moving_rows(image: MetadataImage) -> list[MovingRow]:
             _ids(each.removing_replicas),
             f"{len(set(each.adding_replicas) & set(each.isr))} of {len(each.adding_replicas)}",
         )
-        for topic in image.topics.by_id.values()
-        for index, each in topic.partitions.items()
+        for topic in values_of(image.topics.by_id)
+        for index, each in items_of(topic.partitions)
         if each.is_reassigning
     ]
     return sorted(rows, key=lambda row: (row.topic, row.index))

@@ -19,6 +19,7 @@ from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of, visitor_of
 from kraft_core.controller.effective_config import ConfigEntry, ConfigSource, NodeConfigs, topic_fallback
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
+from kraft_core.image.trie_items import values_of
 from kraft_core.protocol.errors import KafkaError
 
 router = APIRouter(include_in_schema=False)
@@ -218,7 +219,7 @@ async def grow(
 
 
 def _delete_view(request: Request, services: Services, found: TopicImage, error: str) -> ConfirmView:
-    replicas = sum(len(each.replicas) for each in found.partitions.values())
+    replicas = sum(len(each.replicas) for each in values_of(found.partitions))
     configs = len(cluster_own(services.cluster, found.name))
     return ConfirmView(
         back=found.name,

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 
 from app.reports.broker_state import ACTIVE, broker_state
 from kraft_core.image.metadata_image import BROKER, TOPIC, BrokerRegistration, MetadataImage, TopicImage
+from kraft_core.image.trie_items import values_of
 
 SCHEMA_VERSION = 1
 FILE_ROWS = 250_000
@@ -94,7 +95,7 @@ def export_image(
     Raises FileExistsError if the folder exists, OSError if the disk is full.
     """
     folder.mkdir(parents=True)
-    topics = sorted(image.topics.by_id.values(), key=lambda topic: topic.name)
+    topics = sorted(values_of(image.topics.by_id), key=lambda topic: topic.name)
     index_of = _broker_indexes(image, topics)
     hashes = {
         "brokers.parquet": _write(folder / "brokers.parquet", _broker_rows(image, index_of), BROKERS),
@@ -113,7 +114,7 @@ def export_image(
 
 def _broker_indexes(image: MetadataImage, topics: list[TopicImage]) -> dict[int, int]:
     seen = set(image.cluster.brokers)
-    assignments = {partition.replicas for topic in topics for partition in topic.partitions.values()}
+    assignments = {partition.replicas for topic in topics for partition in values_of(topic.partitions)}
     seen.update(broker for replicas in assignments for broker in replicas)
     return {broker: index for index, broker in enumerate(sorted(seen))}
 

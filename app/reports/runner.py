@@ -166,7 +166,7 @@ class ReportRunner:
 
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
-                partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
+                partitions = image.topics.partition_count()
                 child = await self._start_job(
                     run_id, folder, java, partitions
                 )  # Spark starts while the image is written

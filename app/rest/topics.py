@@ -33,6 +33,7 @@ from app.rest.models import (
 )
 from app.services import Reader, ServicesDep, TopicEditor
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.image.trie_items import items_of, values_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
@@ -273,7 +274,7 @@ def _moving(topics: Sequence[TopicImage]) -> list[Moving]:
         (
             (topic.name, index, partition)
             for topic in topics
-            for index, partition in topic.partitions.items()
+            for index, partition in items_of(topic.partitions)
             if partition.is_reassigning
         ),
         key=lambda item: item[:2],
@@ -296,7 +297,7 @@ def _reassignments(request: Request, view: View, moving: list[Moving], page: Pag
 @router.get("/-/partitions/-/reassignment", responses={200: {"model": ReassignmentDataList}})
 async def list_reassignments(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
     """List the reassignments under way, of all topics."""
-    return _reassignments(request, view, _moving(list(view.image.topics.by_id.values())), page)
+    return _reassignments(request, view, _moving(values_of(view.image.topics.by_id)), page)
 
 
 @router.get("/{topic_name}/partitions/-/reassignment", responses={200: {"model": ReassignmentDataList}})

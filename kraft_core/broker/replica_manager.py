@@ -17,6 +17,7 @@ from typing import Final
 from kraft_core.broker.log.log_manager import LogManager
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.wire import Message
 
@@ -86,8 +87,8 @@ class ReplicaManager:
         return dict.fromkeys(topic.id for topic in ours)
 
     def _update_topic(self, old: TopicImage | None, new: TopicImage | None) -> None:
-        before = {} if old is None else dict(old.partitions.items())
-        after = {} if new is None else dict(new.partitions.items())
+        before = {} if old is None else dict(items_of(old.partitions))
+        after = {} if new is None else dict(items_of(new.partitions))
         for index in before.keys() | after.keys():
             registration = after.get(index)
             if new is not None and registration is not None and self.broker_id in registration.replicas:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kraft_core.controller.cluster_describer import ClusterDescriber
 from kraft_core.controller.partition_change_builder import Election, PartitionChangeBuilder
 from kraft_core.image.topics_image import LEADER_NONE
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.image.topics_image import PartitionRegistration, TopicImage
-    from kraft_core.protocol.metadata_records import MetadataRecord
+    from kraft_core.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
 
 PartitionRef = tuple["TopicImage", int, "PartitionRegistration"]
 
@@ -93,23 +95,45 @@ class PartitionChanges:
         live -= gone
         unclean = () if unclean_shutdown is None else (unclean_shutdown,)
         records: list[MetadataRecord] = []
+        built: dict[tuple[object, ...], PartitionChangeRecord | None] = {}
         topic: TopicImage | None = None
-        min_isr, election = 1, Election.ONLINE
+        min_isr, unclean_allowed = 1, False
         for each, index, partition in partitions:
             if each is not topic:
                 topic = each
                 min_isr = self.effective_min_isr(image, topic)
-                allowed = self.unclean_election_enabled(image, topic.name)
-                election = Election.UNCLEAN if allowed else Election.ONLINE
-            builder = self.builder(image, topic, index, partition, live=live, min_isr=min_isr)
-            builder.election = election
-            builder.unclean_shutdown_replicas = unclean
-            if not gone.isdisjoint(partition.isr):
-                builder.target_isr = tuple(replica for replica in partition.isr if replica not in gone)
-            record = builder.build()
+                unclean_allowed = self.unclean_election_enabled(image, topic.name)
+            state = (min_isr, unclean_allowed, *_state(partition))
+            if state not in built:
+                builder = self.builder(image, topic, index, partition, live=live, min_isr=min_isr)
+                builder.election = Election.UNCLEAN if unclean_allowed else Election.ONLINE
+                builder.unclean_shutdown_replicas = unclean
+                if not gone.isdisjoint(partition.isr):
+                    builder.target_isr = tuple(replica for replica in partition.isr if replica not in gone)
+                built[state] = builder.build()
+            record = built[state]
             if record is not None:
-                records.append(record)
+                records.append(msgspec.structs.replace(record, topic_id=topic.id, partition_id=index))
         return records
+
+
+def _state(partition: PartitionRegistration) -> tuple[object, ...]:
+    """Everything that a change depends on: partitions that agree in it, as most do with others, change alike.
+
+    Directories count as the same only when they are the same object, which equal ones mostly are: their ids hash slowly.
+    The image keeps every partition for as long as the answer is used.
+    """
+    return (
+        partition.replicas,
+        partition.isr,
+        partition.leader,
+        id(partition.directories),
+        partition.removing_replicas,
+        partition.adding_replicas,
+        partition.elr,
+        partition.last_known_elr,
+        partition.leader_recovery_state,
+    )
 
 
 def partitions_in_isr(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kraft_core.image.topics_image import LEADER_NONE
+from kraft_core.image.trie_items import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +45,7 @@ class PartitionScan:
 
     def _update(self, topics: TopicsImage) -> None:
         before, after = self._findings, {}
-        for topic_id, topic in sorted(topics.by_id.items(), key=lambda item: item[0].int):
+        for topic_id, topic in sorted(items_of(topics.by_id), key=lambda item: item[0].int):
             found = before.get(topic_id)
             after[topic_id] = found if found is not None and found.topic is topic else _look_at(topic)
         self._findings = after
@@ -55,7 +56,7 @@ def _look_at(topic: TopicImage) -> TopicFindings:
     leaderless: list[int] = []
     imbalanced: list[int] = []
     reassigning: list[int] = []
-    for index, partition in topic.partitions.items():
+    for index, partition in items_of(topic.partitions):
         leader = partition.leader
         if leader != partition.replicas[0]:
             imbalanced.append(index)

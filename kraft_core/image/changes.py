@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataImage
+from kraft_core.image.trie_items import items_of
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -152,10 +153,10 @@ def _broker_change(old: BrokerRegistration, new: BrokerRegistration) -> str:
 
 def _topic_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
     old_topics, new_topics = before.topics.by_id, after.topics.by_id
-    gone = [topic for topic_id, topic in old_topics.items() if topic_id not in new_topics]
+    gone = [topic for topic_id, topic in items_of(old_topics) if topic_id not in new_topics]
     for topic in sorted(gone, key=_name):
         yield f"topic {topic.name}: deleted"
-    changed = [topic for topic_id, topic in new_topics.items() if old_topics.get(topic_id) is not topic]
+    changed = [topic for topic_id, topic in items_of(new_topics) if old_topics.get(topic_id) is not topic]
     for topic in sorted(changed, key=_name):
         was = old_topics.get(topic.id)
         if was is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from kraft_core.image.trie_items import items_of
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_version import (
     METADATA_VERSION,
@@ -129,7 +130,7 @@ def partition_record(
 
 
 def _topic_records(topics: TopicsImage, metadata_version: int) -> Iterator[MetadataRecord]:
-    for name, topic_id in sorted(topics.by_name.items()):
+    for name, topic_id in sorted(items_of(topics.by_name)):
         yield records.TopicRecord(name=name, topic_id=topic_id)
         for index, partition in topics.by_id[topic_id].sorted_partitions():
             yield partition_record(topic_id, index, partition, metadata_version)

@@ -62,13 +62,16 @@ def merge_partition(partition: PartitionRegistration, record: PartitionChangeRec
 
     The partition epoch rises by one; the leader epoch rises by one whenever the record names a leader, the same one too.
     """
-    replicas = partition.replicas if record.replicas is None else intern_ids(record.replicas)
-    directories = partition.directories if record.directories is None else record.directories
+    replicas, directories = partition.replicas, partition.directories
+    if record.replicas is not None or record.directories is not None:
+        replicas = replicas if record.replicas is None else intern_ids(record.replicas)
+        directories = directories if record.directories is None else record.directories
+        directories = _directories(directories, len(replicas), record)
     leads = record.leader != NO_LEADER_CHANGE
     keeps_state = record.leader_recovery_state == NO_RECOVERY_STATE_CHANGE
     return PartitionRegistration(
         replicas=replicas,
-        directories=_directories(directories, len(replicas), record),
+        directories=directories,
         isr=partition.isr if record.isr is None else intern_ids(record.isr),
         removing_replicas=_changed(partition.removing_replicas, record.removing_replicas),
         adding_replicas=_changed(partition.adding_replicas, record.adding_replicas),
@@ -112,11 +115,7 @@ class _WorkingTopic:
         if not self.changed:
             return self.topic
         topic, partitions = self.topic, self.topic.partitions
-        if len(partitions) == 0:
-            partitions = HashTrieMap(self.changed)
-        else:
-            for index, partition in self.changed.items():
-                partitions = partitions.insert(index, partition)
+        partitions = HashTrieMap(self.changed) if len(partitions) == 0 else partitions.update(self.changed)
         brokers = topic.brokers
         if not brokers.issuperset(chain.from_iterable(self.replicas)):
             brokers = intern_brokers(brokers.union(*self.replicas))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from rpds import HashTrieMap
 
+from kraft_core.image.trie_items import items_of, values_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
@@ -130,7 +132,7 @@ class TopicImage(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
         """Return the partitions in order of their index."""
-        return sorted(self.partitions.items(), key=_index)
+        return sorted(items_of(self.partitions), key=_index)
 
 
 class TopicsImage(msgspec.Struct, frozen=True):
@@ -151,11 +153,11 @@ class TopicsImage(msgspec.Struct, frozen=True):
 
     def partition_count(self) -> int:
         """Count the partitions of all topics."""
-        return sum(len(topic.partitions) for topic in self.by_id.values())
+        return sum(len(topic.partitions) for topic in values_of(self.by_id))
 
     def topics_of_broker(self, broker_id: int) -> list[TopicImage]:
         """Return, ordered by topic id, each topic that may have a replica on the broker. Costs a look at each topic."""
-        topics = [topic for topic in self.by_id.values() if broker_id in topic.brokers]
+        topics = [topic for topic in values_of(self.by_id) if broker_id in topic.brokers]
         topics.sort(key=_id_number)
         return topics
 

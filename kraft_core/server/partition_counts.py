@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
+from kraft_core.image.trie_items import items_of, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class PartitionCounter:
             return self._counts
         known, self._known = self._known, {}
         partitions = offline = imbalanced = 0
-        for topic_id, topic in image.topics.by_id.items():
+        for topic_id, topic in items_of(image.topics.by_id):
             before = known.get(topic_id)
             counts = before[1] if before is not None and before[0] is topic else _count(topic)
             self._known[topic_id] = topic, counts
@@ -48,7 +49,7 @@ class PartitionCounter:
 
 def _count(topic: TopicImage) -> PartitionCounts:
     offline = imbalanced = 0
-    for partition in topic.partitions.values():
+    for partition in values_of(topic.partitions):
         offline += not partition.has_leader
         imbalanced += partition.leader != partition.replicas[0]
     return PartitionCounts(1, len(topic.partitions), offline, imbalanced)
