@@ -198,7 +198,7 @@ def register_controller(
             for each in request.features
         ),
     )
-    return ControllerResult([record], ControllerRegistrationResponse(error_message=None), is_atomic=True)
+    return ControllerResult([record], ControllerRegistrationResponse(error_message=""), is_atomic=True)
 
 
 def describe_cluster(

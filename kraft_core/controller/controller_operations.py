@@ -310,12 +310,34 @@ _UNBOUNDED: Final = frozenset({m.BrokerRegistrationRequest, m.BrokerHeartbeatReq
 """Brokers' requests, whose records are as many as it takes."""
 
 
-def early_refusal(managers: Managers, call: Call) -> Message | None:
-    """Answer what the settings, the connection or the sender's rights rule out on whatever controller; else None.
+_NOTHING_ASKED: Final[dict[type, tuple[tuple[str, ...], Callable[[], Message]]]] = {
+    m.AlterPartitionRequest: (("topics",), m.AlterPartitionResponse),
+    m.AlterUserScramCredentialsRequest: (("deletions", "upsertions"), m.AlterUserScramCredentialsResponse),
+    m.AlterClientQuotasRequest: (("entries",), m.AlterClientQuotasResponse),
+    m.AlterConfigsRequest: (("resources",), m.AlterConfigsResponse),
+    m.IncrementalAlterConfigsRequest: (("resources",), m.IncrementalAlterConfigsResponse),
+    m.AlterPartitionReassignmentsRequest: (("topics",), m.AlterPartitionReassignmentsResponse),
+    m.CreatePartitionsRequest: (("topics",), m.CreatePartitionsResponse),
+    m.CreateTopicsRequest: (("topics",), m.CreateTopicsResponse),
+    m.ElectLeadersRequest: (("topic_partitions",), m.ElectLeadersResponse),
+}
+"""Requests by the fields whose emptiness means that nothing is asked, with the answer to that; null asks for all."""
 
-    Raises KafkaError SECURITY_DISABLED.
+
+def asks_nothing(message: Message) -> bool:
+    """Say whether the request asks for nothing, so that any controller can answer it, at any time, at once."""
+    fields, _ = _NOTHING_ASKED.get(type(message), ((), None))
+    return bool(fields) and all(getattr(message, each) == () for each in fields)
+
+
+def early_answer(managers: Managers, call: Call) -> Message | None:
+    """Answer who asks for nothing, or what the settings, the connection or the sender's rights rule out; else None.
+
+    So it is on whatever controller, active or not. Raises KafkaError SECURITY_DISABLED.
     """
     message = call.message
+    if asks_nothing(message):
+        return _NOTHING_ASKED[type(message)][1]()
     if type(message) in _NEEDS_AUTHORIZER and managers.config.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if type(message) in _OF_TOKENS and not allows_token_requests(call.context):

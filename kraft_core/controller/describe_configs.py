@@ -5,10 +5,11 @@ Source: ConfigHelper, Kafka 4.3.1.
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.config_operations import BROKER_LOGGER, validate_broker_resource
+from kraft_core.controller.config_operations import BROKER_LOGGER
 from kraft_core.controller.effective_config import (
     ConfigEntry,
     ConfigSource,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
 
 _NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
+_KINDS: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 _UNAUTHORIZED: Final = {TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED, GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED}
 
 
@@ -52,9 +54,11 @@ def describe_configs(
     """List the configs of each resource, sorted by name, with source, synonyms and documentation where asked for.
 
     `static_configs` are the settings in the node's file; `loggers` its log levels by logger. A broker is described by
-    itself alone. Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a wrong or
-    unknown resource, and the authorization errors.
+    itself alone. Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a wrong name,
+    and the authorization errors. Raises KafkaError INVALID_REQUEST when any resource is of an unknown type.
     """
+    if any(resource.resource_type not in _KINDS for resource in request.resources):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     nodes = NodeConfigs.of(image.configs, node_id, static_configs)
     results = []
     for resource in request.resources:
@@ -73,7 +77,7 @@ def describe_configs(
         results.append(
             DescribeConfigsResponseDescribeConfigsResult(
                 error_code=ErrorCode.NONE,
-                error_message=None,
+                error_message="",
                 resource_type=kind,
                 resource_name=name,
                 configs=tuple(
@@ -93,15 +97,13 @@ def _entries(
     if kind == TOPIC:
         validate_topic_name(name)
         if name not in image.topics.by_name:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         return topic_entries(own, nodes)
     if kind == BROKER and not name:
         return default_broker_entries(nodes)
     if kind in {BROKER, BROKER_LOGGER}:
         _check_is_this_node(kind, name, node_id)
         return broker_entries(nodes) if kind == BROKER else _logger_entries(loggers)
-    if kind not in {CLIENT_METRICS, GROUP}:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
     if not name:
         what = "Client metrics subscription" if kind == CLIENT_METRICS else "Group"
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
@@ -111,11 +113,8 @@ def _entries(
 def _check_is_this_node(kind: int, name: str, node_id: int) -> None:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    try:
-        validate_broker_resource(name)
-    except KafkaError:
-        message = f"Broker id must be an integer, but it is: {name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name) or not -(2**31) <= int(name) < 2**31:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != node_id:
         expected = f"{node_id} or empty string," if kind == BROKER else f"{node_id}"
         message = f"Unexpected broker id, expected {expected} but received {name}"

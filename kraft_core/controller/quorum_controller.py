@@ -23,7 +23,7 @@ from kraft_core.controller.controller_operations import (
     Managers,
     Written,
     check_size,
-    early_refusal,
+    early_answer,
 )
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.deferred_event_queue import DeferredAnswer, DeferredEventQueue
@@ -103,9 +103,9 @@ class QuorumController:
                 self._responses.append((request_id, read(self._managers, call)))
                 return
             call = Call(self._writer.tip, message, version, context, now_ms)
-            refusal = early_refusal(self._managers, call)
-            if refusal is not None:
-                self._responses.append((request_id, refusal))
+            answer = early_answer(self._managers, call)
+            if answer is not None:
+                self._responses.append((request_id, answer))
                 return
             self._check_may_write(context, now_ms)
             write = WRITES.get(kind)

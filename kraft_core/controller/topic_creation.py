@@ -82,22 +82,24 @@ class TopicCreation:
 
         Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
         """
-        self._check_partition_total(request)
         counts = Counter(topic.name for topic in request.topics)
-        records: list[MetadataRecord] = []
-        results: list[CreateTopicsResponseCreatableTopicResult] = []
+        allowed: list[CreateTopicsRequestCreatableTopic] = []
         refused: dict[str, CreateTopicsResponseCreatableTopicResult] = {}
         for topic in request.topics:
-            name = topic.name
             try:
-                _check_may_create(name, counts[name], access)
+                _check_may_create(topic.name, counts[topic.name], access)
             except KafkaError as error:
-                refused.setdefault(name, _creation_error(name, error))
-                continue
+                refused.setdefault(topic.name, _creation_error(topic.name, error))
+            else:
+                allowed.append(topic)
+        self._check_partition_total(allowed)
+        records: list[MetadataRecord] = []
+        results: list[CreateTopicsResponseCreatableTopicResult] = []
+        for topic in allowed:
             try:
                 results.append(self._create_topic(image, cluster, topic, access, records))
             except KafkaError as error:
-                results.append(_creation_error(name, error))
+                results.append(_creation_error(topic.name, error))
         _check_record_count(records)
         response = CreateTopicsResponse(topics=(*results, *refused.values()))
         return ControllerResult.atomic_of(() if request.validate_only else records, response)
@@ -132,9 +134,9 @@ class TopicCreation:
         response = CreatePartitionsResponse(results=tuple(results.values()))
         return ControllerResult.atomic_of(() if request.validate_only else records, response)
 
-    def _check_partition_total(self, request: CreateTopicsRequest) -> None:
+    def _check_partition_total(self, topics: Sequence[CreateTopicsRequestCreatableTopic]) -> None:
         total = 0
-        for topic in request.topics:
+        for topic in topics:
             if topic.assignments:
                 total += len(topic.assignments)
             elif topic.num_partitions == NO_VALUE:

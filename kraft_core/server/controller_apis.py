@@ -16,6 +16,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final, Protocol
 
+from kraft_core.controller.controller_operations import asks_nothing
 from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
 from kraft_core.controller.error_responses import error_response
 from kraft_core.node import ControllerRequest, NodeEvent
@@ -29,12 +30,18 @@ from kraft_core.protocol.framing import (
     encode_response,
 )
 from kraft_core.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
     ApiVersionsRequest,
+    BrokerHeartbeatRequest,
     CreateAclsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
     DefaultPrincipalData,
     DeleteAclsRequest,
     DeleteAclsRequestDeleteAclsFilter,
+    DeleteTopicsRequest,
     DescribeAclsRequest,
+    ElectLeadersRequest,
     EnvelopeRequest,
     EnvelopeResponse,
 )
@@ -92,6 +99,14 @@ _UNSERVED: Final[dict[int, ErrorCode]] = {
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """Answers that no state changes: these APIs need SASL or another listener."""
+_WITH_DEADLINE: Final = (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+)
+"""Requests whose timeout counts; those of UpdateFeatures and ListPartitionReassignments do not, as in Kafka."""
 _UNKNOWN: Final = 0
 """What the enums of ACLs have for a value that the sender itself did not know."""
 
@@ -182,8 +197,9 @@ class ControllerApis:
 
     def _dispatch(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
         refusal = _UNSERVED.get(header.api_key)
-        if refusal is None and header.api_key not in RAFT_APIS and context.deadline_ms <= self._owner.now_ms():
-            refusal = ErrorCode.REQUEST_TIMED_OUT  # a timeout of nothing: over before it can begin
+        is_over = context.deadline_ms <= self._owner.now_ms()  # a timeout of nothing: over before it can begin
+        if refusal is None and is_over and not asks_nothing(message):
+            refusal = ErrorCode.REQUEST_TIMED_OUT
         if refusal is not None:
             answer(_refused(message, header.api_version, refusal))
             return
@@ -195,10 +211,11 @@ class ControllerApis:
             self._owner.post(ControllerRequest(request_id, message, header.api_version, context))
 
     def _deadline_ms(self, message: Message) -> int:
-        timeout_ms = getattr(message, "timeout_ms", None)
-        if message.API_KEY == ApiKey.BROKER_HEARTBEAT:
-            timeout_ms = self._heartbeat_interval_ms // 2
-        return NO_DEADLINE_MS if timeout_ms is None else self._owner.now_ms() + timeout_ms
+        if isinstance(message, _WITH_DEADLINE):
+            return self._owner.now_ms() + message.timeout_ms
+        if isinstance(message, BrokerHeartbeatRequest):
+            return self._owner.now_ms() + self._heartbeat_interval_ms // 2
+        return NO_DEADLINE_MS
 
     # -- ApiVersions
 
@@ -259,7 +276,11 @@ class ControllerApis:
 
 def _refused(message: Message, version: int, code: ErrorCode) -> Message:
     """Build the answer to a request that the node never sees."""
-    words = "There is no SASL on this listener." if code is ErrorCode.ILLEGAL_SASL_STATE else None
+    words = (
+        "SaslAuthenticate request received after successful authentication"
+        if code is ErrorCode.ILLEGAL_SASL_STATE
+        else None
+    )
     return error_response(message, version, code, words)
 
 

@@ -18,7 +18,7 @@ from kraft_core.controller.effective_config import (
 from kraft_core.controller.topic_access import TopicAccess
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol import messages as m
-from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.controller.replication_context import ReplicationContext
 
 
@@ -178,12 +178,18 @@ def test_each_kind_of_resource_is_described(kind: int, name: str, key: str, valu
         (GROUP, "", ErrorCode.INVALID_REQUEST),
         (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
         (8, "", ErrorCode.INVALID_REQUEST),
-        (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_what_cannot_be_described_gets_its_error(kind: int, name: str, code: ErrorCode) -> None:
     result = describe(described_context(), kind, name)
     assert (ErrorCode(result.error_code), result.configs) == (code, ())
+
+
+def test_a_request_with_an_unknown_type_is_refused_as_a_whole() -> None:
+    """ConfigHelper throws; who asked for two resources learns of neither."""
+    with pytest.raises(KafkaError) as refused:
+        describe(described_context(), 99, "x")
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
 
 
 def test_who_may_not_describe_gets_the_error_of_the_resource() -> None:

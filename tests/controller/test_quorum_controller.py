@@ -49,9 +49,35 @@ def test_an_answer_that_rests_on_uncommitted_records_waits_for_them(active: Acti
 
 
 def test_an_answer_without_records_comes_at_once_when_nothing_is_pending(active: ActiveController):
-    """QuorumControllerTest.testEarlyControllerResults."""
     assert active.send(new_topic("t", validate_only=True)) in active.answers
-    assert active.send(m.CreateTopicsRequest()) in active.answers
+
+
+NOTHING_ASKED = (
+    m.AlterPartitionRequest(),
+    m.AlterUserScramCredentialsRequest(),
+    m.AlterClientQuotasRequest(),
+    m.AlterConfigsRequest(),
+    m.IncrementalAlterConfigsRequest(),
+    m.AlterPartitionReassignmentsRequest(),
+    m.CreatePartitionsRequest(),
+    m.CreateTopicsRequest(),
+    m.ElectLeadersRequest(topic_partitions=()),
+)
+
+
+@pytest.mark.parametrize("request_", NOTHING_ASKED, ids=lambda each: type(each).__name__)
+def test_who_asks_for_nothing_is_answered_at_once_by_any_controller(request_: Any, active: ActiveController):
+    """QuorumControllerTest.testEarlyControllerResults."""
+    active.send(new_topic("t"))
+    early = active.send(request_, deadline_ms=active.now_ms - 1)
+    assert early in active.answers, "nothing that is uncommitted counts for it"
+    active.lose_leadership()
+    assert active.answers[active.send(request_)] == active.answers[early]
+
+
+def test_who_asks_for_all_partitions_asks_for_something(active: ActiveController):
+    active.lose_leadership()
+    assert active.ask(m.ElectLeadersRequest(topic_partitions=None)).error_code == ErrorCode.NOT_CONTROLLER
 
 
 def test_a_request_whose_deadline_has_passed_has_no_effect(active: ActiveController):
@@ -143,17 +169,17 @@ def test_an_atomic_result_is_never_cut(active: ActiveController, monkeypatch: py
     from kraft_core.controller.controller_result import ControllerResult
 
     def many(*, atomic: bool) -> Any:
-        result = ControllerResult([NoOpRecord()] * 25, m.AlterPartitionResponse(), is_atomic=atomic)
+        result = ControllerResult([NoOpRecord()] * 25, m.AssignReplicasToDirsResponse(), is_atomic=atomic)
         return lambda *_: Written(result)
 
     small = ActiveController(max_records_per_batch=10)
-    monkeypatch.setitem(controller_operations.WRITES, m.AlterPartitionRequest, many(atomic=False))
+    monkeypatch.setitem(controller_operations.WRITES, m.AssignReplicasToDirsRequest, many(atomic=False))
     before = len(small.writer.batches)
-    small.ask(m.AlterPartitionRequest())
+    small.ask(m.AssignReplicasToDirsRequest())
     assert len(small.writer.batches) == before + 3
-    monkeypatch.setitem(controller_operations.WRITES, m.AlterPartitionRequest, many(atomic=True))
+    monkeypatch.setitem(controller_operations.WRITES, m.AssignReplicasToDirsRequest, many(atomic=True))
     with pytest.raises(ReplayError, match="atomically"):
-        small.send(m.AlterPartitionRequest())
+        small.send(m.AssignReplicasToDirsRequest())
 
 
 def test_a_noop_record_is_written_every_idle_interval():

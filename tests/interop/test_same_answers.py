@@ -1,6 +1,9 @@
 """The same requests to an Apache controller and to ours: the answers are equal field by field, and so are the records."""
 
 import asyncio
+import itertools
+import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -10,20 +13,84 @@ from uuid import UUID
 
 import pytest
 
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
-from kraft_core.protocol.messages import BrokerRegistrationResponse, CreateTopicsResponse
-from kraft_core.protocol.metadata_records import decode_record
+from kraft_core.protocol.messages import (
+    BrokerRegistrationResponse,
+    CreateDelegationTokenResponse,
+    CreateTopicsResponse,
+    EnvelopeResponse,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from kraft_core.protocol.metadata_records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    PartitionChangeRecord,
+    RemoveAccessControlEntryRecord,
+    decode_record,
+)
 from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.wire import Message
 from tests.interop import kafka
 from tests.interop.conclave import Quorum
-from tests.interop.controller_requests import all_requests
+from tests.interop.controller_requests import all_requests, lifecycle, secure_requests
 from tests.interop.controller_requests.case import UNKNOWN_ID, Case, Known
+from tests.security.secure_quorum import PASSWORD, SecureQuorum
 
 pytestmark = pytest.mark.interop
 
 NOT_COMPARED = {"throttle_time_ms"}
 CLOSED = "closed"
+OF_ITS_OWN = {"NoOpRecord", "RegisterControllerRecord"}
+"""Records that each controller writes of itself."""
+DRAWN = {"token_id", "hmac"}
+TIMES = {
+    "issue_timestamp",
+    "issue_timestamp_ms",
+    "expiry_timestamp_ms",
+    "expiration_timestamp",
+    "max_timestamp",
+    "max_timestamp_ms",
+    "last_fetch_timestamp",
+    "last_caught_up_timestamp",
+}
+OFFSETS = {"high_watermark", "log_end_offset", "finalized_features_epoch"}
+UNORDERED = {
+    "DeleteTopicsResponse": "responses",  # shuffled
+    "DescribeConfigsResponseDescribeConfigsResult": "configs",
+    "DescribeAclsResponse": "resources",
+    "DescribeAclsResponseDescribeAclsResource": "acls",
+    "DeleteAclsResponseDeleteAclsFilterResult": "matching_acls",
+    "AlterUserScramCredentialsResponse": "results",
+    "AlterClientQuotasResponse": "entries",
+    "AlterClientQuotasResponseEntryData": "entity",
+    "AlterClientQuotasRequestEntryData": "entity",
+    "ClientQuotaRecord": "entity",
+    "ApiVersionsResponse": "supported_features finalized_features",
+    "CreateTopicsResponse": "topics",  # where some are refused
+}
+"""Where Apache's order is that of a hash table."""
+WORDS = {
+    each.default_message: each.name
+    for each in (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_REQUEST,
+    )
+} | {
+    "Topic authorization failed.": "TOPIC_AUTHORIZATION_FAILED",
+    "Cluster authorization failed.": "CLUSTER_AUTHORIZATION_FAILED",
+    "Group authorization failed.": "GROUP_AUTHORIZATION_FAILED",
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to "
+    "an incompatible broker. See the broker logs for more details.": "INVALID_REQUEST",
+}
+"""What both sides say of an error code when they have nothing more to say."""
+NEEDS = re.compile(r"(?:Request Request\(.*\)|\w+) needs \w+ permission(?:\.| on the cluster\.)")
+"""Apache's shows its own object, ours the name of the request."""
+IN_OWN_WORDS = {"AddRaftVoterResponse", "RemoveRaftVoterResponse"}
+"""Whose messages only say in other words why a request was refused."""
 
 
 @dataclass
@@ -32,31 +99,54 @@ class Side:
 
     quorum: Quorum
     known: Known
-    answers: list[Any] = field(default_factory=list)
-    _connection: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+    logs_in: bool = False
+    acls: dict[UUID, str] = field(default_factory=dict)
+    epochs: dict[int, str] = field(default_factory=dict)
+    _connections: dict[str, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=dict)
 
     async def ask(self, case: Case) -> Message | str:
         """Send one request; what comes back, or that the connection was closed."""
         message = case.build(self.known)
-        if self._connection is None:
-            self._connection = await asyncio.open_connection("127.0.0.1", self.quorum.ports[0])
-        reader, writer = self._connection
-        writer.write(encode_request(message, case.version, 1, "same"))
         try:
-            async with asyncio.timeout(15):
-                size = int.from_bytes(await reader.readexactly(4))
-                answer = decode_response(message.API_KEY, case.version, await reader.readexactly(size))[1]
+            answer = await self._exchange(case.user, message, case.version)
         except (EOFError, ConnectionError):
-            await self.hang_up()
+            await self.hang_up(case.user)
             return CLOSED
+        if case.not_yet is not None and getattr(answer, "error_code", 0) == case.not_yet:
+            return await self._ask_again(case)
         self._learn(case, message, answer)
         return answer
 
-    async def hang_up(self) -> None:
-        """Close the connection, if there is one."""
-        if self._connection is not None:
-            writer = self._connection[1]
-            self._connection = None
+    async def _ask_again(self, case: Case) -> Message | str:
+        """Keep the other brokers alive until the answer is another, which must not last for ever."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            for beat in case.meanwhile:
+                await self.ask(beat)
+            await asyncio.sleep(0.05)
+            answer = await self.ask(case._replace(not_yet=None))
+            if getattr(answer, "error_code", 0) != case.not_yet:
+                return answer
+        raise AssertionError(f"{case.name}: {case.not_yet} for 20 s")
+
+    async def _exchange(self, user: str, message: Message, version: int) -> Message:
+        if user not in self._connections:
+            self._connections[user] = await asyncio.open_connection("127.0.0.1", self.quorum.ports[0])
+            if self.logs_in:
+                await self._exchange(user, SaslHandshakeRequest(mechanism="PLAIN"), 1)
+                auth_bytes = f"\0{user}\0{PASSWORD}".encode()
+                said: Any = await self._exchange(user, SaslAuthenticateRequest(auth_bytes=auth_bytes), 2)
+                assert not said.error_code, said
+        reader, writer = self._connections[user]
+        writer.write(encode_request(message, version, 1, "same"))
+        async with asyncio.timeout(4):
+            size = int.from_bytes(await reader.readexactly(4))
+            return decode_response(message.API_KEY, version, await reader.readexactly(size))[1]
+
+    async def hang_up(self, *users: str) -> None:
+        """Close the connections of these users, or all."""
+        for user in users or tuple(self._connections):
+            writer = self._connections.pop(user)[1]
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
@@ -68,32 +158,64 @@ class Side:
                     self.known.topic_ids[topic.name] = topic.topic_id
         if isinstance(answer, BrokerRegistrationResponse) and not answer.error_code:
             self.known.broker_epochs[message.broker_id] = answer.broker_epoch
+            self.epochs.setdefault(answer.broker_epoch, f"epoch {len(self.epochs)}, of {message.broker_id}")
+        if isinstance(answer, CreateDelegationTokenResponse) and not answer.error_code:
+            self.known.hmac = answer.hmac
+        if isinstance(answer, EnvelopeResponse) and answer.response_data and case.inside is not None:
+            inside = case.inside
+            self._learn(inside, inside.build(self.known), _inside(inside, answer))
 
-    def said(self, value: Any, name: str = "") -> Any:
-        """Put an answer or a record into words that do not depend on drawn ids, ports and offsets."""
+    def said(self, case: Case, answer: Message | str) -> Any:
+        """Put an answer into words that do not depend on drawn ids, times, ports and offsets."""
+        if isinstance(answer, EnvelopeResponse) and answer.response_data and case.inside is not None:
+            return {"inside": self.said(case.inside, _inside(case.inside, answer)), "error_code": answer.error_code}
+        return self.in_words(answer)
+
+    def in_words(self, value: Any, name: str = "") -> Any:
+        """Put an answer, a record or a part of one into such words."""
         if isinstance(value, Message):
-            fields = {each: self.said(getattr(value, each), each) for each in value.__struct_fields__}
-            return {type(value).__name__: {each: said for each, said in fields.items() if each not in NOT_COMPARED}}
+            kind = type(value).__name__
+            fields = {each: self.in_words(getattr(value, each), each) for each in value.__struct_fields__}
+            if kind in IN_OWN_WORDS:
+                fields["error_message"] = bool(fields["error_message"])
+            for each in UNORDERED.get(kind, "").split():
+                fields[each] = sorted(fields[each] or [], key=repr)
+            return {kind: {each: said for each, said in fields.items() if each not in NOT_COMPARED}}
         if isinstance(value, tuple):
-            said = [self.said(each, name) for each in value]
-            return sorted(said, key=repr) if name == "responses" else said  # DeleteTopics shuffles its results
+            return [self.in_words(each, name) for each in value]
+        if name == "documentation":
+            return bool(value)
+        if name == "error_message" and value:
+            return WORDS.get(value) or ("CLUSTER_AUTHORIZATION_FAILED" if NEEDS.fullmatch(value) else value)
+        if name in DRAWN and value:
+            return f"drawn, of {len(value)}"
+        if name in TIMES and value > 0:
+            return f"in {round((value - time.time() * 1000) / 120_000)} times two minutes"
+        if name in OFFSETS and value > 0:
+            return "an offset"
+        if value in self.acls and isinstance(value, UUID):
+            return self.acls[value]
         if name == "topic_id" and value.int and value != UNKNOWN_ID and value not in self.known.topic_ids.values():
             return "an id"
         if isinstance(value, UUID):
             return next((f"id of {topic}" for topic, found in self.known.topic_ids.items() if found == value), value)
         if isinstance(value, int) and "broker_epoch" in name:
-            return next((f"epoch of {one}" for one, epoch in self.known.broker_epochs.items() if epoch == value), value)
+            return self.epochs.get(value, value)
         if name == "port" and value == self.quorum.ports[0]:
             return "the controller's port"
         return value
 
 
+def _inside(case: Case, answer: EnvelopeResponse) -> Message:
+    message = case.build(Known(""))
+    assert answer.response_data is not None
+    return decode_response(message.API_KEY, case.version, answer.response_data)[1]
+
+
 @contextmanager
-def two_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
+def two_sides(apache: Quorum, ours: Quorum, *, logs_in: bool = False) -> Iterator[tuple[Side, Side]]:
     """Apache's and ours, with the same cluster id."""
-    settings = {"broker.session.timeout.ms": 600_000, "controller.quorum.append.linger.ms": 0}
-    apache = Quorum(folder / "apache", 1, dict(settings))
-    ours = Quorum(folder / "ours", 1, dict(settings), cluster_id=apache.cluster_id)
+    ours.cluster_id = apache.cluster_id
     ours.directory_ids = apache.directory_ids
     for quorum in (apache, ours):
         quorum.format(1)
@@ -102,7 +224,7 @@ def two_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
         ours.start(1)
         for quorum in (apache, ours):
             quorum.wait_for_leader(60)
-        yield Side(apache, Known(apache.cluster_id)), Side(ours, Known(ours.cluster_id))
+        yield Side(apache, Known(apache.cluster_id), logs_in), Side(ours, Known(ours.cluster_id), logs_in)
     finally:
         for quorum in (apache, ours):
             quorum.stop_all()
@@ -123,13 +245,16 @@ def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
 async def ask_all(side: Side, cases: list[Case]) -> list[Any]:
     """The answers, in words."""
     try:
-        return [side.said(await side.ask(case)) for case in cases]
+        return [side.said(case, await side.ask(case)) for case in cases]
     finally:
         await side.hang_up()
 
 
 def records_of(side: Side) -> list[Any]:
-    """The metadata records of a log, in words, without what each controller writes of itself."""
+    """The metadata records of a log, in words, without what each controller writes of itself.
+
+    Changes of several partitions at once come in the order of topic ids, which are drawn: they are sorted.
+    """
     folder = side.quorum.folder_of(1) / "data" / "__cluster_metadata-0"
     records = [
         decode_record(value)
@@ -137,24 +262,69 @@ def records_of(side: Side) -> list[Any]:
         for batch in read_batches(path.read_bytes())
         if not batch.is_control
         for value in batch.values()
+        if type(decode_record(value)).__name__ not in OF_ITS_OWN
     ]
-    return [
-        side.said(each) for each in records if type(each).__name__ not in {"NoOpRecord", "RegisterControllerRecord"}
+    side.acls = {
+        each.id: f"ACL {each.resource_type} {each.resource_name} {each.pattern_type} {each.principal} {each.operation}"
+        for each in records
+        if isinstance(each, AccessControlEntryRecord)
+    }
+    found: list[Any] = []
+    for kind, group in itertools.groupby(records, type):
+        said = [side.in_words(each) for each in group]
+        is_unordered = kind in {ClientQuotaRecord, PartitionChangeRecord, RemoveAccessControlEntryRecord}
+        found += sorted(said, key=repr) if is_unordered else said
+    return found
+
+
+def compare(apache: Side, ours: Side, cases: list[Case]) -> None:
+    """Send all requests to both; the answers and then the records must be the same."""
+
+    async def ask_both() -> tuple[list[Any], list[Any]]:
+        return await asyncio.gather(ask_all(apache, cases), ask_all(ours, cases))
+
+    theirs, mine = asyncio.run(ask_both())
+    different = [
+        "\n".join((f"{number} {case.name} v{case.version} by {case.user}", *found))
+        for number, (case, expected, answer) in enumerate(zip(cases, theirs, mine, strict=True))
+        if (found := list(differences(expected, answer)))
     ]
+    assert not different, f"{len(different)} answers differ:\n" + "\n".join(different)
+    for number, (expected, record) in enumerate(zip(records_of(apache), records_of(ours), strict=True)):
+        assert expected == record, f"record {number}:\n" + "\n".join(differences(expected, record))
+
+
+SETTINGS: dict[str, object] = {"broker.session.timeout.ms": 600_000, "controller.quorum.append.linger.ms": 0}
 
 
 def test_a_long_list_of_requests_has_the_same_answers_and_makes_the_same_records(tmp_path: Path) -> None:
     kafka.require()
     cases = all_requests()
-    assert len(cases) > 400
-    with two_sides(tmp_path) as (apache, ours):
-        theirs = asyncio.run(ask_all(apache, cases))
-        mine = asyncio.run(ask_all(ours, cases))
-        different = [
-            "\n".join((f"{number} {case.name} v{case.version}", *found))
-            for number, (case, expected, answer) in enumerate(zip(cases, theirs, mine, strict=True))
-            if (found := list(differences(expected, answer)))
-        ]
-        assert not different, f"{len(different)} answers differ:\n" + "\n".join(different)
-        for number, (expected, record) in enumerate(zip(records_of(apache), records_of(ours), strict=True)):
-            assert expected == record, f"record {number}:\n" + "\n".join(differences(expected, record))
+    assert len(cases) > 1000
+    with two_sides(Quorum(tmp_path / "apache", 1, SETTINGS), Quorum(tmp_path / "ours", 1, SETTINGS)) as (apache, ours):
+        compare(apache, ours, cases)
+
+
+def test_brokers_that_come_and_go_are_treated_alike(tmp_path: Path) -> None:
+    kafka.require()
+    settings: dict[str, object] = {**SETTINGS, "broker.session.timeout.ms": 4000}
+    with two_sides(Quorum(tmp_path / "apache", 1, settings), Quorum(tmp_path / "ours", 1, settings)) as (apache, ours):
+        compare(apache, ours, lifecycle())
+
+
+def test_users_with_and_without_rights_get_the_same_answers(tmp_path: Path) -> None:
+    kafka.require()
+    cases = secure_requests()
+    assert {case.user for case in cases} == {"alice", "admin"}
+    settings = {
+        **{key.replace(".", "_"): value for key, value in SETTINGS.items()},
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:controller;User:admin",
+        "delegation_token_secret_key": "the-same-secret",
+    }
+    both = [SecureQuorum(tmp_path / name, 1, "SASL_PLAINTEXT", "PLAIN", **settings) for name in ("apache", "ours")]
+    for quorum in both:
+        path = quorum.config_of(1)
+        path.write_text(path.read_text().replace("user_admin=", f'user_alice="{PASSWORD}" user_admin='))
+    with two_sides(*both, logs_in=True) as (apache, ours):
+        compare(apache, ours, cases)

@@ -1,10 +1,14 @@
 """What a list of requests to a controller is made of."""
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.framing import encode, encode_request
+from kraft_core.protocol.messages import DefaultPrincipalData, EnvelopeRequest
 from kraft_core.protocol.wire import Message
 
 BROKER_IDS = (101, 102, 103)
@@ -26,11 +30,12 @@ def incarnation_of(broker_id: int, life: int = 0) -> UUID:
 
 @dataclass
 class Known:
-    """What one side has told, and the next requests need."""
+    """What one side has told, and the next requests need: ids, epochs, the newest delegation token."""
 
     cluster_id: str
     topic_ids: dict[str, UUID] = field(default_factory=dict)
     broker_epochs: dict[int, int] = field(default_factory=dict)
+    hmac: bytes = b""
 
     def topic(self, name: str) -> UUID:
         """Id of a topic; one that no topic has for a name that was never created."""
@@ -42,13 +47,35 @@ class Known:
 
 
 class Case(NamedTuple):
-    """One request of the list."""
+    """One request of the list; `user` sends it where users log in. `inside`: the case that an Envelope carries.
+
+    `not_yet`: while this is the answer, `meanwhile` is sent and then the request again.
+    """
 
     name: str
     build: Callable[[Known], Message]
     version: int
+    user: str = "admin"
+    inside: "Case | None" = None
+    not_yet: ErrorCode | None = None
+    meanwhile: "tuple[Case, ...]" = ()
 
 
 def fixed(name: str, message: Message, version: int) -> Case:
     """A request that is the same whatever the side has told."""
     return Case(name, lambda _: message, version)
+
+
+def principal(name: str, *, by_token: bool = False) -> bytes:
+    """A user, as a broker names one in an Envelope."""
+    return struct.pack(">h", 0) + encode(DefaultPrincipalData(type="User", name=name, token_authenticated=by_token), 0)
+
+
+def forwarded(case: Case, data: bytes, address: bytes = bytes((127, 0, 0, 1))) -> Case:
+    """The same request as a broker forwards it for a user."""
+
+    def build(known: Known) -> EnvelopeRequest:
+        request = encode_request(case.build(known), case.version, 1, "same")[4:]
+        return EnvelopeRequest(request_data=request, request_principal=data, client_host_address=address)
+
+    return Case(f"forwarded: {case.name}", build, 0, inside=case)
