@@ -26,7 +26,7 @@ from tests.hostile.chaos_disk import compare_directories
 from tests.hostile.chaos_load import FAILURES, WRITERS, Accounts, take_blocks, write_register, write_topics
 from tests.hostile.chaos_watch import CommitWatch, LeaderWatch, VoteWatch
 from tests.hostile.faulty_links import FaultyLinks
-from tests.hostile.tormentor import ProxiedQuorum, Tormentor
+from tests.hostile.tormentor import ProxiedQuorum, Tormentor, stop_together
 from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, describe_quorum
 
 HEALED_S_MAX = 10.0
@@ -181,8 +181,7 @@ def tormented(folder: Path, **settings: object) -> Iterator[ProxiedQuorum]:
 
 def stop_and_compare(quorum: Quorum, committed: CommitWatch) -> tuple[list[str], int]:
     """Stop all with SIGTERM and look at what they leave -> findings, snapshots compared; a bad exit is a finding too."""
-    codes = {node_id: process.stop() for node_id, process in quorum.processes.items()}
-    wrong = [f"node {node_id} ended with {code}" for node_id, code in codes.items() if code]
+    wrong = stop_together(quorum)
     wrong += [
         f"node {node_id} met an error: {quorum.processes[node_id].log_file}"
         for node_id in quorum.node_ids

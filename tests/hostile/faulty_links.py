@@ -23,6 +23,8 @@ _SOURCE = re.compile(r"(?:raft-client-)?(\d+)")
 _ELECTORAL = {ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH}
 _REMEMBERED = {*_ELECTORAL, ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.UPDATE_RAFT_VOTER}
 _FRAMES_KEPT = 300
+_QUIET_S = 0.3
+"""Old requests have been taken in when no answer has come for so long."""
 _CHECKED_FROM = 21
 """Where in a batch the bytes begin that its CRC covers."""
 _OTHER_PLACES = (3, 12, 16, 17)
@@ -134,14 +136,13 @@ class FaultyLinks:
         old = [frame for api_key, frame in self.old_requests[target] if kinds is None or api_key in kinds]
         chosen = self._dice.sample(old, min(count, len(old)))
         with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(2):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.node_ports[target - 1])
-                try:
-                    writer.writelines(chosen)
-                    while await reader.read(65_536):
-                        pass
-                finally:
-                    writer.transport.abort()
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.node_ports[target - 1])
+            try:
+                writer.writelines(chosen)
+                while await asyncio.wait_for(reader.read(65_536), _QUIET_S):
+                    pass
+            finally:
+                writer.transport.abort()
         return len(chosen)
 
     # -- connections

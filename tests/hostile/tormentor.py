@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import signal
 import time
 from collections.abc import Awaitable, Callable
 
@@ -53,6 +54,14 @@ class ProxiedQuorum(Quorum):
     def proxy_port_of(self, node_id: int) -> int:
         """The port that others know a controller by."""
         return self.proxy_ports[node_id - 1]
+
+
+def stop_together(quorum: Quorum) -> list[str]:
+    """SIGTERM to all at once -> a line for each that does not end well."""
+    for process in quorum.processes.values():
+        process.send(signal.SIGTERM)
+    codes = {node_id: process.stop() for node_id, process in quorum.processes.items()}
+    return [f"node {node_id} ended with {code}" for node_id, code in codes.items() if code]
 
 
 class Tormentor:

@@ -1,0 +1,249 @@
+"""Three controllers whose links break while clients write: who leads, in which epoch, and what old messages can do.
+
+RELIABILITY 2, invariants 11, 12, 13 and 33, by name, each in its own small story; the chaos program mixes them all.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+
+import pytest
+
+from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.server.quorum_fetch import describe_quorum_request
+from tests.hostile.chaos_disk import differing_batches, two_leaders
+from tests.hostile.faulty_links import FaultyLinks
+from tests.hostile.tormentor import ProxiedQuorum, stop_together
+from tests.interop.conclave import RawBroker, call, controller_client, create_topics, describe_quorum
+from tests.interop.log_files import raw_batches
+
+FETCH_TIMEOUT_S = 1.0
+NAMES = (f"topic-{number}" for number in itertools.count())
+PATIENT_S = 30
+NO_FENCING = {"broker.session.timeout.ms": 600_000}
+
+
+class Story:
+    """A running quorum behind links that can break, told on one event loop."""
+
+    def __init__(self, quorum: ProxiedQuorum, links: FaultyLinks, runner: asyncio.Runner) -> None:
+        self.quorum, self.links, self._runner = quorum, links, runner
+        self.leader, self.epoch = -1, -1
+
+    async def begin(self) -> None:
+        """Start everything, and have a broker for the topics to be on."""
+        await self.links.start()
+        for node_id in self.quorum.node_ids:
+            self.quorum.format(node_id)
+            self.quorum.start(node_id)
+        await self.until_settled()
+        client = controller_client(self.quorum.bootstrap)
+        await RawBroker(101, self.quorum.cluster_id, client).register()
+        client.close()
+
+    def tell(self, happening: Coroutine[None, None, None]) -> None:
+        """Let something happen to a quorum that is whole."""
+
+        async def from_a_good_start() -> None:
+            await self.until_settled()
+            await happening
+
+        self._runner.run(from_a_good_start())
+
+    async def until_settled(self) -> None:
+        """Wait until everybody follows one leader and has its log; it is `leader` from then on."""
+        async with asyncio.timeout(20):
+            while True:
+                await asyncio.sleep(0.05)
+                found = await self.quorum.leader()
+                if found is None:
+                    continue
+                partition = await describe_quorum(self.quorum.port_of(found[0]))
+                if partition is None or partition.high_watermark <= 0:
+                    continue
+                voters = partition.current_voters
+                ends = [voter.log_end_offset for voter in voters]
+                newest = max(voter.last_fetch_timestamp for voter in voters)
+                late_ms = max(newest - voter.last_fetch_timestamp for voter in voters)
+                if min(ends) == max(ends) and late_ms < 1000 * FETCH_TIMEOUT_S:
+                    self.leader, self.epoch = found
+                    return
+
+    @property
+    def followers(self) -> list[int]:
+        """Who does not lead."""
+        return [node_id for node_id in self.quorum.node_ids if node_id != self.leader]
+
+    async def write(self, count: int = 5) -> None:
+        """Have topics made; each must be acknowledged."""
+        client = controller_client(self.quorum.bootstrap)
+        for name in itertools.islice(NAMES, count):
+            answer = await client.request(create_topics([name]))
+            assert answer.topics[0].error_code == ErrorCode.NONE
+        client.close()
+
+    async def assert_led_as_before(self) -> None:
+        """The same leader in the same epoch, and everybody follows it."""
+        before = (self.leader, self.epoch)
+        await self.until_settled()
+        assert (self.leader, self.epoch) == before
+
+    async def next_leader(self, timeout_s: float) -> tuple[float, int]:
+        """Wait for a leader in a later epoch -> the time it took in s, its id."""
+        started = time.monotonic()
+        async with asyncio.timeout(timeout_s):
+            while True:
+                for node_id in self.followers:
+                    found = await describe_quorum(self.quorum.port_of(node_id))
+                    if found is not None and found.leader_epoch > self.epoch:
+                        return time.monotonic() - started, found.leader_id
+                await asyncio.sleep(0.01)
+
+
+def story_of(folder: Path, fetch_timeout_s: float) -> Iterator[Story]:
+    settings = {"controller.quorum.fetch.timeout.ms": int(fetch_timeout_s * 1000), **NO_FENCING}
+    quorum = ProxiedQuorum(folder, 3, settings)
+    links = FaultyLinks(quorum.proxy_ports, quorum.ports)
+    with asyncio.Runner() as runner:
+        story = Story(quorum, links, runner)
+        try:
+            runner.run(story.begin())
+            yield story
+            assert stop_together(quorum) == []
+            for process in quorum.processes.values():
+                assert "Traceback" not in process.output, process.output
+            logs = [raw_batches(quorum.folder_of(node_id)) for node_id in quorum.node_ids]
+            assert [*differing_batches(logs), *two_leaders(logs)] == []
+        finally:
+            quorum.stop_all()
+            runner.run(links.stop())
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    yield from story_of(tmp_path_factory.mktemp("quick"), FETCH_TIMEOUT_S)
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """Nobody in it would miss a leader within half a minute by the fetch timeout alone."""
+    yield from story_of(tmp_path_factory.mktemp("patient"), PATIENT_S)
+
+
+@pytest.mark.parametrize("how", ["cut off", "heard by none", "hearing none"])
+def test_a_follower_that_was_away_comes_back_without_raising_the_epoch(story: Story, how: str) -> None:
+    """KIP-996: its pre-votes are refused, for the others hear from their leader."""
+
+    async def scenario() -> None:
+        follower = story.followers[0]
+        if how == "cut off":
+            story.links.isolate(follower)
+        elif how == "heard by none":
+            for link in story.links.of(follower):
+                link.stalled = True
+        else:
+            for link in story.links.of(follower):
+                link.answers_stalled = True
+        await story.write()
+        await asyncio.sleep(2.5 * FETCH_TIMEOUT_S)
+        await story.write()
+        story.links.heal()
+        await story.assert_led_as_before()
+
+    story.tell(scenario())
+
+
+def test_a_leader_that_was_cut_off_is_replaced_and_stops_answering_as_one(story: Story) -> None:
+    """Check-quorum: after 1.5 fetch timeouts without a majority it answers that it leads no more, and clients go on."""
+
+    async def scenario() -> None:
+        old = story.leader
+        story.links.isolate(old)
+        took_s, new = await story.next_leader(10)
+        assert new != old
+        async with asyncio.timeout(1.5 * FETCH_TIMEOUT_S + 2):
+            while await describe_quorum(story.quorum.port_of(old)) is not None:
+                await asyncio.sleep(0.02)
+        answer = await call(story.quorum.port_of(old), describe_quorum_request(), 2)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        (refused,) = (await call(story.quorum.port_of(old), create_topics(["by-the-old-one"]), 7)).topics
+        assert refused.error_code == ErrorCode.NOT_CONTROLLER
+        await story.write()
+        story.links.heal()
+        await story.until_settled()
+        print(f"replaced after {took_s * 1000:.0f} ms")
+
+    story.tell(scenario())
+
+
+def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story: Story) -> None:
+    async def scenario() -> None:
+        story.links.isolate(story.leader)
+        await story.next_leader(10)  # so that there are requests of two epochs, votes among them
+        story.links.heal()
+        await story.until_settled()
+        await story.write()
+        electoral = {ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH}
+        assert (
+            sum([await story.links.send_again(node_id, 50, kinds=electoral) for node_id in story.quorum.node_ids]) > 3
+        )
+        for _ in range(2):
+            for node_id in story.quorum.node_ids:
+                assert await story.links.send_again(node_id, 100) > 0
+            await story.write()
+        await story.assert_led_as_before()
+
+    story.tell(scenario())
+
+
+def test_a_follower_keeps_nothing_of_a_fetched_batch_that_is_damaged(story: Story) -> None:
+    """RELIABILITY 4A, Fetch answer from a bad leader: CRC, magic, gap, epoch above the request's, absurd counts."""
+
+    async def scenario() -> None:
+        for link in story.links.of(story.followers[0]):
+            link.damaged = True
+        async with asyncio.timeout(20):
+            while story.links.damaged_answers < 20:
+                await story.write()
+        assert all(process.alive for process in story.quorum.processes.values())
+        story.links.heal()
+        await story.assert_led_as_before()
+
+    story.tell(scenario())  # the fixture compares the logs
+
+
+def test_a_follower_whose_connections_break_by_themselves_costs_no_leader(patient: Story) -> None:
+    async def scenario() -> None:
+        for _ in range(20):
+            patient.links.reset(patient.followers[0])
+            await patient.write(2)
+        await patient.assert_led_as_before()
+
+    patient.tell(scenario())
+
+
+@pytest.mark.parametrize("how", ["kill", "freeze"])
+def test_a_dead_leader_is_noticed_without_waiting_for_the_fetch_timeout(patient: Story, how: str) -> None:
+    """A reset connection starts a pre-vote at once; so does a fetch that outlasts its own wait. KIP-595 waits here 30 s."""
+
+    async def scenario() -> None:
+        old = patient.leader
+        if how == "kill":
+            patient.quorum.processes[old].kill()
+        else:
+            patient.quorum.freeze(old)
+        took_s, new = await patient.next_leader(PATIENT_S)
+        assert new != old
+        assert took_s < (3 if how == "kill" else 5)
+        await patient.write()
+        if how == "kill":
+            patient.quorum.start(old)
+        else:
+            patient.quorum.thaw(old)
+        await patient.until_settled()
+        print(f"{how}: a new leader after {took_s * 1000:.0f} ms")
+
+    patient.tell(scenario())
