@@ -15,7 +15,7 @@ from app.cluster.voter_changes import Endpoints, VoterChange
 from app.security.roles import Principal
 from app.security.service import RequestInfo, Security
 from kraft_core.image.changes import is_secret_config
-from kraft_core.image.metadata_image import BROKER, TOPIC
+from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -145,6 +145,18 @@ class Actions(Audited):
         """Change configs of a broker, or of all brokers with None; returns the offset, None for a dry run."""
         name = "" if broker_id is None else str(broker_id)
         return await self._alter(caller, BROKER, name, f"broker/{name or 'default'}", changes, validate_only)
+
+    async def alter_group_configs(
+        self, caller: Caller, group_id: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> int | None:
+        """Change configs of a consumer group; returns the offset, None for a dry run."""
+        return await self._alter(caller, GROUP, group_id, f"group/{group_id}", changes, validate_only)
+
+    async def alter_client_metrics_configs(
+        self, caller: Caller, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> int | None:
+        """Change configs of a client-metrics subscription; returns the offset, None for a dry run."""
+        return await self._alter(caller, CLIENT_METRICS, name, f"client-metrics/{name}", changes, validate_only)
 
     async def alter_topics_configs(
         self, caller: Caller, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False

@@ -8,7 +8,16 @@ from typing import Any
 
 from app.actions import Audited, Caller
 from app.cluster.access import QuotaEntity
-from app.cluster.operations import Assignments, ElectionType, FeatureUpdate, Outcome, Partition, check_assignments
+from app.cluster.operations import (
+    Assignments,
+    ElectionType,
+    FeatureUpdate,
+    Outcome,
+    Partition,
+    check_assignments,
+    check_elections,
+)
+from app.cluster.tokens import CreatedToken
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.scram_mechanism import ScramMechanism
 from kraft_core.protocol.errors import KafkaError
@@ -33,8 +42,12 @@ class OperatorActions(Audited):
             outcome.offset, outcome.error = done.offset, _said(done.failures)
         return done
 
-    async def elect_leaders(self, caller: Caller, election: ElectionType, partitions: Sequence[Partition]) -> Outcome:
-        """Hold elections. See Operations."""
+    async def elect_leaders(
+        self, caller: Caller, election: ElectionType, partitions: Sequence[Partition], *, validate_only: bool = False
+    ) -> Outcome:
+        """Hold elections; a dry run looks at the image and asks nobody. See Operations."""
+        if validate_only:
+            return Outcome(offset=None, failures=check_elections(self._cluster.image, election, partitions))
         detail: dict[str, Any] = {
             "election_type": election.name,
             "partitions": [f"{topic}-{index}" for topic, index in partitions],
@@ -107,6 +120,31 @@ class OperatorActions(Audited):
                 entity, changes, validate_only=validate_only
             )
         return offset
+
+    async def create_delegation_token(
+        self, caller: Caller, owner: str | None, renewers: tuple[str, ...], max_lifetime_ms: int
+    ) -> CreatedToken:
+        """Make a delegation token."""
+        detail: dict[str, Any] = {"owner": owner, "renewers": list(renewers), "max_lifetime_ms": max_lifetime_ms}
+        async with self._audited(caller, "delegation-token.create", "delegation-token/*", detail) as outcome:
+            made = await self._cluster.tokens.create(owner, renewers, max_lifetime_ms)
+            outcome.offset = made.offset
+            detail |= {"owner": made.token.owner, "token_id": made.token.token_id}
+        return made
+
+    async def renew_delegation_token(self, caller: Caller, hmac: bytes, period_ms: int) -> tuple[int, int]:
+        """Put a token's end off; returns the offset and the new end."""
+        detail: dict[str, Any] = {"period_ms": period_ms}
+        async with self._audited(caller, "delegation-token.renew", "delegation-token/*", detail) as outcome:
+            outcome.offset, detail["expiry_timestamp"] = end = await self._cluster.tokens.renew(hmac, period_ms)
+        return end
+
+    async def expire_delegation_token(self, caller: Caller, hmac: bytes, period_ms: int) -> tuple[int, int]:
+        """Set when a token ends; returns the offset and that moment."""
+        detail: dict[str, Any] = {"period_ms": period_ms}
+        async with self._audited(caller, "delegation-token.expire", "delegation-token/*", detail) as outcome:
+            outcome.offset, detail["expiry_timestamp"] = end = await self._cluster.tokens.expire(hmac, period_ms)
+        return end
 
 
 def _resource_of(partitions: Sequence[Partition]) -> str:

@@ -15,6 +15,7 @@ from app.cluster.history import Change, History, OffsetGone
 from app.cluster.operations import Operations
 from app.cluster.quorum import Quorum, QuorumWatch
 from app.cluster.statics import BrokerStatics
+from app.cluster.tokens import DelegationTokenAdmin
 from app.cluster.topic_table import TopicTable
 from app.cluster.voters import VoterAdmin
 from app.db.database import Database
@@ -22,10 +23,12 @@ from kraft_core.controller.effective_config import (
     ConfigEntry,
     NodeConfigs,
     broker_entries,
+    client_metrics_entries,
     default_broker_entries,
+    group_entries,
     topic_entries,
 )
-from kraft_core.image.metadata_image import TOPIC, MetadataImage
+from kraft_core.image.metadata_image import CLIENT_METRICS, GROUP, TOPIC, MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
@@ -82,6 +85,7 @@ class Cluster:
         self.voters = VoterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.operations = Operations(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.access = AccessAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.tokens = DelegationTokenAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
         self._cluster_id = cluster_id
@@ -200,6 +204,16 @@ class Cluster:
         """Return the configs set for all brokers at once, sorted by name."""
         image = image or self.image
         return default_broker_entries(NodeConfigs.of(image.configs))
+
+    def group_configs(self, group_id: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
+        """Return all configs of a consumer group, sorted by name; whether there is such a group the log does not say."""
+        image = image or self.image
+        nodes = NodeConfigs.of(image.configs, static_configs=self.statics.of_any())
+        return group_entries(image.configs.of(GROUP, group_id), nodes)
+
+    def client_metrics_configs(self, name: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
+        """Return all configs of a client-metrics subscription, sorted by name."""
+        return client_metrics_entries((image or self.image).configs.of(CLIENT_METRICS, name))
 
     # following
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Literal
 
 from app.cluster.changes import Changes, raise_for
-from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -208,4 +208,25 @@ def check_assignments(image: MetadataImage, wanted: Assignments) -> dict[Partiti
                 reason = f"includes broker {unknown[0]}, but no such broker is registered"
             error = KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {reason}.")
         failures[name, index] = error
+    return failures
+
+
+def needs_election(partition: PartitionRegistration, election: ElectionType) -> bool:
+    """Whether an election could change who leads: the leader is not the first replica, or, for UNCLEAN, nobody leads."""
+    is_preferred = election is ElectionType.PREFERRED
+    return not (partition.has_preferred_leader if is_preferred else partition.has_leader)
+
+
+def check_elections(
+    image: MetadataImage, election: ElectionType, partitions: Sequence[Partition]
+) -> dict[Partition, KafkaError]:
+    """Look for what the controller would answer without an election, without asking it: unknown, or not needed."""
+    failures: dict[Partition, KafkaError] = {}
+    for name, index in partitions:
+        topic = image.topics.topic(name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if partition is None:
+            failures[name, index] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif not needs_election(partition, election):
+            failures[name, index] = KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
     return failures

@@ -2,7 +2,21 @@
 
 from fastapi import FastAPI
 
-from app.rest import access, accounts, brokers, clusters, configs, health, operations, quorum, reports, topics, voters
+from app.rest import (
+    access,
+    accounts,
+    brokers,
+    clusters,
+    configs,
+    health,
+    nodes,
+    operations,
+    quorum,
+    reports,
+    tokens,
+    topics,
+    voters,
+)
 
 ROUTERS = (
     health.router,
@@ -10,11 +24,13 @@ ROUTERS = (
     clusters.router,
     configs.router,  # before brokers and topics: `-/configs` is none of their names
     operations.router,  # before brokers and topics: `1:unregister` is none of their ids
+    nodes.router,
     brokers.router,
     topics.router,
     quorum.router,
     voters.router,
     access.router,
+    tokens.router,
     reports.router,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
@@ -16,8 +16,12 @@ from app.rest.common import PageDep, View, ViewDep, answer, check_if_match, list
 from app.rest.models import (
     BrokerConfigData,
     BrokerConfigDataList,
+    ClientMetricsConfigData,
+    ClientMetricsConfigDataList,
     ClusterConfigData,
     ClusterConfigDataList,
+    ConsumerGroupConfigData,
+    ConsumerGroupConfigDataList,
     TopicConfigData,
     TopicConfigDataList,
 )
@@ -26,10 +30,12 @@ from app.security.roles import Role
 from app.services import ConfigEditor, Reader, Requires, ServicesDep
 from kraft_core.controller.config_definitions import config_def
 from kraft_core.controller.effective_config import ConfigEntry, ConfigSource
-from kraft_core.image.metadata_image import BROKER, TOPIC
+from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["configs"])
+
+ResourceName = Annotated[str, Path(min_length=1, max_length=1_000)]
 
 _SOURCES: Final = {
     ConfigSource.CLIENT_METRICS_CONFIG: "DYNAMIC_CLIENT_METRICS_CONFIG",
@@ -161,6 +167,48 @@ async def cluster_owner(view: ViewDep, services: ServicesDep) -> Owner:
         shape=lambda entry: _cluster_config(view, entry),
         change=lambda caller, changes, only: services.actions.alter_broker_configs(
             caller, None, changes, validate_only=only
+        ),
+    )
+
+
+async def group_owner(consumer_group_id: ResourceName, view: ViewDep, services: ServicesDep) -> Owner:
+    """A consumer group, also one that no broker has seen yet: the quorum keeps its configs alone."""
+    return Owner(
+        view=view,
+        what=f"GROUP {consumer_group_id}",
+        resource_type=GROUP,
+        entries=lambda: view.cluster.group_configs(consumer_group_id, view.image),
+        shape=lambda entry: config_data(
+            view,
+            "KafkaConsumerGroupConfig",
+            ("consumer-groups", consumer_group_id, "configs"),
+            (("consumer-group", consumer_group_id),),
+            entry,
+            consumer_group_id=consumer_group_id,
+        ),
+        change=lambda caller, changes, only: services.actions.alter_group_configs(
+            caller, consumer_group_id, changes, validate_only=only
+        ),
+    )
+
+
+async def client_metrics_owner(subscription_name: ResourceName, view: ViewDep, services: ServicesDep) -> Owner:
+    """A subscription to client metrics (KIP-714); it is there as soon as it has a config of its own."""
+    return Owner(
+        view=view,
+        what=f"CLIENT_METRICS {subscription_name}",
+        resource_type=CLIENT_METRICS,
+        entries=lambda: view.cluster.client_metrics_configs(subscription_name, view.image),
+        shape=lambda entry: config_data(
+            view,
+            "KafkaClientMetricsConfig",
+            ("client-metrics", subscription_name, "configs"),
+            (("client-metrics", subscription_name),),
+            entry,
+            subscription_name=subscription_name,
+        ),
+        change=lambda caller, changes, only: services.actions.alter_client_metrics_configs(
+            caller, subscription_name, changes, validate_only=only
         ),
     )
 
@@ -321,5 +369,19 @@ _add_routes(
     "KafkaClusterConfig",
     (ClusterConfigData, ClusterConfigDataList),
     cluster_owner,
+    Requires(Role.ADMIN, "configs"),
+)
+_add_routes(
+    "/consumer-groups/{consumer_group_id}/configs",
+    "KafkaConsumerGroupConfig",
+    (ConsumerGroupConfigData, ConsumerGroupConfigDataList),
+    group_owner,
+    Requires(Role.EDITOR, "configs"),
+)
+_add_routes(
+    "/client-metrics/{subscription_name}/configs",
+    "KafkaClientMetricsConfig",
+    (ClientMetricsConfigData, ClientMetricsConfigDataList),
+    client_metrics_owner,
     Requires(Role.ADMIN, "configs"),
 )

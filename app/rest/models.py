@@ -238,6 +238,32 @@ class ClusterConfigData(ConfigData):
     config_type: Literal["BROKER"]
 
 
+class ConsumerGroupConfigData(ConfigData):
+    """A config of a consumer group."""
+
+    kind: Literal["KafkaConsumerGroupConfig"]
+    consumer_group_id: str
+
+
+class ConsumerGroupConfigDataList(ListOf[ConsumerGroupConfigData]):
+    """Configs of a consumer group."""
+
+    kind: Literal["KafkaConsumerGroupConfigList"]
+
+
+class ClientMetricsConfigData(ConfigData):
+    """A config of a client-metrics subscription."""
+
+    kind: Literal["KafkaClientMetricsConfig"]
+    subscription_name: str
+
+
+class ClientMetricsConfigDataList(ListOf[ClientMetricsConfigData]):
+    """Configs of a client-metrics subscription."""
+
+    kind: Literal["KafkaClientMetricsConfigList"]
+
+
 class ClusterConfigDataList(ListOf[ClusterConfigData]):
     """Configs of all brokers."""
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition
+from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition, needs_election
 from app.errors import of_kafka
 from app.rest.common import PAGE_SIZE_MAX, PageDep, PageRequest, View, ViewDep, answer, list_body
 from app.rest.operator_bodies import CancelBody, ElectBody, ReassignBody, UpdateFeaturesBody
@@ -85,26 +85,37 @@ async def cancel_reassignments(body: CancelBody, view: ViewDep, services: Servic
 @router.post("/topics/{topic_name}/partitions/{partition_id}:elect-leader", responses=_OUTCOMES)
 async def elect_leader(
     topic_name: str,
-    partition_id: Annotated[str, Path(pattern=r"^(-|\d{1,10})$", description="`-`: all of the topic")],
+    partition_id: Annotated[
+        str,
+        Path(
+            pattern=r"^(-|\d{1,10})$",
+            description="`-`: all of the topic; with `-` for the topic too, all of the cluster",
+        ),
+    ],
     body: ElectBody,
     view: ViewDep,
     services: ServicesDep,
     caller: TopicEditor,
 ) -> Response:
-    """Hold elections; of all partitions of a topic only those that need one are asked. UNCLEAN may lose records."""
+    """Hold elections; of several partitions only those that need one are asked. UNCLEAN may lose records.
+
+    With `validate_only` the answer lists those that would be asked.
+    """
     election = ElectionType[body.election_type]
-    topic = view.topic(topic_name)
     if partition_id != "-":
-        wanted = [(topic_name, int(partition_id))]
+        wanted = [(view.topic(topic_name).name, int(partition_id))]
     else:
+        names = sorted(view.image.topics.by_name) if topic_name == "-" else [topic_name]
         wanted = [
-            (topic_name, index)
-            for index, partition in topic.sorted_partitions()
-            if not (partition.has_preferred_leader if election is ElectionType.PREFERRED else partition.has_leader)
+            (name, index)
+            for name in names
+            for index, partition in view.topic(name).sorted_partitions()
+            if needs_election(partition, election)
         ]
     if not wanted:
         return answer({"data": []}, view.offset)
-    return _outcomes(view, wanted, await services.operator.elect_leaders(caller, election, wanted))
+    done = await services.operator.elect_leaders(caller, election, wanted, validate_only=body.validate_only)
+    return _outcomes(view, wanted, done)
 
 
 @router.post("/brokers/{broker_id}:unregister", status_code=202, responses={404: {"description": "no such broker"}})

@@ -10,6 +10,8 @@ TopicName = Annotated[str, StringConstraints(max_length=10_000)]
 PartitionId = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Name = Annotated[str, StringConstraints(max_length=32_767)]
 ScramName = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+PrincipalName = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+PeriodMs = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 class ReassignmentEntry(Body):
@@ -46,6 +48,7 @@ class ElectBody(Body):
     """Which replica shall lead: PREFERRED the first one, UNCLEAN any that lives, even one that lacks records."""
 
     election_type: Literal["PREFERRED", "UNCLEAN"] = "PREFERRED"
+    validate_only: bool = False
 
 
 class FeatureEntry(Body):
@@ -108,3 +111,25 @@ class AlterQuotaBody(Body):
     entity: Annotated[tuple[QuotaEntityEntry, ...], Field(min_length=1, max_length=3, strict=False)]
     data: Annotated[tuple[QuotaEntry, ...], Field(min_length=1, max_length=100, strict=False)]
     validate_only: bool = False
+
+
+class CreateDelegationTokenBody(Body):
+    """Whom a token is for (absent: the user this process logs in as), who may renew it, how long it can last."""
+
+    owner: PrincipalName | None = None
+    renewers: Annotated[tuple[PrincipalName, ...], Field(max_length=100, strict=False)] = ()
+    max_lifetime_ms: PeriodMs | None = None
+
+
+class RenewDelegationTokenBody(Body):
+    """The token's HMAC in Base64, and for how long it shall last from now; absent: as the controllers' setting says."""
+
+    hmac: Annotated[str, StringConstraints(max_length=1_000)]
+    renew_period_ms: PeriodMs | None = None
+
+
+class ExpireDelegationTokenBody(Body):
+    """The token's HMAC in Base64, and in how long it shall end; absent: at once."""
+
+    hmac: Annotated[str, StringConstraints(max_length=1_000)]
+    expiry_period_ms: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None

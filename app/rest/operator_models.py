@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.rest.models import Answer, ListOf, Related, Resource
+from app.rest.models import Answer, ListenerData, ListOf, Related, Resource
 
 
 class PartitionOutcomeData(Answer):
@@ -119,3 +119,84 @@ class ClientQuotaDataList(ListOf[ClientQuotaData]):
     """Client quotas."""
 
     kind: Literal["KafkaClientQuotaList"]
+
+
+class SupportedFeatureData(Answer):
+    """The levels of a feature that a node supports."""
+
+    feature_name: str
+    lowest_level: int
+    highest_level: int
+
+
+class ControllerData(Resource):
+    """A controller; whether it votes is told by the quorum."""
+
+    kind: Literal["KafkaController"]
+    controller_id: int
+    incarnation_id: str
+    is_leader: bool
+    listeners: list[ListenerData]
+    features: list[SupportedFeatureData]
+    quorum: Related
+
+
+class ControllerDataList(ListOf[ControllerData]):
+    """Controllers."""
+
+    kind: Literal["KafkaControllerList"]
+
+
+class LogDirectoryData(Resource):
+    """A log directory of a broker that is online. `is_cordoned` (takes no new replicas) is null until the broker told."""
+
+    kind: Literal["KafkaLogDirectory"]
+    broker_id: int
+    directory_id: str
+    is_cordoned: bool | None
+    replicas_count: int
+    partition_replicas: Related
+
+
+class LogDirectoryDataList(ListOf[LogDirectoryData]):
+    """Log directories of a broker."""
+
+    kind: Literal["KafkaLogDirectoryList"]
+
+
+class ProducerIdsData(Resource):
+    """Producer ids: the first one that no broker has been given."""
+
+    kind: Literal["KafkaProducerIds"]
+    next_producer_id: int
+
+
+class DelegationTokenData(Resource):
+    """A delegation token; times in ms since 1970. `hmac` is there in the answer that made the token, and nowhere else."""
+
+    kind: Literal["KafkaDelegationToken"]
+    token_id: str
+    owner: str
+    requester: str
+    renewers: list[str]
+    issue_timestamp: int
+    expiry_timestamp: int
+    max_timestamp: int
+
+
+class DelegationTokenDataList(ListOf[DelegationTokenData]):
+    """Delegation tokens."""
+
+    kind: Literal["KafkaDelegationTokenList"]
+
+
+class CreatedDelegationTokenData(DelegationTokenData):
+    """A new delegation token."""
+
+    hmac: str
+
+
+class TokenEndData(Answer):
+    """When a token ends, in ms since 1970."""
+
+    expiry_timestamp: int

@@ -5,6 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.server.api_versions import controller_versions
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "rest.md").read_text()
@@ -48,3 +50,10 @@ def test_every_endpoint_is_documented(web: LiveWeb) -> None:
         documented = {method for method in ("GET", "POST", "PUT", "PATCH", "DELETE") if f"{method} {path}" in TEXT}
         documented |= {"PUT", "DELETE"} if f"PUT {path}" in flat and f"DELETE {path}" in TEXT else set()
         assert {method.upper() for method in operations} <= documented, path
+
+
+def test_every_operation_of_the_controllers_has_its_place() -> None:
+    table = TEXT.partition("## Kafka's operations")[2]
+    named = [name for row in table.splitlines() if row.startswith("| ") for name in row.split("|")[1].split(",")]
+    served = {ApiKey(key).name for key in controller_versions()}
+    assert sorted(name.strip() for name in named[1:]) == sorted(served)

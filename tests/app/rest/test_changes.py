@@ -184,3 +184,30 @@ def test_a_reader_may_ask_for_an_offset_and_waits_for_it(web: LiveWeb, topic: st
     assert later.status_code == 200, "the idle NoOps move the log on within half a second"
     assert int(later.headers["X-Metadata-Offset"]) > offset
     assert web.client.get(f"{web.cluster}/topics?min_offset={10**12}").status_code == 504
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "good", "error", "resource"),
+    [
+        ("consumer-groups/{}/configs", "consumer.session.timeout.ms", "50000", "INVALID_CONFIG", "group"),
+        ("client-metrics/{}/configs", "interval.ms", "60000", "INVALID_REQUEST", "client-metrics"),
+    ],
+    ids=["group", "client-metrics"],
+)
+def test_configs_of_groups_and_client_metrics_are_set_judged_and_reset(
+    web: LiveWeb, path: str, name: str, good: str, error: str, resource: str
+) -> None:
+    owner = f"owner.{next(_numbers)}"
+    configs = f"{web.cluster}/{path.format(owner)}"
+    assert web.client.get(f"{configs}/{name}").json()["is_default"]
+    dry = web.client.post(f"{configs}:alter", json={"data": [{"name": name, "value": good}], "validate_only": True})
+    assert (dry.status_code, web.client.get(f"{configs}/{name}").json()["is_default"]) == (204, True)
+    assert web.client.put(f"{configs}/{name}", json={"value": good}).status_code == 204
+    assert web.client.get(f"{configs}/{name}").json()["value"] == good
+    refused = web.client.put(f"{configs}/{name}", json={"value": "1"})
+    assert (refused.status_code, refused.json()["kafka_error"]) == (400, error)
+    assert web.client.put(f"{configs}/no.such", json={"value": "1"}).status_code == 404
+    assert web.client.delete(f"{configs}/{name}").status_code == 204
+    assert web.client.get(f"{configs}/{name}").json()["is_default"]
+    audited = web.client.get(f"/v3/audit?resource={resource}/{owner}").json()["data"]
+    assert [row["result"] for row in audited] == ["ok", "failed", "ok"]

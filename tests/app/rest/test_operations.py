@@ -115,6 +115,29 @@ def test_a_leader_that_is_not_preferred_gives_way_only_to_one_in_sync(moving: Li
     assert (refused.status_code, refused.json()["kafka_error"]) == (409, "PREFERRED_LEADER_NOT_AVAILABLE")
 
 
+def test_a_dry_election_lists_who_would_be_asked_and_asks_nobody(moving: LiveWeb, topic: str) -> None:
+    data = [{"topic_name": topic, "partition_id": 1, "replica_ids": [2, 1]}]
+    assert moving.client.post(f"{moving.cluster}/reassignments", json={"data": data}).status_code == 200
+    every = f"{moving.cluster}/topics/-/partitions/-:elect-leader"
+    path = f"{moving.cluster}/topics/{topic}/partitions/1"
+    before = moving.client.get(path).json()
+    dry = moving.client.post(every, json={"validate_only": True}).json()["data"]
+    assert (topic, 1) in [(one["topic_name"], one["partition_id"]) for one in dry]
+    assert (topic, 0) not in [(one["topic_name"], one["partition_id"]) for one in dry]
+    assert {one["kafka_error"] for one in dry} == {None}
+    assert moving.client.get(path).json() == before
+    real = moving.client.post(every, json={})
+    assert real.status_code in {207, 409}, "broker 2 is not in sync"
+    unneeded = moving.client.post(
+        f"{moving.cluster}/topics/{topic}/partitions/0:elect-leader", json={"validate_only": True}
+    )
+    assert unneeded.json()["data"][0]["kafka_error"] == "ELECTION_NOT_NEEDED"
+    unknown = moving.client.post(
+        f"{moving.cluster}/topics/{topic}/partitions/9:elect-leader", json={"validate_only": True}
+    )
+    assert (unknown.status_code, unknown.json()["kafka_error"]) == (404, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
 def test_a_broker_is_forgotten(moving: LiveWeb) -> None:
     asyncio.run(_register_another(moving))
     assert moving.client.get(f"{moving.cluster}/brokers/3").status_code == 200
@@ -181,6 +204,11 @@ def test_a_feature_goes_down_and_up_again(moving: LiveWeb) -> None:
         ("GET", "scram-users", None),
         ("PUT", "scram-users/alice/credentials/SCRAM-SHA-256", {"password": "secret"}),
         ("GET", "client-quotas", None),
+        ("GET", "delegation-tokens", None),
+        ("POST", "delegation-tokens", {}),
+        ("POST", "delegation-tokens:renew", {"hmac": "c2VjcmV0"}),
+        ("POST", "delegation-tokens:expire", {"hmac": "c2VjcmV0"}),
+        ("PUT", "client-metrics/all/configs/interval.ms", {"value": "1000"}),
         (
             "POST",
             "client-quotas:alter",

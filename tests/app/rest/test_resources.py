@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter
 
-from app.rest import models
+from app.rest import models, operator_models
 from tests.app.live import LiveWeb
 
 TOPIC = "resources.topic"
@@ -36,6 +36,19 @@ READS = [
     (f"/topics/{TOPIC}/partitions/-/reassignment", models.ReassignmentDataList),
     (f"/topics/{TOPIC}/partitions/0/replicas", models.ReplicaDataList),
     (f"/topics/{TOPIC}/partitions/0/replicas/1", models.ReplicaData),
+    ("/brokers/1/log-directories", operator_models.LogDirectoryDataList),
+    ("/controllers", operator_models.ControllerDataList),
+    ("/controllers/1", operator_models.ControllerData),
+    ("/producer-ids", operator_models.ProducerIdsData),
+    ("/features", operator_models.FeatureDataList),
+    ("/acls", operator_models.AclDataList),
+    ("/scram-users", operator_models.ScramUserDataList),
+    ("/client-quotas", operator_models.ClientQuotaDataList),
+    ("/delegation-tokens", operator_models.DelegationTokenDataList),
+    ("/consumer-groups/billing/configs", models.ConsumerGroupConfigDataList),
+    ("/consumer-groups/billing/configs/consumer.session.timeout.ms", models.ConsumerGroupConfigData),
+    ("/client-metrics/all/configs", models.ClientMetricsConfigDataList),
+    ("/client-metrics/all/configs/interval.ms", models.ClientMetricsConfigData),
     ("/quorum", models.QuorumData),
     ("/quorum/epochs", models.QuorumEpochDataList),
     ("/metadata/records", models.ChangeDataList),
@@ -123,3 +136,23 @@ def test_openapi_describes_every_endpoint(web: LiveWeb) -> None:
     assert "/v3/clusters/{cluster_id}/topics/{topic_name}/configs:alter" in described
     assert "/v3/clusters/{cluster_id}/metadata/watch" in described
     assert described["/v3/clusters/{cluster_id}/topics"]["get"]["responses"]["200"]["content"]["application/json"]
+
+
+def test_log_directories_count_the_replicas_that_are_assigned_to_them(web: LiveWeb) -> None:
+    answer = web.client.get(f"{web.cluster}/brokers/1/log-directories")
+    directories = operator_models.LogDirectoryDataList.model_validate_json(answer.content).data
+    broker = models.BrokerData.model_validate_json(web.client.get(f"{web.cluster}/brokers/1").content)
+    assert [each.directory_id for each in directories] == broker.log_directories
+    replicas = models.ReplicaDataList.model_validate_json(
+        web.client.get(f"{web.cluster}/brokers/1/partition-replicas").content
+    ).data
+    for each in directories:
+        assert each.replicas_count == sum(replica.directory_id == each.directory_id for replica in replicas) > 0
+
+
+def test_a_controller_tells_where_it_listens_and_what_it_supports(web: LiveWeb) -> None:
+    found = operator_models.ControllerData.model_validate_json(web.client.get(f"{web.cluster}/controllers/1").content)
+    assert found.is_leader
+    assert [f"{at.host}:{at.port}" for at in found.listeners] == list(web.services.settings.bootstrap_controllers)
+    assert {each.feature_name: each.highest_level for each in found.features}["metadata.version"] == 30
+    assert web.client.get(f"{web.cluster}/controllers/9").status_code == 404

@@ -1,0 +1,105 @@
+"""Delegation tokens of the cluster, which clients show in place of a password. Tokens of this API are in accounts."""
+
+import base64
+import binascii
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from app.answers import NATIVE
+from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD
+from app.errors import ApiError
+from app.rest.common import PageDep, View, ViewDep, answer, list_body
+from app.rest.operator_bodies import CreateDelegationTokenBody, ExpireDelegationTokenBody, RenewDelegationTokenBody
+from app.rest.operator_models import (
+    CreatedDelegationTokenData,
+    DelegationTokenData,
+    DelegationTokenDataList,
+    TokenEndData,
+)
+from app.services import Admin, ServicesDep
+from kraft_core.image.metadata_image import DelegationToken
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "delegation-tokens"])
+
+
+def _token_data(view: View, token: DelegationToken, **more: Any) -> dict[str, Any]:
+    return view.resource(
+        "KafkaDelegationToken",
+        ("delegation-tokens", token.token_id),
+        (("delegation-token", token.token_id),),
+        token_id=token.token_id,
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issue_timestamp=token.issue_timestamp,
+        expiry_timestamp=token.expiration_timestamp,
+        max_timestamp=token.max_timestamp,
+        **more,
+    )
+
+
+def _hmac(text: str) -> bytes:
+    """Read an HMAC; the error does not repeat it."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "hmac is not Base64.") from None
+
+
+@router.get("/delegation-tokens", responses={200: {"model": DelegationTokenDataList}})
+async def list_delegation_tokens(request: Request, view: ViewDep, page: PageDep, _caller: Admin) -> Response:
+    """List the tokens by id, without what their holders show."""
+    tokens = sorted(view.image.delegation_tokens.values(), key=lambda token: token.token_id)
+    body = list_body(
+        request,
+        view,
+        "KafkaDelegationTokenList",
+        tokens,
+        page,
+        lambda token: token.token_id,
+        lambda token: _token_data(view, token),
+    )
+    return answer(body, view.offset)
+
+
+@router.get("/delegation-tokens/{token_id}", responses={200: {"model": DelegationTokenData}})
+async def get_delegation_token(token_id: str, view: ViewDep, _caller: Admin) -> Response:
+    """Describe one token."""
+    found = view.image.delegation_tokens.get(token_id)
+    if found is None:
+        raise ApiError(404, f"Delegation token {token_id} cannot be found in cluster {view.cluster_id}.")
+    return answer(_token_data(view, found), view.offset)
+
+
+@router.post("/delegation-tokens", status_code=201, responses={201: {"model": CreatedDelegationTokenData}})
+async def create_delegation_token(
+    body: CreateDelegationTokenBody, view: ViewDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """Make a token; `hmac` is what its holder shows, told this once."""
+    lifetime_ms = DEFAULT_PERIOD if body.max_lifetime_ms is None else body.max_lifetime_ms
+    made = await services.operator.create_delegation_token(caller, body.owner, body.renewers, lifetime_ms)
+    shown = _token_data(view, made.token, hmac=base64.b64encode(made.hmac).decode())
+    return answer(shown, made.offset, 201, headers={"Location": shown["metadata"]["self"]})
+
+
+@router.post("/delegation-tokens:renew", responses={200: {"model": TokenEndData}})
+async def renew_delegation_token(
+    body: RenewDelegationTokenBody, _view: ViewDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """Put a token's end off, never beyond its last moment."""
+    period_ms = DEFAULT_PERIOD if body.renew_period_ms is None else body.renew_period_ms
+    offset, end = await services.operator.renew_delegation_token(caller, _hmac(body.hmac), period_ms)
+    return answer({"expiry_timestamp": end}, offset)
+
+
+@router.post("/delegation-tokens:expire", responses={200: {"model": TokenEndData}})
+async def expire_delegation_token(
+    body: ExpireDelegationTokenBody, _view: ViewDep, services: ServicesDep, caller: Admin
+) -> Response:
+    """End a token, at once or in a while."""
+    period_ms = AT_ONCE if body.expiry_period_ms is None else body.expiry_period_ms
+    offset, end = await services.operator.expire_delegation_token(caller, _hmac(body.hmac), period_ms)
+    return answer({"expiry_timestamp": end}, offset)

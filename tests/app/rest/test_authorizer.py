@@ -1,0 +1,180 @@
+"""ACLs and delegation tokens through REST, on a controller that has an authorizer and makes tokens; and a user with few rights."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.rest import operator_models as models
+from tests.app.live import LiveWeb, running_web
+from tests.interop import kafka
+from tests.security.secure_quorum import SecureQuorum, secure_quorum, wait_for_voters
+
+ACL = {
+    "resource_type": "TOPIC",
+    "resource_name": "orders",
+    "pattern_type": "LITERAL",
+    "principal": "User:alice",
+    "host": "*",
+    "operation": "READ",
+    "permission": "ALLOW",
+}
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureQuorum]:
+    settings = {
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:controller",
+        "delegation_token_secret_key": "the secret of all tokens",
+    }
+    with secure_quorum(tmp_path_factory.mktemp("authorizer"), 1, "SASL_PLAINTEXT", "PLAIN", **settings) as found:
+        found.format(1)
+        found.start(1)
+        kafka.write_properties(properties_of(found, "controller"), login_as(found, "controller"))
+        found.client_properties = login_as(found, "controller")
+        found.wait_for_leader()
+        wait_for_voters(found)
+        yield found
+
+
+def properties_of(quorum: SecureQuorum, user: str) -> Path:
+    return quorum.folder / f"{user}.properties"
+
+
+def login_as(quorum: SecureQuorum, user: str) -> dict[str, str]:
+    jaas = quorum.client_properties["sasl.jaas.config"].replace('username="admin"', f'username="{user}"')
+    return {**quorum.client_properties, "sasl.jaas.config": jaas}
+
+
+@pytest.fixture(scope="module")
+def web(quorum: SecureQuorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
+    """A web process that is a super user."""
+    folder = tmp_path_factory.mktemp("web")
+    with running_web(folder, quorum.bootstrap, command_config=properties_of(quorum, "controller")) as running:
+        yield running.wait_ready()
+
+
+def listed(web: LiveWeb, **wanted: str) -> list[dict[str, str]]:
+    answer = web.client.get(f"{web.cluster}/acls", params=wanted)
+    found = models.AclDataList.model_validate_json(answer.content).data
+    return [acl.model_dump(include=set(ACL)) for acl in found]
+
+
+def test_an_acl_comes_is_found_and_goes(web: LiveWeb) -> None:
+    before = listed(web)
+    made = web.client.post(f"{web.cluster}/acls", json=ACL)
+    assert (made.status_code, made.content) == (201, b"")
+    assert web.client.get(made.headers["Location"]).json()["data"][0]["principal"] == "User:alice"
+    wide = {**ACL, "resource_name": "ord", "pattern_type": "PREFIXED", "permission": "DENY"}
+    other = {**ACL, "resource_type": "GROUP", "resource_name": "*", "principal": "User:bob", "operation": "ALL"}
+    batch = web.client.post(f"{web.cluster}/acls:batch", json={"data": [wide, other]})
+    assert batch.status_code == 204, batch.text
+    assert listed(web, resource_type="TOPIC", resource_name="orders", pattern_type="MATCH") == [wide, ACL]
+    assert listed(web, principal="User:bob") == [other]
+    again = web.client.post(f"{web.cluster}/acls", json=ACL)
+    assert again.status_code == 201, "one that is there is no error"
+    required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    gone = web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:alice"})
+    told = models.DeletedAclsData.model_validate_json(gone.content).data
+    assert sorted(acl.resource_name for acl in told) == ["ord", "orders"]
+    assert web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:bob"}).status_code == 200
+    assert listed(web) == before
+
+
+def create_token(web: LiveWeb, **body: Any) -> models.CreatedDelegationTokenData:
+    answer = web.client.post(f"{web.cluster}/delegation-tokens", json=body)
+    assert answer.status_code == 201, answer.text
+    made = models.CreatedDelegationTokenData.model_validate_json(answer.content)
+    assert answer.headers["Location"] == made.metadata.self
+    return made
+
+
+def test_a_token_is_made_renewed_and_ended(web: LiveWeb) -> None:
+    made = create_token(web, renewers=["User:alice"], max_lifetime_ms=7_200_000)
+    assert (made.owner, made.requester, made.renewers) == ("User:controller", "User:controller", ["User:alice"])
+    assert made.max_timestamp - made.issue_timestamp == 7_200_000
+    assert len(base64.b64decode(made.hmac)) == 64
+    described = web.client.get(made.metadata.self)
+    same = models.DelegationTokenData.model_validate_json(described.content)
+    assert same.model_dump() == made.model_dump(exclude={"hmac"})
+    tokens = models.DelegationTokenDataList.model_validate_json(
+        web.client.get(f"{web.cluster}/delegation-tokens").content
+    )
+    assert same in tokens.data
+    renewed = web.client.post(
+        f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac, "renew_period_ms": 60_000}
+    )
+    assert renewed.status_code == 200, renewed.text
+    end = renewed.json()["expiry_timestamp"]
+    assert web.client.get(made.metadata.self).json()["expiry_timestamp"] == end < made.expiry_timestamp
+    later = web.client.post(
+        f"{web.cluster}/delegation-tokens:expire", json={"hmac": made.hmac, "expiry_period_ms": 90_000}
+    )
+    assert later.json()["expiry_timestamp"] > end
+    ended = web.client.post(f"{web.cluster}/delegation-tokens:expire", json={"hmac": made.hmac})
+    assert ended.status_code == 200
+    assert web.client.get(made.metadata.self).status_code == 404
+    again = web.client.post(f"{web.cluster}/delegation-tokens:expire", json={"hmac": made.hmac})
+    assert (again.status_code, again.json()["kafka_error"]) == (404, "DELEGATION_TOKEN_NOT_FOUND")
+
+
+def test_a_token_for_another_is_not_the_makers_to_renew(web: LiveWeb) -> None:
+    made = create_token(web, owner="User:alice")
+    assert (made.owner, made.requester) == ("User:alice", "User:controller")
+    answer = web.client.post(f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac})
+    assert (answer.status_code, answer.json()["kafka_error"]) == (403, "DELEGATION_TOKEN_OWNER_MISMATCH")
+
+
+def test_what_a_token_s_holder_shows_is_kept_nowhere(web: LiveWeb, quorum: SecureQuorum) -> None:
+    made = create_token(web)
+    web.client.post(f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac})
+    audit = web.client.get("/v3/audit?resource=delegation-token/*").text
+    assert made.token_id in audit
+    records = web.client.get(f"{web.cluster}/metadata/records?from_offset=0&limit=1000").text
+    for text in (audit, records, quorum.outputs()):
+        assert made.hmac not in text
+        assert base64.b64decode(made.hmac).hex() not in text
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "status"),
+    [
+        ("", {"owner": "alice"}, 400),
+        ("", {"renewers": ["Group:admins"]}, 400),
+        ("", {"max_lifetime_ms": 0}, 422),
+        ("", {"owner": ""}, 422),
+        (":renew", {"hmac": "not Base64!"}, 400),
+        (":renew", {"hmac": "c2VjcmV0"}, 404),
+        (":renew", {"renew_period_ms": 1}, 422),
+        (":expire", {"hmac": "c2VjcmV0", "expiry_period_ms": -1}, 422),
+    ],
+)
+def test_a_wrong_request_about_tokens_is_refused(
+    web: LiveWeb, action: str, body: dict[str, object], status: int
+) -> None:
+    answer = web.client.post(f"{web.cluster}/delegation-tokens{action}", json=body)
+    assert answer.status_code == status, answer.text
+    assert "c2VjcmV0" not in answer.text
+
+
+def allow(web: LiveWeb, operation: str, resource_type: str = "CLUSTER", name: str = "kafka-cluster") -> None:
+    body = {**ACL, "resource_type": resource_type, "resource_name": name, "principal": "User:admin"}
+    assert web.client.post(f"{web.cluster}/acls", json={**body, "operation": operation}).status_code == 201
+
+
+def test_a_web_process_may_do_what_its_user_may(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
+    """As docs/security.md says: three rights on the cluster to read; what it may not change is 403 with the reason."""
+    for operation in ("CLUSTER_ACTION", "DESCRIBE", "ALTER"):
+        allow(web, operation)
+    with running_web(tmp_path, quorum.bootstrap, command_config=quorum.command_config) as limited:
+        limited.wait_ready()
+        assert limited.client.get(f"{limited.cluster}/quorum").json()["leader_id"] == 1
+        config = f"{limited.cluster}/broker-configs/log.cleaner.threads"
+        refused = limited.client.put(config, json={"value": "2"})
+        assert (refused.status_code, refused.json()["kafka_error"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
+        allow(web, "ALTER_CONFIGS")
+        assert limited.client.put(config, json={"value": "2"}).status_code == 204
+        assert web.client.get(f"{web.cluster}/broker-configs/log.cleaner.threads?min_offset=1").json()["value"] == "2"
