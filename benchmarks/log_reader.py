@@ -19,7 +19,7 @@ _BATCH_START = struct.Struct(">qii")
 
 
 def fetch_log(cluster: Cluster) -> Iterator[bytes]:
-    """Fetch the whole log in 8 MB fetches; yields whole batches. Batch headers lead to the next fetch."""
+    """Fetch the whole log in 8 MB fetches; yields whole batches, whose headers lead to the next fetch."""
     identity = ObserverIdentity(cluster_id=cluster.quorum.cluster_id)
     offset, epoch = 0, 0
     leader_epoch = cluster.leader_epoch()
@@ -43,11 +43,14 @@ def fetch_log(cluster: Cluster) -> Iterator[bytes]:
             if not records:
                 return
             position = 0
-            while position < len(records):
-                base, length, epoch = _BATCH_START.unpack_from(records, position)
-                offset = base + int.from_bytes(records[position + 23 : position + 27]) + 1
+            while position + _BATCH_START.size <= len(records):
+                base, length, batch_epoch = _BATCH_START.unpack_from(records, position)
+                if position + 12 + length > len(records):
+                    break  # Apache cuts the last batch where the size asked for ends: it comes again, whole
+                offset, epoch = base + int.from_bytes(records[position + 23 : position + 27]) + 1, batch_epoch
                 position += 12 + length
-            yield records
+            assert position, f"no whole batch in {len(records)} bytes"
+            yield records[:position]
 
 
 def committed_image(cluster: Cluster) -> MetadataImage:

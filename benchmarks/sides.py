@@ -20,8 +20,8 @@ from kraft_core.protocol.wire import Message
 from tests.interop import conclave, kafka
 
 BROKERS = (101, 102, 103)
-SETTINGS = {"broker.session.timeout.ms": 600_000}
-"""For both sides: the registered brokers are only names, and heartbeats would disturb what is measured."""
+SETTINGS = {"broker.session.timeout.ms": 600_000, "auto.leader.rebalance.enable": "false"}
+"""For both sides: the registered brokers are only names; heartbeats and elections would disturb what is measured."""
 FETCH_AGE_MS = 2_000
 """A follower that is there has fetched since: it does so every 500 ms."""
 HEAP = "1g"
