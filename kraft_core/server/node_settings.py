@@ -121,9 +121,11 @@ def node_config(
 
 
 def socket_limits(config: KafkaConfig) -> SocketServerLimits:
-    """Bounds of a listener."""
+    """Bounds of a listener. Kafka's default of -1 for queued.max.request.bytes, no bound, is none of ours."""
+    default, queued_bytes = SocketServerLimits(), config.queued_max_request_bytes
     return SocketServerLimits(
         max_frame_bytes=config.socket_request_max_bytes,
-        max_connections=min(config.max_connections, SocketServerLimits().max_connections),
+        max_connections=min(config.max_connections, default.max_connections),
+        max_queued_bytes=queued_bytes if queued_bytes > 0 else default.max_queued_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
     )

@@ -56,6 +56,43 @@ def test_four_hundred_random_bodies_are_each_answered_or_closed(quorum: Quorum) 
     asyncio.run(scenario())
 
 
+def test_twenty_frames_that_announce_fifty_megabytes_cost_nothing(quorum: Quorum) -> None:
+    """Apache's node takes the memory that is announced: the same twenty frames end one with a heap of 384 MB."""
+
+    async def scenario() -> None:
+        before = resident_mb(quorum.processes[1])
+        writers = [(await asyncio.open_connection("127.0.0.1", quorum.ports[0]))[1] for _ in range(20)]
+        for writer in writers:
+            writer.write(struct.pack(">i", 50 * MEGABYTE) + b"\x00")
+        await is_served(quorum.ports[0])
+        assert resident_mb(quorum.processes[1]) - before < 5
+        for writer in writers:
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_clients_that_leave_in_the_middle_of_a_frame_leave_nothing_behind(quorum: Quorum) -> None:
+    whole = encode_request(CreateTopicsRequest(timeout_ms=100), 7, 7, "x")
+
+    def open_files() -> int:
+        return sum(1 for _ in Path(f"/proc/{quorum.processes[1].popen.pid}/fd").iterdir())
+
+    async def scenario() -> None:
+        files = open_files()
+        for end in range(1, len(whole)):
+            _, writer = await asyncio.open_connection("127.0.0.1", quorum.ports[0])
+            writer.write(whole[:end])
+            await writer.drain()
+            writer.transport.abort() if end % 2 else writer.close()
+        await is_served(quorum.ports[0])
+        async with asyncio.timeout(5):
+            while open_files() > files:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(scenario())
+
+
 def test_announced_gigabytes_and_stalled_clients_cost_neither_memory_nor_service(quorum: Quorum) -> None:
     async def scenario() -> None:
         before = resident_mb(quorum.processes[1])
