@@ -96,7 +96,7 @@ def test_partitions_are_added_after_a_preview(page: Page, product: Product) -> N
     create(product, "grows")
     page.goto("/topics/grows")
     page.get_by_label(re.compile("^New number of partitions")).fill("4")
-    page.get_by_role("button", name="Preview").click()
+    page.locator("form").filter(has_text="Add partitions").get_by_role("button", name="Preview").click()
     expect(page.locator("main")).to_contain_text("The controller would accept this. Nothing has changed yet.")
     assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 1
     page.get_by_role("button", name="Add partitions").click()
@@ -108,7 +108,7 @@ def test_fewer_partitions_are_refused_with_the_controllers_words(page: Page, pro
     create(product, "shrinks-not", 3)
     page.goto("/topics/shrinks-not")
     page.get_by_label(re.compile("^New number of partitions")).fill("2")
-    page.get_by_role("button", name="Preview").click()
+    page.locator("form").filter(has_text="Add partitions").get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("INVALID_PARTITIONS")
 
 

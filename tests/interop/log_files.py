@@ -41,12 +41,12 @@ def raw_batches(folder: Path) -> dict[int, bytes]:
 
 
 def committed_prefix(logs: list[dict[int, bytes]]) -> int:
-    """How many batches the logs share; they must agree on every offset where a majority has a batch.
+    """Where the newest batch that all logs share begins; they must agree on every offset where a majority has a batch.
 
     Fails when two logs hold different bytes at one base offset below the shortest log's end.
     """
     shortest = min(max(log) for log in logs)
-    shared = 0
+    shared = -1
     for base_offset in sorted(set().union(*logs)):
         if base_offset > shortest:
             break
@@ -56,7 +56,7 @@ def committed_prefix(logs: list[dict[int, bytes]]) -> int:
             continue
         assert len(held) == len(logs), f"batch {base_offset} is missing in {len(logs) - len(held)} logs"
         assert len(set(held)) == 1, f"batch {base_offset} differs"
-        shared += 1
+        shared = base_offset
     return shared
 
 

@@ -215,6 +215,8 @@ EXPECTED = {
     ApiKey.LEAVE_GROUP: {ErrorCode.UNKNOWN_MEMBER_ID},
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.API_VERSIONS: {ErrorCode.INVALID_REQUEST},
+    ApiKey.SASL_HANDSHAKE: {ErrorCode.ILLEGAL_SASL_STATE},  # the listener has no SASL
+    ApiKey.SASL_AUTHENTICATE: {ErrorCode.ILLEGAL_SASL_STATE},
 }
 LOCAL_PAIRS = [pair for pair in PAIRS if pair[0] not in FORWARDED]
 

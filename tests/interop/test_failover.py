@@ -153,7 +153,7 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_ten_times(tmp_pa
         for process in quorum.processes.values():
             assert process.stop() == 0
         logs = [raw_batches(quorum.folder_of(node_id)) for node_id in quorum.node_ids]
-        assert committed_prefix(logs) > len(names)
+        assert committed_prefix(logs) > 2 * len(names), "a topic is two records"
         assert percentile(failovers, 0.5) < 2.0, "slower than Apache's own p50 of 2.4 s"
 
 
@@ -166,7 +166,7 @@ def test_a_stopped_leader_hands_over_at_once(tmp_path: Path) -> None:
         quorum.processes[leader_id].send(signal.SIGTERM)
         quorum.wait_for_leader(other_than=leader_id)
         assert time.monotonic() - started < 1.5
-        assert quorum.processes[leader_id].stop() == 0
+        assert quorum.processes[leader_id].popen.wait(30) == 0
 
 
 def test_a_frozen_leader_is_replaced_and_steps_down_when_it_wakes(tmp_path: Path) -> None:

@@ -6,22 +6,34 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.protocol.messages import DescribeClusterRequest
 from kraft_core.protocol.uuids import uuid_to_text
 from tests.interop import conclave, kafka
 
 pytestmark = pytest.mark.interop
 
+CONTROLLERS = 2
+"""EndpointType of DescribeCluster."""
+
 
 def shell(snapshot: Path, *command: str) -> str:
-    """Run one command of the shell on a snapshot."""
-    printed = kafka.tool("org.apache.kafka.shell.MetadataShell", "--snapshot", str(snapshot), *command)
-    return "\n".join(line for line in printed.splitlines() if "Ignoring control record" not in line)
+    """Run one command of the shell on a snapshot, again while the shell has not read all of it: it begins after the first batch."""
+
+    def ran() -> str:
+        printed = kafka.tool("org.apache.kafka.shell.MetadataShell", "--snapshot", str(snapshot), *command)
+        found = "\n".join(line for line in printed.splitlines() if "Ignoring control record" not in line)
+        return "" if "No such file or directory" in found else found
+
+    return kafka.wait_until(ran, 60, f"the shell finds {command}")
 
 
 async def make_topics(quorum: conclave.Quorum) -> str:
-    """Register a broker and create topics; the id of one of them."""
+    """Wait for the controller's registration, register a broker and create topics; the id of one of them."""
     client = conclave.controller_client(quorum.bootstrap)
     try:
+        controllers = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        while not (await client.request(controllers)).brokers:  # the test's own time limit ends it
+            await asyncio.sleep(0.05)
         await conclave.RawBroker(101, quorum.cluster_id, client).register()
         answer = await client.request(conclave.create_topics([f"topic-{number}" for number in range(30)], 2))
         assert {topic.error_code for topic in answer.topics} == {0}
