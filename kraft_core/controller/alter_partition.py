@@ -20,6 +20,7 @@ from kraft_core.protocol.messages import (
 
 if TYPE_CHECKING:
     from kraft_core.controller.cluster_describer import ClusterDescriber
+    from kraft_core.controller.partition_change_builder import PartitionChangeBuilder
     from kraft_core.controller.partition_changes import PartitionChanges
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.image.topics_image import PartitionRegistration, TopicImage
@@ -46,39 +47,60 @@ def alter_partition(
     topics = []
     for topic_data in request.topics:
         topic = image.topics.by_id.get(topic_data.topic_id)
-        partitions = tuple(
-            AlterPartitionResponsePartitionData(
-                partition_index=data.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+        if topic is None:
+            partitions = tuple(
+                AlterPartitionResponsePartitionData(
+                    partition_index=data.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+                )
+                for data in topic_data.partitions
             )
-            if topic is None
-            else _alter(image, changes, topic, data, request.broker_id, version, records)
-            for data in topic_data.partitions
-        )
+        else:
+            rules = _Rules(image, changes, topic)
+            partitions = tuple(
+                _alter(rules, data, request.broker_id, version, records) for data in topic_data.partitions
+            )
         topics.append(AlterPartitionResponseTopicData(topic_id=topic_data.topic_id, partitions=partitions))
     return ControllerResult(records, AlterPartitionResponse(error_code=ErrorCode.NONE, topics=tuple(topics)))
 
 
+class _Rules:
+    """What all partitions of a topic have in common, found once for a request that may name a thousand of them."""
+
+    __slots__ = ("_changes", "_image", "_min_isr", "_unclean", "cluster", "topic")
+
+    def __init__(self, image: MetadataImage, changes: PartitionChanges, topic: TopicImage) -> None:
+        self._image = image
+        self._changes = changes
+        self._min_isr = changes.effective_min_isr(image, topic)
+        self._unclean = changes.unclean_election_enabled(image, topic.name)
+        self.topic = topic
+        self.cluster = changes.cluster(image)
+
+    def builder(self, index: int, partition: PartitionRegistration) -> PartitionChangeBuilder:
+        """Return a builder for one of the topic's partitions."""
+        builder = self._changes.builder(self._image, self.topic, index, partition, min_isr=self._min_isr)
+        if self._unclean:
+            builder.election = Election.UNCLEAN
+        return builder
+
+
 def _alter(
-    image: MetadataImage,
-    changes: PartitionChanges,
-    topic: TopicImage,
+    rules: _Rules,
     data: AlterPartitionRequestPartitionData,
     broker_id: int,
     version: int,
     records: list[MetadataRecord],
 ) -> AlterPartitionResponsePartitionData:
     index = data.partition_index
-    partition = topic.partitions.get(index)
+    partition = rules.topic.partitions.get(index)
     if version < 3:
         new_isr = tuple((replica, ANY_EPOCH) for replica in data.new_isr)
     else:
         new_isr = tuple((state.broker_id, state.broker_epoch) for state in data.new_isr_with_epochs)
-    error = _check(changes.cluster(image), partition, data, new_isr, broker_id)
+    error = _check(rules.cluster, partition, data, new_isr, broker_id)
     if error is not ErrorCode.NONE or partition is None:
         return AlterPartitionResponsePartitionData(partition_index=index, error_code=error)
-    builder = changes.builder(image, topic, index, partition)
-    if changes.unclean_election_enabled(image, topic.name):
-        builder.election = Election.UNCLEAN
+    builder = rules.builder(index, partition)
     builder.target_isr = tuple(replica for replica, _ in new_isr)
     builder.target_leader_recovery_state = data.leader_recovery_state
     record = builder.build()
