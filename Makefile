@@ -1,4 +1,5 @@
 # make run: set up and start the product (ARGS: options of `conclave up`).
+# make chaos: ten times 90 s of kills, pauses, broken links and voter changes on three real controllers under load.
 # make test: set up, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other).
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,10 +7,10 @@ PYTHON ?= python3
 WORKERS ?= 2
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check format simulate bench clean
+.PHONY: help setup run test check format simulate chaos bench clean
 
 help:
-	@echo "make setup | run | test | check | format | simulate | bench | clean"
+	@echo "make setup | run | test | check | format | simulate | chaos | bench | clean"
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is missing ($(PYTHON) is older)"; exit 1; }
@@ -40,6 +41,9 @@ test: setup check
 
 simulate: setup
 	$(BIN)/python -m tests.simulator --seeds 10000
+
+chaos: setup
+	$(BIN)/python -m tests.hostile.chaos --seed 1 --seeds 10 --seconds 90
 
 bench: setup
 	$(BIN)/python -m benchmarks

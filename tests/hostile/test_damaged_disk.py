@@ -17,6 +17,10 @@ from pathlib import Path
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.metadata_records import PartitionRecord, encode_record
+from kraft_core.protocol.primitives import encode_uvarint
+from kraft_core.protocol.record_batch import encode_batch, read_batches
+from kraft_core.protocol.uuids import METADATA_TOPIC_ID
 from kraft_core.server.quorum_fetch import ObserverIdentity, fetch_snapshot_request
 from tests.hostile.damage import (
     PARTITION,
@@ -36,6 +40,7 @@ from tests.hostile.damage import (
 )
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, call, describe_quorum, start
+from tests.interop.log_files import raw_batches
 
 TOPICS = [f"acknowledged-{number}" for number in range(12)]
 SNAPSHOTS = {
@@ -277,6 +282,34 @@ def test_a_folder_that_cannot_be_written_is_refused_and_all_is_there_once_it_can
         for path, mode in modes.items():
             path.chmod(mode)
     assert_all_is_back(started(folder, processes), kept["killed"].port, TOPICS)
+
+
+TOPIC_RECORD, UNKNOWN_TYPE = 2, 200
+UNREADABLE = {
+    "an unknown type": bytes([1, *encode_uvarint(UNKNOWN_TYPE), 0]),
+    "an unknown version": bytes([1, TOPIC_RECORD, 99]),
+    "a frame of another version": bytes([2, TOPIC_RECORD, 0]),
+    "its end missing": bytes([1, TOPIC_RECORD, 0, 9]) + b"name",
+    "a topic nobody has": encode_record(
+        PartitionRecord(partition_id=0, topic_id=METADATA_TOPIC_ID, replicas=(1,), isr=(1,)), 1
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_record_that_cannot_be_replayed_stops_the_node_and_is_never_passed_over(
+    kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, what: str
+) -> None:
+    """Invariant 31: the batch is whole and its CRC right, so it is no damage; this node is too old for it, or worse."""
+    folder = kept["stopped"].copy(tmp_path)
+    log = raw_batches(folder)
+    (last,) = read_batches(log[max(log)])
+    batch = encode_batch(last.last_offset + 1, last.leader_epoch, last.max_timestamp, [UNREADABLE[what]])
+    append(log_of(folder), batch)
+    process = started(folder, processes)
+    assert process.popen.wait(20) == 1, process.output
+    (line,) = (line for line in process.output.splitlines() if "ERROR node_fatal" in line)
+    assert f"from offset {last.last_offset + 1}:" in line
 
 
 WRONG_SETTINGS: dict[str, tuple[str, str, tuple[str, ...]]] = {
