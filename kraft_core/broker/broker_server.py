@@ -36,7 +36,7 @@ from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
-from kraft_core.server.listener_logins import listener_logins
+from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.server.node_settings import socket_limits
 from kraft_core.server.socket_server import Request, SocketServer
@@ -133,7 +133,8 @@ class BrokerServer:
     async def start(self) -> None:
         """Bind the listeners and begin the rest, which goes on in the background. Raises OSError when a listener cannot be bound."""
         _allow_many_files()
-        login_of = listener_logins(self.config.security, self._apis.api_versions, lambda: self._source.image)
+        tokens = token_finder(lambda: self._source.image, self.config.delegation_token_secret_key, self._clock)
+        login_of = listener_logins(self.config.security, self._apis.api_versions, lambda: self._source.image, tokens)
         for listener in self.config.broker_listeners:
             server = SocketServer(
                 listener.host,

@@ -66,6 +66,11 @@ def token_owner(request: CreateDelegationTokenRequest, context: RequestContext) 
     return f"{request.owner_principal_type}:{request.owner_principal_name}"
 
 
+def token_hmac(secret_key: str, token_id: str) -> bytes:
+    """Return what the holder of a token shows: 64 bytes. Source: DelegationTokenManager.createHmac."""
+    return hmac.digest(secret_key.encode(), token_id.encode(), "sha512")
+
+
 def refused(
     request: CreateDelegationTokenRequest | RenewDelegationTokenRequest | ExpireDelegationTokenRequest,
     context: RequestContext,
@@ -90,7 +95,7 @@ class DelegationTokenControlManager:
     """Makes, renews and ends tokens. It keeps nothing but HMACs, which follow from ids and the key."""
 
     def __init__(self, config: ControllerConfig, random: Random) -> None:
-        self._secret = (config.delegation_token_secret_key or "").encode()
+        self._secret_key = config.delegation_token_secret_key or ""
         self._max_lifetime_ms = config.delegation_token_max_lifetime_ms
         self._expiry_time_ms = config.delegation_token_expiry_time_ms
         self._random = random
@@ -99,11 +104,11 @@ class DelegationTokenControlManager:
     @property
     def is_enabled(self) -> bool:
         """Whether there is a key to make tokens with."""
-        return bool(self._secret)
+        return bool(self._secret_key)
 
     def hmac_of(self, token_id: str) -> bytes:
-        """Return what the holder of a token shows: 64 bytes. Source: DelegationTokenManager.createHmac."""
-        return hmac.digest(self._secret, token_id.encode(), "sha512")
+        """Return what the holder of a token shows."""
+        return token_hmac(self._secret_key, token_id)
 
     def create(
         self, image: MetadataImage, request: CreateDelegationTokenRequest, context: RequestContext, now_ms: int

@@ -22,7 +22,7 @@ from kraft_core.security.properties import SecurityConfigError, SecurityProperti
 from kraft_core.security.sasl import SaslClient, SaslServer
 from kraft_core.security.sasl_client_authenticator import SaslClientAuthenticator
 from kraft_core.security.sasl_server_authenticator import SaslMechanism
-from kraft_core.security.scram import ScramSaslClient, ScramSaslServer
+from kraft_core.security.scram import ScramSaslClient, ScramSaslServer, TokenOf, no_tokens
 from kraft_core.security.scram_formatter import new_nonce
 from kraft_core.security.ssl_principal_mapper import SslPrincipalMapper
 
@@ -69,28 +69,35 @@ class ServerSecurity:
         """Whether nothing is asked of a client."""
         return self.tls is None and not self.has_sasl
 
-    def mechanisms(self, credential_of: CredentialOf) -> dict[str, SaslMechanism]:
-        """Make the mechanisms for an authenticator; SCRAM looks its users up in `credential_of` at each login."""
+    def mechanisms(self, credential_of: CredentialOf, token_of: TokenOf = no_tokens) -> dict[str, SaslMechanism]:
+        """Make the mechanisms for an authenticator.
+
+        SCRAM looks its users up in `credential_of` at each login, and delegation tokens in `token_of`.
+        """
         return {
-            name: SaslMechanism(partial(self._new_server, name, credential_of), max_reauth_ms)
+            name: SaslMechanism(partial(self._new_server, name, credential_of, token_of), max_reauth_ms)
             for name, max_reauth_ms in self.max_reauth_ms.items()
         }
 
-    def _new_server(self, name: str, credential_of: CredentialOf) -> SaslServer:
+    def _new_server(self, name: str, credential_of: CredentialOf, token_of: TokenOf) -> SaslServer:
         if name == PLAIN:
             return PlainSaslServer(self.plain_users)
         mechanism = SCRAM_MECHANISMS[name]
-        return ScramSaslServer(mechanism, partial(credential_of, mechanism.type), new_nonce(), _DECOY_KEY)
+        return ScramSaslServer(mechanism, partial(credential_of, mechanism.type), new_nonce(), _DECOY_KEY, token_of)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
-    """How this side of a connection shows who it is; the default is PLAINTEXT. `mechanism` None: no SASL."""
+    """How this side of a connection shows who it is; the default is PLAINTEXT. `mechanism` None: no SASL.
+
+    `is_token`: the name and the password are a delegation token's.
+    """
 
     tls: ssl.SSLContext | None = None
     mechanism: str | None = None
     username: str = ""
     password: str = field(default="", repr=False)
+    is_token: bool = False
 
     @property
     def security_protocol(self) -> str:
@@ -107,7 +114,7 @@ class ClientSecurity:
         scram: ScramMechanism | None = SCRAM_MECHANISMS.get(mechanism)
         if scram is None:
             return PlainSaslClient(self.username, self.password)
-        return ScramSaslClient(scram, self.username, self.password, new_nonce())
+        return ScramSaslClient(scram, self.username, self.password, new_nonce(), is_token=self.is_token)
 
 
 PLAINTEXT_SERVER: Final = ServerSecurity()
@@ -207,7 +214,8 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
 def _sasl_client(context: ssl.SSLContext | None, mechanism: str, entry: JaasEntry, key: str) -> ClientSecurity:
     if entry.username is None or entry.password is None:
         raise SecurityConfigError(f"Invalid value [hidden] for configuration {key}: it has no username and password")
-    return ClientSecurity(context, mechanism, entry.username, entry.password)
+    is_token = mechanism != PLAIN and entry.options.get("tokenauth", "").lower() == "true"
+    return ClientSecurity(context, mechanism, entry.username, entry.password, is_token)
 
 
 def _jaas(properties: SecurityProperties, mechanism: str) -> JaasEntry:

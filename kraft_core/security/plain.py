@@ -18,6 +18,7 @@ class PlainSaslServer:
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users
+        self.token_lifetime_ms = None
         self._name: str | None = None
 
     @property

@@ -17,6 +17,10 @@ class SaslServer(Protocol):
     """The server's side of one login. `authorization_id` is who logged in, once `is_complete`."""
 
     @property
+    def token_lifetime_ms(self) -> int | None:
+        """For how long the delegation token is still good that was logged in with; None without one."""
+
+    @property
     def is_complete(self) -> bool:
         """Whether the client has logged in."""
 

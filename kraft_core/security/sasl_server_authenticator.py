@@ -52,13 +52,14 @@ class Step:
 
     `answer` goes to the client: at once, or after the delay for failed logins when `failure` is given.
     `failure` says why the connection must be closed; `is_delayed` whether after the answer and the delay, or at once.
-    `principal` is given when a login is complete: "User:name".
+    `principal` is given when a login is complete: "User:name"; `is_token`: it was by a delegation token.
     """
 
     answer: bytes = b""
     failure: str | None = None
     is_delayed: bool = False
     principal: str | None = None
+    is_token: bool = False
 
 
 class State(Enum):
@@ -183,17 +184,19 @@ class SaslServerAuthenticator:
             text = self._text_for_client()
             refusal = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text)
             return self._refuse(header, refusal, str(error))
+        is_token = self._is_token(principal)
         lifetime_ms = self._begin_session(principal, now_ms)
         answer = SaslAuthenticateResponse(error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms)
-        return Step(_frame(header, answer), principal=principal)
+        return Step(_frame(header, answer), principal=principal, is_token=is_token)
 
     def _bare_token(self, frame: bytes, now_ms: int) -> Step:
         try:
             token, principal = self._evaluate(frame)
         except SaslError as error:
             return self._fail(str(error), is_delayed=True)
+        is_token = self._is_token(principal)
         self._begin_session(principal, now_ms)
-        return Step(len(token).to_bytes(4) + token, principal=principal)
+        return Step(len(token).to_bytes(4) + token, principal=principal, is_token=is_token)
 
     def _evaluate(self, token: bytes) -> tuple[bytes, str | None]:
         """Give the client's token to the mechanism -> (the answer, who has logged in if that is all)."""
@@ -206,14 +209,19 @@ class SaslServerAuthenticator:
             raise SaslError("cannot change principals during re-authentication")
         return answer, principal
 
+    def _is_token(self, principal: str | None) -> bool:
+        return principal is not None and self._server is not None and self._server.token_lifetime_ms is not None
+
     def _begin_session(self, principal: str | None, now_ms: int) -> int:
         """Note a complete login; returns for how many ms it is good, 0 for ever or while it is not complete."""
         if principal is None:
             return 0
+        assert self._server is not None, "it has just said who the principal is"
+        limits = (self._mechanisms[self._mechanism].max_reauth_ms, self._server.token_lifetime_ms or 0)
+        lifetime_ms = min((limit for limit in limits if limit > 0), default=0)
         self.state = State.COMPLETE
         self._principal = principal
         self._server = None
-        lifetime_ms = max(0, self._mechanisms[self._mechanism].max_reauth_ms)
         self._expires_ms = now_ms + lifetime_ms if lifetime_ms else None
         return lifetime_ms
 

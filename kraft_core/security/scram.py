@@ -3,12 +3,15 @@
 A name that the server does not know is led through the whole exchange with a made-up salt, the same at each try, and
 fails where a wrong password fails; Kafka's server gives it away after the first message.
 
-Source: RFC 5802, RFC 7677; ScramSaslServer and ScramSaslClient, Kafka 4.3.1. Logins with delegation tokens are refused.
+A client that says `tokenauth=true` logs in with a delegation token: its id for a name, its HMAC for a password.
+
+Source: RFC 5802, RFC 7677, KIP-48; ScramSaslServer and ScramSaslClient, Kafka 4.3.1.
 """
 
 import base64
 import hmac
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
@@ -23,17 +26,44 @@ _SALT_CHARACTERS: Final = 26
 CredentialOf = Callable[[str], ScramCredential | None]
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """What a delegation token is to a login: whose it is, what its holder shows, and for how long it is still good."""
+
+    owner: str
+    password: str = field(repr=False)
+    lifetime_ms: int
+
+
+TokenOf = Callable[[str], TokenLogin | None]
+"""Finds a token that is good, by its id."""
+
+
+def no_tokens(_token_id: str) -> TokenLogin | None:
+    """Find none: the answer of a node that has no key for delegation tokens."""
+    return None
+
+
 class ScramSaslServer:
     """The server's side. `credential_of` finds a user; `nonce` is fresh; `decoy_key` makes up salts for nobody."""
 
-    def __init__(self, mechanism: ScramMechanism, credential_of: CredentialOf, nonce: str, decoy_key: bytes) -> None:
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        credential_of: CredentialOf,
+        nonce: str,
+        decoy_key: bytes,
+        token_of: TokenOf = no_tokens,
+    ) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
+        self._token_of = token_of
         self._nonce = nonce
         self._decoy_key = decoy_key
         self._credential: ScramCredential | None = None
         self._is_known = False
         self._name = ""
+        self.token_lifetime_ms: int | None = None
         self._client_first_bare = ""
         self._server_first: scram_messages.ServerFirst | None = None
         self.is_complete = False
@@ -57,10 +87,10 @@ class ScramSaslServer:
             raise SaslError("a name with an unknown escape")
         if message.authorization_id and username_of(message.authorization_id) != name:
             raise SaslError("asked to act for another user")
-        known = None if message.is_token else self._credential_of(name)
+        known = self._token_credential(name) if message.is_token else self._credential_of(name)
         self._is_known = known is not None and known.iterations >= MIN_ITERATIONS
         self._credential = known if known is not None and self._is_known else self._decoy(name)
-        self._name = name
+        self._name = self._name or name
         self._client_first_bare = message.bare
         self._server_first = scram_messages.ServerFirst(
             message.nonce + self._nonce, self._credential.salt, self._credential.iterations
@@ -85,21 +115,41 @@ class ScramSaslServer:
         self.is_complete = True
         return b"v=" + base64.b64encode(self._mechanism.hmac(credential.server_key, auth_message))
 
+    def _token_credential(self, token_id: str) -> ScramCredential | None:
+        """Find a token, note whose it is, and make its credential, with the salt that it would have if there was none."""
+        token = self._token_of(token_id)
+        if token is None:
+            return None
+        self._name, self.token_lifetime_ms = token.owner, token.lifetime_ms
+        salt = self._decoy_salt(token_id)
+        salted_password = self._mechanism.salted_password(token.password, salt, MIN_ITERATIONS)
+        return self._mechanism.credential(salt, salted_password, MIN_ITERATIONS)
+
+    def _decoy_salt(self, name: str) -> bytes:
+        return hmac.digest(self._decoy_key, name.encode(), "sha256").hex()[:_SALT_CHARACTERS].encode()
+
     def _decoy(self, name: str) -> ScramCredential:
         """Make up what an unknown user is challenged with; no proof fits it."""
-        salt = hmac.digest(self._decoy_key, name.encode(), "sha256").hex()[:_SALT_CHARACTERS].encode()
+        salt = self._decoy_salt(name)
         key = hmac.digest(self._decoy_key, b"\x00" + name.encode(), self._mechanism.hash_name)
         return ScramCredential(salt, key, key, MIN_ITERATIONS)
 
 
 class ScramSaslClient:
-    """The client's side. `nonce` is fresh. A server that does not know the password itself is refused."""
+    """The client's side. `nonce` is fresh. A server that does not know the password itself is refused.
 
-    def __init__(self, mechanism: ScramMechanism, username: str, password: str, nonce: str) -> None:
+    `is_token`: the name is a delegation token's id, the password its HMAC in Base64.
+    """
+
+    def __init__(
+        self, mechanism: ScramMechanism, username: str, password: str, nonce: str, *, is_token: bool = False
+    ) -> None:
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce
         self._client_first_bare = f"n={sasl_name(username)},r={nonce}"
+        if is_token:
+            self._client_first_bare += f",{scram_messages.TOKEN_AUTH}"
         self._server_signature: bytes | None = None
         self._has_begun = False
         self.is_complete = False

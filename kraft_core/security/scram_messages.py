@@ -28,7 +28,7 @@ _CLIENT_FINAL: Final = (
 )
 _SERVER_FINAL: Final = rf"(?:e=(?P<error>{_VALUE_SAFE}+)|v=(?P<signature>{_BASE64})){_EXTENSIONS}"
 _MESSAGE_BYTES_MAX: Final = 16_384
-_TOKEN_AUTH: Final = "tokenauth=true"  # noqa: S105  # the name of an extension
+TOKEN_AUTH: Final = "tokenauth=true"  # noqa: S105  # the name of an extension
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def parse_client_first(token: bytes) -> ClientFirst:
     """Read the client's first message; a client that asks for channel binding is refused. Raises SaslError."""
     match = _match(_CLIENT_FIRST, token, "client-first-message")
     extensions = match["extensions"].split(",")
-    return ClientFirst(match["authzid"] or "", match["bare"], match["name"], match["nonce"], _TOKEN_AUTH in extensions)
+    return ClientFirst(match["authzid"] or "", match["bare"], match["name"], match["nonce"], TOKEN_AUTH in extensions)
 
 
 def parse_server_first(token: bytes) -> tuple[str, ServerFirst]:

@@ -168,6 +168,7 @@ class ControllerApis:
             deadline_ms,
             request.listener_name,
             security_protocol=request.security_protocol,
+            token_authenticated=request.token_authenticated,
         )
         self._serve(header, message, context, lambda answer: _respond(request, answer))
 

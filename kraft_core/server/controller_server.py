@@ -48,7 +48,7 @@ from kraft_core.server.clock import Clock
 from kraft_core.server.config_security import NodeSecurity
 from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
-from kraft_core.server.listener_logins import listener_logins
+from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.socket_server import SocketServer, SocketServerLimits
 from kraft_core.server.wakeup import Wakeup
@@ -104,7 +104,10 @@ class ControllerServer:
             else ControllerAuthorization(authorizer, lambda: self.node.image, lambda: self.is_loaded),
         )
         secured = security or NodeSecurity()
-        login_of = listener_logins(secured, api_versions, lambda: self.node.image, raft_log, config.bootstrap_records)
+        tokens = token_finder(lambda: self.node.image, config.controller.delegation_token_secret_key, self.clock)
+        login_of = listener_logins(
+            secured, api_versions, lambda: self.node.image, tokens, raft_log, config.bootstrap_records
+        )
         self._socket_servers = [
             SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name))
             for name, host, port in listeners

@@ -40,6 +40,7 @@ class LoginConnection(Protocol):
 
     client_host: str
     principal: str
+    token_authenticated: bool
 
     def reply(self, frame: bytes, answer: bytes) -> None:
         """Send `answer` to `frame` once all earlier requests are answered."""
@@ -97,8 +98,9 @@ class SaslSession:
         if step.principal is not None:
             self.end()
             self._connection.principal = step.principal
+            self._connection.token_authenticated = step.is_token
             self._connection.limit_frames(None)
-            log.info("authentication_succeeded", extra=self._who() | {"principal": step.principal})
+            log.info("authentication_succeeded", extra=self._who() | {"principal": step.principal, "by_token": step.is_token})
         self._connection.reply(frame, step.answer)
 
     def _fail(self, frame: bytes, step: Step) -> None:

@@ -81,6 +81,7 @@ class Request:
         "frame",
         "header",
         "principal",
+        "token_authenticated",
     )
 
     def __init__(self, connection: "_ClientConnection", header: RequestHeader, frame: bytes, body_offset: int) -> None:
@@ -89,6 +90,7 @@ class Request:
         self.connection_id = connection.connection_id
         self.client_host = connection.client_host
         self.principal = connection.principal
+        self.token_authenticated = connection.token_authenticated
         self.header = header
         self.frame = frame
         self.body_offset = body_offset
@@ -154,6 +156,7 @@ class _ClientConnection(asyncio.Protocol):
         "last_activity",
         "principal",
         "server",
+        "token_authenticated",
     )
 
     def __init__(self, server: "SocketServer") -> None:
@@ -161,6 +164,7 @@ class _ClientConnection(asyncio.Protocol):
         self.connection_id = next(server.connection_ids)
         self.client_host = ""
         self.principal = ANONYMOUS
+        self.token_authenticated = False
         self.buffered_bytes = 0
         self.in_flight_bytes = 0
         self.last_activity = 0.0

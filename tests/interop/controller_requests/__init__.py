@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kraft_core.protocol.messages import CreateAclsRequest
 from tests.interop.controller_requests.brokers import broker_requests
-from tests.interop.controller_requests.case import Case, fixed, forwarded, principal
+from tests.interop.controller_requests.case import BY_TOKEN, Case, fixed, forwarded, principal
 from tests.interop.controller_requests.configs import config_requests
 from tests.interop.controller_requests.describe import describe_requests
 from tests.interop.controller_requests.features import feature_requests
@@ -35,6 +35,7 @@ from tests.interop.controller_requests.security import (
     acl_requests,
     quota_requests,
     scram_requests,
+    token,
     token_requests,
 )
 from tests.interop.controller_requests.timeouts import timeout_requests
@@ -96,6 +97,9 @@ def secure_requests() -> list[Case]:
         *topic_requests(),
         fixed("rights of alice", CreateAclsRequest(creations=RIGHTS), 3),
         *(case._replace(user="alice") for case in with_some),
+        fixed("a token to log in with", token(lifetime_ms=3_600_000), 3),
+        next(case for case in token_requests() if case.name == "renew the last by -1"),
+        *(case._replace(user=BY_TOKEN, not_yet=None) for case in (*token_requests(), *list(describe_requests())[:80])),
         *forwarded_requests(),
     ]
 

@@ -15,6 +15,8 @@ BROKER_IDS = (101, 102, 103)
 UNKNOWN_ID = UUID(int=0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0)
 ZERO_ID = UUID(int=0)
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+BY_TOKEN = "by token"
+"""The user who logs in with the newest delegation token."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -35,6 +37,7 @@ class Known:
     cluster_id: str
     topic_ids: dict[str, UUID] = field(default_factory=dict)
     broker_epochs: dict[int, int] = field(default_factory=dict)
+    token_id: str = ""
     hmac: bytes = b""
 
     def topic(self, name: str) -> UUID:
