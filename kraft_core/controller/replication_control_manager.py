@@ -18,13 +18,14 @@ from kraft_core.controller.alter_partition import alter_partition
 from kraft_core.controller.broker_changes import BrokerChanges
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.leader_election import LeaderElection
-from kraft_core.controller.partition_changes import PartitionChanges, leads_any
+from kraft_core.controller.partition_changes import PartitionChanges, PartitionRef, leads_any
 from kraft_core.controller.partition_scan import PartitionScan
 from kraft_core.controller.reassignment_control import ReassignmentControl
 from kraft_core.controller.striped_replica_placer import StripedReplicaPlacer
 from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
 from kraft_core.controller.topic_creation import TopicCreation
 from kraft_core.controller.topic_deletion import delete_topics
+from kraft_core.image.topics_delta import merge_partition
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AssignReplicasToDirsResponse,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
     from kraft_core.controller.controller_config import ControllerConfig
     from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
-    from kraft_core.image.topics_image import PartitionRegistration, TopicImage
+    from kraft_core.image.topics_image import TopicImage
     from kraft_core.protocol.messages import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
@@ -143,7 +144,8 @@ class ReplicationControlManager:
         """Record in which log directory a broker keeps its replicas.
 
         Per partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when the broker has no replica
-        of it. A directory that the broker did not register is accepted, and the replica counts as offline.
+        of it. A directory that the broker did not register is accepted, and the replica counts as offline. A replica that
+        comes online may lead a partition that nobody leads; in Kafka such a partition waits for the next occasion.
         Raises KafkaError: UNSUPPORTED_VERSION below metadata.version 17, STALE_BROKER_EPOCH.
         """
         if not is_directory_assignment_supported(image.features.metadata_version or 0):
@@ -151,7 +153,8 @@ class ReplicationControlManager:
         broker_id = request.broker_id
         registration = self.changes.cluster(image).check_broker_epoch(broker_id, request.broker_epoch)
         records: list[MetadataRecord] = []
-        offline: dict[tuple[UUID, int], tuple[TopicImage, int, PartitionRegistration]] = {}
+        offline: dict[tuple[UUID, int], PartitionRef] = {}
+        leaderless: dict[tuple[UUID, int], PartitionRef] = {}
         directories = []
         for directory in request.directories:
             topics = []
@@ -163,7 +166,7 @@ class ReplicationControlManager:
                         error_code=ErrorCode.UNKNOWN_TOPIC_ID
                         if topic is None
                         else self._assign(
-                            image, registration, directory.id, topic, data.partition_index, records, offline
+                            image, registration, directory.id, topic, data.partition_index, records, offline, leaderless
                         ),
                     )
                     for data in topic_data.partitions
@@ -173,6 +176,7 @@ class ReplicationControlManager:
                 )
             directories.append(AssignReplicasToDirsResponseDirectoryData(id=directory.id, topics=tuple(topics)))
         records.extend(self.changes.leader_and_isr_updates(image, offline.values(), remove=broker_id))
+        records.extend(self.changes.leader_and_isr_updates(image, leaderless.values()))
         response = AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=tuple(directories))
         return ControllerResult(records, response)
 
@@ -184,7 +188,8 @@ class ReplicationControlManager:
         topic: TopicImage,
         index: int,
         records: list[MetadataRecord],
-        offline: dict[tuple[UUID, int], tuple[TopicImage, int, PartitionRegistration]],
+        offline: dict[tuple[UUID, int], PartitionRef],
+        leaderless: dict[tuple[UUID, int], PartitionRef],
     ) -> ErrorCode:
         partition = topic.partitions.get(index)
         if partition is None:
@@ -196,6 +201,9 @@ class ReplicationControlManager:
         record = builder.build()
         if record is not None:
             records.append(record)
+            partition = merge_partition(partition, record)
         if not registration.has_online_dir(directory):
             offline[topic.id, index] = (topic, index, partition)
+        elif not partition.has_leader:
+            leaderless[topic.id, index] = (topic, index, partition)
         return ErrorCode.NONE

@@ -269,6 +269,15 @@ def test_assigning_a_directory_raises_the_partition_epoch_only() -> None:
     assert context.partition("foo").partition_epoch == 1
 
 
+def test_a_replica_that_comes_back_to_an_online_directory_leads_what_nobody_leads() -> None:
+    context = ReplicationContext()
+    topic_id = context.create_assigned("foo", (0,))
+    assign(context, 0, {DIRECTORY_LOST: [topic_id]})
+    assert context.partition("foo").leader == -1
+    assign(context, 0, {directory_of(0): [topic_id]})
+    assert (context.partition("foo").leader, context.partition("foo").isr) == (0, (0,))
+
+
 def test_an_offline_or_unknown_directory_is_accepted_and_the_replica_leaves_the_isr() -> None:
     context = ReplicationContext()
     topic_id = context.create_assigned("foo", (0, 1))
