@@ -24,7 +24,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.metadata_version import KRAFT_VERSION
 from kraft_core.protocol.software import api_versions_request
-from kraft_core.protocol.uuids import ZERO_UUID
+from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 from kraft_core.protocol.wire import Message
 from kraft_core.raft import leadership
 from kraft_core.raft.events import RequestReceived
@@ -42,17 +42,31 @@ CAUGHT_UP_WITHIN_MS = 3_600_000
 # --- the leader's side --------------------------------------------------------------------------------------------------
 
 
-def _refuse_change(core: RaftCore, leader: Leader) -> tuple[ErrorCode, str]:
-    """Return why no voter may be added or removed now; NONE when one may."""
+def _refuse_change(core: RaftCore, leader: Leader, doing: str) -> tuple[ErrorCode, str]:
+    """Return why no voter may be added or removed now, in Kafka's words; NONE when one may."""
+    waits = "Request timed out waiting for"
+    level, changed_at = core.control.kraft_version, core.control.voters_offset
     if leader.change is not None:
-        return ErrorCode.REQUEST_TIMED_OUT, "Another change of the voters is pending."
+        return ErrorCode.REQUEST_TIMED_OUT, f"{waits} leader to handle previous voter change request"
     if leader.high_watermark < 0:
-        return ErrorCode.REQUEST_TIMED_OUT, "The leader has not committed a record of its epoch yet."
-    if core.control.kraft_version < 1:
-        return ErrorCode.UNSUPPORTED_VERSION, f"{KRAFT_VERSION} is {core.control.kraft_version}."
-    if core.control.voters_offset >= leader.high_watermark:
-        return ErrorCode.REQUEST_TIMED_OUT, f"The voters at offset {core.control.voters_offset} are not committed yet."
+        return ErrorCode.REQUEST_TIMED_OUT, f"{waits} leader to establish HWM and fence previous voter changes"
+    if level < 1:
+        text = f"Cluster doesn't support {doing} voter because the {KRAFT_VERSION} feature is {level}"
+        return ErrorCode.UNSUPPORTED_VERSION, text
+    if changed_at >= leader.high_watermark:
+        text = f"voters to commit the latest voter change at {changed_at} with HWM {leader.high_watermark}"
+        return ErrorCode.REQUEST_TIMED_OUT, f"{waits} {text}"
     return ErrorCode.NONE, ""
+
+
+def _named(key: ReplicaKey) -> str:
+    """A replica as Kafka's messages name it."""
+    directory_id = "<undefined>" if key.directory_id == ZERO_UUID else uuid_to_text(key.directory_id)
+    return f"ReplicaKey(id={key.id}, directoryId={directory_id})"
+
+
+def _all_named(voters: VoterSet) -> str:
+    return f"[{', '.join(_named(each.key) for each in voters.by_id.values())}]"
 
 
 def handle_add(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
@@ -64,14 +78,18 @@ def handle_add(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     endpoint = listener_endpoint(request.listeners, core.config.listener_name)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     if error == ErrorCode.NONE and (key.id < 0 or key.directory_id == ZERO_UUID):
-        error, text = ErrorCode.INVALID_REQUEST, "The voter's id or directory id is not valid."
+        error, text = ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter"
     elif error == ErrorCode.NONE and endpoint is None:
-        error, text = ErrorCode.INVALID_REQUEST, f"There is no endpoint for listener {core.config.listener_name}."
+        listener = core.config.listener_name
+        error = ErrorCode.INVALID_REQUEST
+        text = f"Add voter request didn't include the endpoint for the default listener {listener}"
     leader = core.state
     if error == ErrorCode.NONE and isinstance(leader, Leader):
-        error, text = _refuse_change(core, leader)
+        error, text = _refuse_change(core, leader, "adding")
         if error == ErrorCode.NONE and key.id in core.control.voters.by_id:
-            error, text = ErrorCode.DUPLICATE_VOTER, f"Voter {key.id} is already in the set."
+            voters = _all_named(core.control.voters)
+            error = ErrorCode.DUPLICATE_VOTER
+            text = f"The voter id for {_named(key)} is already part of the set of voters {voters}."
     if error != ErrorCode.NONE or endpoint is None or not isinstance(leader, Leader):
         core.respond(event.request_id, AddRaftVoterResponse(error_code=error, error_message=text or None))
         return
@@ -101,7 +119,8 @@ def on_api_versions(core: RaftCore, node_id: int, response: ApiVersionsResponse 
         return True
     known = leader.observers.get(change.voter.key)
     if known is None or known.last_caught_up_ms <= 0 or known.last_fetch_ms <= now_ms - CAUGHT_UP_WITHIN_MS:
-        finish(core, leader, ErrorCode.REQUEST_TIMED_OUT, "The new voter is lagging behind.")
+        text = f"Aborted add voter operation for {_named(change.voter.key)} since it is lagging behind"
+        finish(core, leader, ErrorCode.REQUEST_TIMED_OUT, text)
         return True
     node = VoterNode(change.voter.key, change.voter.endpoints, supported.min_version, supported.max_version)
     change.last_offset = _append_voters(core, leader, core.control.voters.with_voter(node), now_ms)
@@ -118,17 +137,15 @@ def handle_remove(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     error, text = _check_sender(core, request.cluster_id)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     if error == ErrorCode.NONE and (key.id < 0 or key.directory_id == ZERO_UUID):
-        error, text = ErrorCode.INVALID_REQUEST, "The voter's id or directory id is not valid."
+        error, text = ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter"
     leader = core.state
     voters: VoterSet | None = None
     if error == ErrorCode.NONE and isinstance(leader, Leader):
-        error, text = _refuse_change(core, leader)
+        error, text = _refuse_change(core, leader, "removing")
         voters = core.control.voters.without_voter(key) if error == ErrorCode.NONE else None
         if error == ErrorCode.NONE and voters is None:
-            error, text = (
-                ErrorCode.VOTER_NOT_FOUND,
-                f"Voter {key.id} cannot be removed: not in the set, or the last one.",
-            )
+            error = ErrorCode.VOTER_NOT_FOUND
+            text = f"Cannot remove voter {_named(key)} from the set of voters {_all_named(core.control.voters)}"
     if voters is None or not isinstance(leader, Leader):
         core.respond(event.request_id, RemoveRaftVoterResponse(error_code=error, error_message=text or None))
         return
@@ -140,7 +157,8 @@ def handle_remove(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 def _check_sender(core: RaftCore, cluster_id: str | None) -> tuple[ErrorCode, str]:
     if cluster_id is not None and cluster_id != core.config.cluster_id:
-        return ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is {core.config.cluster_id}, not {cluster_id}."
+        text = f'The given id "{cluster_id}" doesn\'t match the cluster id "{core.config.cluster_id}"'
+        return ErrorCode.INCONSISTENT_CLUSTER_ID, text
     return refuse_unless_leader(core, core.state.epoch), ""
 
 
