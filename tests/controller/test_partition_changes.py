@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from hypothesis import given
@@ -12,6 +12,7 @@ from kraft_core.controller.partition_changes import PartitionChanges
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import TOPIC
 from kraft_core.protocol.metadata_records import PartitionRecord, TopicRecord
+from kraft_core.protocol.uuids import DIRECTORY_LOST
 from tests.controller.replication_context import ReplicationContext, directory_of
 
 if TYPE_CHECKING:
@@ -25,30 +26,26 @@ _IDS = st.lists(st.sampled_from(BROKERS), unique=True, max_size=3).map(tuple)
 
 @st.composite
 def _partitions(draw: st.DrawFn, topic_id: UUID) -> list[MetadataRecord]:
-    """Partitions in any state that a record can say, with many alike among them."""
-    kinds = []
-    for _ in range(draw(st.integers(1, 4))):
-        replicas = draw(st.permutations(BROKERS).map(lambda ids: tuple(ids[:3])))
-        kinds.append(
-            PartitionRecord(
-                topic_id=topic_id,
-                replicas=replicas,
-                isr=draw(_IDS),
-                leader=draw(st.sampled_from((-1, *replicas))),
-                eligible_leader_replicas=draw(_IDS) or None,
-                last_known_elr=draw(_IDS)[:1] or None,
-                leader_recovery_state=draw(st.integers(0, 1)),
-                removing_replicas=draw(st.sampled_from(((), replicas[:1]))),
-                directories=tuple(directory_of(replica, draw(st.integers(0, 1))) for replica in replicas),
-            )
-        )
-    count = draw(st.integers(1, 8))
-    return [_numbered(draw(st.sampled_from(kinds)), index) for index in range(count)]
-
-
-def _numbered(record: PartitionRecord, index: int) -> PartitionRecord:
-    fields = {name: getattr(record, name) for name in record.__struct_fields__}
-    return PartitionRecord(**{**fields, "partition_id": index})
+    """Partitions in states that a record can say; each differs from the first in one field at most."""
+    replicas = draw(st.permutations(BROKERS))[:3]
+    fields: dict[str, st.SearchStrategy[object]] = {
+        "isr": _IDS,
+        "leader": st.sampled_from((-1, *replicas)),
+        "eligible_leader_replicas": _IDS,
+        "last_known_elr": _IDS.map(lambda ids: ids[:1]),
+        "leader_recovery_state": st.integers(0, 1),
+        "removing_replicas": st.sampled_from(((), tuple(replicas[:1]))),
+        "adding_replicas": st.sampled_from(((), tuple(replicas[1:2]))),
+        "replicas": st.permutations(replicas).map(tuple),
+        "directories": st.tuples(*[st.sampled_from((directory_of(each), DIRECTORY_LOST)) for each in replicas]),
+    }
+    first = {name: draw(values) for name, values in fields.items()}
+    found: list[MetadataRecord] = []
+    for index in range(draw(st.integers(2, 8))):
+        name = draw(st.sampled_from(sorted(fields)))
+        state: dict[str, Any] = {**first, name: draw(fields[name])}
+        found.append(PartitionRecord(topic_id=topic_id, partition_id=index, **state))
+    return found
 
 
 @given(data=st.data(), elr=st.booleans(), gone=st.sampled_from(BROKERS))
