@@ -20,34 +20,44 @@ import org.apache.kafka.common.utils.Exit;
 public class Tools {
     private static class Ended extends RuntimeException {
         private final int code;
+        private final int printed;
 
-        Ended(int code) {
+        Ended(int code, int printed) {
             this.code = code;
+            this.printed = printed;
         }
+    }
+
+    private static final ByteArrayOutputStream printed = new ByteArrayOutputStream();
+    private static Ended ended;
+
+    private static void end(int code) {
+        if (ended == null) { // some tools catch what leaves them, print it and end once more
+            ended = new Ended(code, printed.size());
+        }
+        throw ended;
     }
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out));
         PrintStream aside = System.err;
         System.setOut(aside);
-        Exit.setExitProcedure((code, message) -> {
-            throw new Ended(code);
-        });
-        Exit.setHaltProcedure((code, message) -> {
-            throw new Ended(code);
-        });
+        Exit.setExitProcedure((code, message) -> end(code));
+        Exit.setHaltProcedure((code, message) -> end(code));
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
             String[] words = line.split("\t", -1);
-            ByteArrayOutputStream printed = new ByteArrayOutputStream();
+            printed.reset();
+            ended = null;
             PrintStream out = new PrintStream(printed, true, StandardCharsets.UTF_8);
             System.setOut(out);
             System.setErr(out);
             int code = run(words[0], Arrays.copyOfRange(words, 1, words.length), out);
             System.setOut(aside);
             System.setErr(aside);
-            answers.println(code + " " + printed.size());
-            printed.writeTo(answers);
+            int size = ended == null ? printed.size() : ended.printed;
+            answers.println((ended == null ? code : ended.code) + " " + size);
+            answers.write(printed.toByteArray(), 0, size);
             answers.flush();
         }
     }
@@ -57,9 +67,6 @@ public class Tools {
             Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) words);
             return 0;
         } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof Ended ended) {
-                return ended.code;
-            }
             e.getCause().printStackTrace(out);
         } catch (ReflectiveOperationException e) {
             e.printStackTrace(out);

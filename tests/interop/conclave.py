@@ -265,23 +265,27 @@ FEATURES = {
 class RawBroker:
     """A broker that only registers and sends heartbeats, so that topics have somewhere to be."""
 
-    def __init__(self, broker_id: int, cluster_id: str, client: ControllerClient) -> None:
+    def __init__(
+        self, broker_id: int, cluster_id: str, client: ControllerClient, listener_name: str = "PLAINTEXT"
+    ) -> None:
         self.broker_id = broker_id
+        self._listener_name = listener_name
         self._cluster_id = cluster_id
         self._client = client
         self._incarnation_id = uuid4()
         self.epoch = -1
 
-    async def register(self) -> None:
-        """Register and be unfenced."""
+    async def register(self, *, until_unfenced: bool = True) -> None:
+        """Register and be unfenced, or stay fenced."""
         answer = await self._client.request(
             BrokerRegistrationRequest(
                 broker_id=self.broker_id,
                 cluster_id=self._cluster_id,
                 incarnation_id=self._incarnation_id,
+                rack=None,
                 listeners=(
                     BrokerRegistrationRequestListener(
-                        name="PLAINTEXT", host="127.0.0.1", port=9000 + self.broker_id, security_protocol=0
+                        name=self._listener_name, host="127.0.0.1", port=9000 + self.broker_id, security_protocol=0
                     ),
                 ),
                 features=tuple(
@@ -293,7 +297,7 @@ class RawBroker:
         )
         assert answer.error_code == 0, answer
         self.epoch = answer.broker_epoch
-        while (await self.heartbeat()).is_fenced:
+        while until_unfenced and (await self.heartbeat()).is_fenced:
             await asyncio.sleep(0.01)
 
     async def heartbeat(self):

@@ -8,10 +8,18 @@ from typing import NamedTuple, Self
 
 from tests.interop import kafka
 
-QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
+API_VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
+CLUSTER = "org.apache.kafka.tools.ClusterTool"
+CONFIGS = "kafka.admin.ConfigCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
-STORAGE = "kafka.tools.StorageTool"
+ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+STORAGE = "kafka.tools.StorageTool"
+TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 
 class Printed(NamedTuple):

@@ -1,0 +1,119 @@
+"""Kafka's tools cannot tell whose controller it is: the same commands, through brokers and straight to the controller,
+print the same and end with the same code on a cluster of Apache's controller and on one of ours.
+
+Only what must differ is put aside: ports, drawn ids, times and offsets.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.interop import tool_commands as commands
+from tests.interop import tools
+from tests.interop.tool_commands import MOMENTARY, SUBCOMMAND_FIRST, UNORDERED, Command
+from tests.interop.two_clusters import SILENT_BROKER_ID, Cluster, two_clusters
+
+pytestmark = pytest.mark.interop
+
+CHAPTERS = {
+    "topics": commands.TOPICS,
+    "configs": commands.CONFIGS,
+    "users": commands.USERS,
+    "acls": commands.ACLS,
+    "reassignments": commands.REASSIGNMENTS,
+    "endless reassignments": commands.ENDLESS_REASSIGNMENTS,
+    "elections": commands.ELECTIONS,
+    "features": commands.FEATURES,
+    "cluster": commands.CLUSTER,
+    "quorum": commands.QUORUM,
+    "versions": commands.VERSIONS,
+}
+SETTLES_WITHIN_S = 20
+
+
+@dataclass
+class Said:
+    """What one side has said to one command."""
+
+    code: int
+    lines: list[str]
+
+    def is_wanted(self, command: Command) -> bool:
+        """Whether this is what the command is there for."""
+        return self.code == command.code and command.wants in "\n".join(self.lines)
+
+
+@dataclass
+class Comparison:
+    """The two clusters, and what they have said to all commands of all chapters."""
+
+    jvm: tools.Tools
+    clusters: tuple[Cluster, Cluster]
+    answers: dict[str, list[tuple[Command, Said, Said]]] = field(default_factory=dict)
+    _files: int = 0
+
+    def run(self, chapter: str) -> None:
+        """Give both the same commands, one after the other; what changes nothing until they agree."""
+        self.answers[chapter] = [(command, *self._ask_both(command)) for command in CHAPTERS[chapter]]
+
+    def _ask_both(self, command: Command) -> tuple[Said, Said]:
+        deadline = time.monotonic() + (SETTLES_WITHIN_S if command.is_read_only else 0)
+        while True:
+            apache, ours = (self.ask(cluster, command) for cluster in self.clusters)
+            is_settled = apache == ours and apache.is_wanted(command)
+            if is_settled or time.monotonic() > deadline:
+                return apache, ours
+
+    def ask(self, cluster: Cluster, command: Command) -> Said:
+        """Run a command on one of the two."""
+        words = [self._file(cluster, word) if word.startswith("{") else word for word in command.words]
+        address: list[object] = ["--bootstrap-controller", cluster.controller]
+        if not command.to_controller:
+            address = ["--bootstrap-server", cluster.brokers, "--command-config", cluster.admin_config]
+        parts = [words[:1], address, words[1:]] if command.tool in SUBCOMMAND_FIRST else [address, words]
+        printed = self.jvm.attempt(command.tool, *(word for part in parts for word in part))
+        momentary = MOMENTARY.get(command.tool, re.compile(r"(?!)"))
+        lines = [momentary.sub("", line) for line in cluster.words(printed.text)]
+        return Said(printed.code, sorted(lines) if command.tool in UNORDERED else lines)
+
+    def _file(self, cluster: Cluster, content: str) -> str:
+        self._files += 1
+        path = cluster.folder / f"{self._files}.json"
+        path.write_text(content)
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory, tools: tools.Tools) -> Iterator[Comparison]:
+    with two_clusters(tmp_path_factory.mktemp("two"), tools) as clusters:
+        found = Comparison(tools, clusters)
+        for chapter in CHAPTERS:
+            if chapter == "endless reassignments":
+                for cluster in clusters:
+                    cluster.register(SILENT_BROKER_ID)
+            found.run(chapter)
+        yield found
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_tool_prints_the_same_of_our_controller_as_of_apaches(comparison: Comparison, chapter: str) -> None:
+    different = [
+        f"{command}\n  Apache's {apache}\n  Ours     {ours}"
+        for command, apache, ours in comparison.answers[chapter]
+        if apache != ours
+    ]
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_command_does_what_it_is_there_for(comparison: Comparison, chapter: str) -> None:
+    """Two errors that are the same, such as of a command misspelt, prove nothing."""
+    missed = [
+        f"{command}: {command.wants!r} and {command.code} wanted\n  {ours}"
+        for command, _, ours in comparison.answers[chapter]
+        if not ours.is_wanted(command)
+    ]
+    assert not missed, "\n".join(missed)
