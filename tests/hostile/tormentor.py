@@ -92,8 +92,11 @@ class Tormentor:
         self.timeline.append((time.monotonic(), name))
         await fault()
 
-    def _victim(self) -> int:
-        return self.dice.choice(list(self.quorum.node_ids))
+    async def _victim(self) -> int:
+        """The leader half of the time, if there is one: it has the most to lose."""
+        anybody, is_leader = self.dice.choice(list(self.quorum.node_ids)), self.dice.random() < 0.5
+        found = await self.quorum.leader() if is_leader else None
+        return anybody if found is None else found[0]
 
     async def _hold(self, low: float = 0.2, high: float = 4.0) -> None:
         await asyncio.sleep(self.dice.uniform(low, high))
@@ -106,7 +109,7 @@ class Tormentor:
 
     async def kill(self) -> None:
         """SIGKILL one; back after a while."""
-        victim = self._victim()
+        victim = await self._victim()
         self.quorum.processes[victim].kill()
         await self._hold(0.0, 2.0)
         self.quorum.start(victim)
@@ -122,7 +125,8 @@ class Tormentor:
 
     async def freeze(self) -> None:
         """SIGSTOP one or two, SIGCONT later."""
-        victims = self.dice.sample(list(self.quorum.node_ids), self.dice.choice((1, 1, 2)))
+        victim = await self._victim()
+        victims = {victim, self.dice.choice((victim, victim, *self.quorum.node_ids))}
         for victim in victims:
             self.quorum.freeze(victim)
         await self._hold()
@@ -131,7 +135,7 @@ class Tormentor:
 
     async def lag(self) -> None:
         """One node is away for so long that it needs a snapshot."""
-        victim = self._victim()
+        victim = await self._victim()
         self.quorum.processes[victim].kill()
         await asyncio.sleep(AWAY_S)
         self.quorum.start(victim)
@@ -140,12 +144,13 @@ class Tormentor:
 
     async def isolate(self) -> None:
         """One node neither reaches the others nor is reached; clients still reach it."""
-        self.links.isolate(self._victim())
+        self.links.isolate(await self._victim())
         await self._hold_and_heal()
 
     async def cut_link(self) -> None:
         """One node does not reach another, in one direction or both."""
-        source, target = self.dice.sample(list(self.quorum.node_ids), 2)
+        source = await self._victim()
+        target = self.dice.choice([each for each in self.quorum.node_ids if each != source])
         self.links.cut(source, target)
         if self.dice.random() < 0.5:
             self.links.cut(target, source)
@@ -153,13 +158,13 @@ class Tormentor:
 
     async def stall(self) -> None:
         """What is sent to one node, by all or by one, waits."""
-        for link in self.dice.choice((list, lambda links: list(links)[:1]))(self.links.to(self._victim())):
+        for link in self.dice.choice((list, lambda links: list(links)[:1]))(self.links.to(await self._victim())):
             link.stalled = True
         await self._hold_and_heal()
 
     async def one_way(self) -> None:
         """Requests reach a node, its answers do not come back."""
-        for link in self.links.to(self._victim()):
+        for link in self.links.to(await self._victim()):
             link.answers_stalled = True
         await self._hold_and_heal()
 
@@ -172,7 +177,7 @@ class Tormentor:
 
     async def damage(self) -> None:
         """What one node fetches has wrong bits."""
-        for link in self.links.of(self._victim()):
+        for link in self.links.of(await self._victim()):
             link.damaged = True
         await self._hold_and_heal()
 
@@ -189,7 +194,7 @@ class Tormentor:
 
     async def change_voters(self) -> None:
         """Take a voter out, perhaps hurt somebody meanwhile, and take it in again."""
-        victim = self._victim()
+        victim = await self._victim()
         await self._change(victim, is_wanted=False)
         if self.dice.random() < 0.5:
             await self.do(self.dice.choice((self.kill, self.freeze, self.isolate, self.reset)))
