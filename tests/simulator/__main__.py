@@ -20,9 +20,16 @@ def replay_command(seed: int) -> str:
     return f"python -m tests.simulator --seed {seed} --trace"
 
 
+def quiet() -> None:
+    """Only what a controller says of its own faults is heard, and that ends the run."""
+    logging.disable(logging.WARNING)
+    logging.getLogger("kraft_core").propagate = False
+    logging.getLogger("kraft_core").addHandler(logging.NullHandler())
+
+
 def run_chunk(start: int, count: int) -> tuple[Counter[str], list[str]]:
     """Run seeds one after the other; what they did in all, and a line with the replay command for each that failed."""
-    logging.disable(logging.CRITICAL)
+    quiet()
     totals: Counter[str] = Counter()
     failures = []
     for seed in range(start, start + count):
@@ -57,7 +64,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run them in")
     options = parser.parse_args()
-    logging.disable(logging.CRITICAL)
+    quiet()
     if options.seed is not None:
         print(Scenario(options.seed, prints_trace=options.trace).run())
         return 0

@@ -4,13 +4,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraft_core.raft.events import Shutdown
+from tests.simulator.sim_broker import SimBroker
 from tests.simulator.sim_node import PARTITION, QUICK_DISK_US, SimNode
 from tests.simulator.world import SECOND_US
 
 if TYPE_CHECKING:
     from tests.simulator.scenario import Scenario
 
-RARE = {"power_all": 4, "kill_all": 4, "stop": 2, "resign": 2, "split": 2, "wipe": 3, "bit_flip": 2, "zeroed_sector": 2}
+RARE = {
+    "power_all": 4,
+    "kill_all": 4,
+    "stop": 2,
+    "resign": 2,
+    "split": 2,
+    "wipe": 3,
+    "bit_flip": 2,
+    "zeroed_sector": 2,
+    "broker_directory": 3,
+}
 """How much rarer than the others a fault comes, when it is on."""
 
 
@@ -22,6 +33,7 @@ class Faults:
         self.world, self.network = scenario.world, scenario.network
         self.random = scenario.world.random
         self.nodes = scenario.nodes
+        self.brokers = scenario.story.brokers if scenario.story is not None else []
         self.is_on = True
 
     def schedule(self, fault: str) -> None:
@@ -189,6 +201,51 @@ class Faults:
             node.kill()
             self.scenario.operator.replace_disk(node)
 
+    # --- brokers ----------------------------------------------------------------------------------------------------
+
+    def _broker(self) -> SimBroker:
+        return self.random.choice(self.brokers)
+
+    def broker_kill(self) -> None:
+        broker = self._broker()
+        broker.kill()
+        self.world.after(self._some_time_us(4), broker.start)
+
+    def broker_pause(self) -> None:
+        broker = self._broker()
+        broker.pause()
+        self.world.after(self._some_time_us(5), broker.resume)
+
+    def broker_leave(self) -> None:
+        """A controlled shutdown; who is not let go in time is killed."""
+        broker = self._broker()
+        broker.leave()
+        self.world.after(2 * SECOND_US, self._end_leaving, broker, broker.incarnation)
+        self.world.after(2 * SECOND_US + self._some_time_us(3), broker.start)
+
+    def _end_leaving(self, broker: SimBroker, incarnation: int) -> None:
+        if broker.incarnation == incarnation and broker.is_leaving:
+            broker.kill()
+
+    def broker_repeat(self) -> None:
+        self._broker().repeat()
+
+    def broker_cut(self) -> None:
+        """A broker loses the controllers, the other brokers or all, one way or both."""
+        one = self._broker().id
+        peers = [each.id for each in self.brokers if each.id != one]
+        others = self.random.choice([peers, [node.id for node in self.nodes], [*peers, *(it.id for it in self.nodes)]])
+        links = {(one, other) for other in others}
+        if self.random.random() < 0.5:
+            links |= {(other, one) for other in others}
+        self._cut(links)
+
+    def broker_directory(self) -> None:
+        broker = self._broker()
+        broker.fail_directory()
+        self.world.after(self._some_time_us(5), broker.kill)
+        self.world.after(5 * SECOND_US, broker.start)
+
     # --- voters -----------------------------------------------------------------------------------------------------
 
     def reconfigure(self) -> None:
@@ -211,6 +268,7 @@ PROCESSES = (
 )
 NETWORK = ("isolate", "split", "one_way", "flap", "reset", "drop", "duplicate", "delay")
 DISKS = ("slow_disk", "failed_write", "failed_sync", "full_disk", "write_back")
+BROKERS = ("broker_kill", "broker_pause", "broker_leave", "broker_cut", "broker_directory", "broker_repeat")
 DAMAGE = ("bit_flip", "zeroed_sector", "misdirected_write", "wipe")
 ALL = (*PROCESSES, *NETWORK, *DISKS, *DAMAGE, "reconfigure")
 """Any quorum; a static one may be upgraded too."""

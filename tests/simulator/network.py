@@ -1,7 +1,7 @@
 """The virtual network: delays, drops, duplicates, cut links, refused and reset connections, answers to nobody."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.codec import decode, encode
@@ -14,7 +14,18 @@ from tests.simulator.world import World
 if TYPE_CHECKING:
     from tests.simulator.sim_node import SimNode
 
-VERSIONS = {
+
+class Sender(Protocol):
+    """Who may ask a node: another node, a broker, an administrator."""
+
+    id: int
+    incarnation: int
+
+    def deliver(self, incarnation: int, event: Any) -> None:
+        """Take an answer, or the news that none will come, if this life of the process asked."""
+
+
+VERSIONS: dict[int, int] = {
     ApiKey.FETCH: 18,
     ApiKey.VOTE: 2,
     ApiKey.BEGIN_QUORUM_EPOCH: 1,
@@ -27,6 +38,9 @@ VERSIONS = {
 }
 
 
+Key = tuple[int, int, int]
+"""A request: its sender's id, which of its lives, correlation."""
+
 BY_HAND = -1
 """The incarnation in the origin of what a person asks."""
 
@@ -35,7 +49,7 @@ BY_HAND = -1
 class Origin:
     """Where a request came from."""
 
-    node: "SimNode"
+    node: Sender
     incarnation: int
     correlation: int
     version: int
@@ -53,7 +67,7 @@ class Network:
         self.spike = 0.0
         self.encodes = False
         self.voter_changes = self.auto_joins = 0
-        self._open: dict[tuple[int, int, int], SimNode] = {}  # (sender, incarnation, correlation) -> receiver
+        self._open: dict[Key, tuple[Sender, SimNode]] = {}
 
     def _delay_us(self) -> int:
         random = self.world.random
@@ -64,12 +78,16 @@ class Network:
     def _passes(self, sender: int, receiver: int) -> bool:
         return (sender, receiver) not in self.cut and not self.world.chance(self.drop)
 
-    def send(self, sender: "SimNode", effect: SendRequest) -> None:
+    def reaches(self, sender: int, receiver: int) -> bool:
+        """Whether a message gets from one to the other now."""
+        return self._passes(sender, receiver)
+
+    def send(self, sender: Sender, effect: SendRequest) -> None:
         """Carry a request; without an answer it fails after its timeout."""
         world = self.world
         receiver = self.by_address[effect.destination.host, effect.destination.port]
         key = (sender.id, sender.incarnation, effect.correlation)
-        self._open[key] = receiver
+        self._open[key] = sender, receiver
         timed_out = RequestFailed(effect.correlation, FailureReason.TIMED_OUT)
         world.after(effect.timeout_ms * 1000, self._close, key, sender, timed_out)
         if not self._passes(sender.id, receiver.id):
@@ -77,7 +95,7 @@ class Network:
         if receiver.node is None:
             self._break(key, sender, receiver)
             return
-        version = VERSIONS[ApiKey(effect.message.API_KEY)]
+        version = VERSIONS.get(effect.message.API_KEY, effect.message.VERSIONS[1])
         message = self._through_the_wire(effect.message, version)
         origin = Origin(sender, sender.incarnation, effect.correlation, version)
         world.after(self._delay_us(), receiver.receive, message, version, origin)
@@ -98,11 +116,11 @@ class Network:
     def _through_the_wire(self, message: Message, version: int) -> Message:
         return decode(type(message), version, encode(message, version)) if self.encodes else message
 
-    def _close(self, key: tuple[int, int, int], sender: "SimNode", event: ResponseReceived | RequestFailed) -> None:
+    def _close(self, key: Key, sender: Sender, event: ResponseReceived | RequestFailed) -> None:
         if self._open.pop(key, None) is not None:
             sender.deliver(key[1], event)
 
-    def _break(self, key: tuple[int, int, int], sender: "SimNode", receiver: "SimNode") -> None:
+    def _break(self, key: Key, sender: Sender, receiver: "SimNode") -> None:
         """Refuse or reset the connection that this request is on."""
         delay_us = self._delay_us()
         self.world.after(delay_us, self._close, key, sender, RequestFailed(key[2], FailureReason.DISCONNECTED))
@@ -110,11 +128,14 @@ class Network:
 
     def on_down(self, node: "SimNode") -> None:
         """A process ended: most of those that wait for its answer learn so from the reset connection."""
-        for key in [key for key, receiver in self._open.items() if receiver is node]:
-            sender = next(each for each in self.by_address.values() if each.id == key[0])
-            if self._passes(node.id, sender.id) and self.world.random.random() < 0.9:
+        for key, (sender, receiver) in list(self._open.items()):
+            if receiver is node and self._passes(node.id, sender.id) and self.world.random.random() < 0.9:
                 self._break(key, sender, node)
-        for key in [key for key in self._open if key[0] == node.id]:
+        self.forget(node)
+
+    def forget(self, sender: Sender) -> None:
+        """Nobody waits for these answers any more."""
+        for key in [key for key in self._open if key[0] == sender.id]:
             del self._open[key]
 
     def heal(self, links: set[tuple[int, int]]) -> None:
@@ -123,7 +144,6 @@ class Network:
 
     def reset(self, first: int, second: int) -> None:
         """Reset the connections between two nodes."""
-        for key, receiver in list(self._open.items()):
+        for key, (sender, receiver) in list(self._open.items()):
             if {key[0], receiver.id} == {first, second}:
-                sender = next(each for each in self.by_address.values() if each.id == key[0])
                 self._break(key, sender, receiver)

@@ -17,7 +17,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.raft.events import Timer
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet
-from tests.simulator.oracle import check
+from tests.simulator.invariant import check
 from tests.simulator.sim_node import SimNode
 from tests.simulator.world import SECOND_US
 

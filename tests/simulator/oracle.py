@@ -23,6 +23,9 @@ from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import ElectionState, Resigned
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet
+from tests.simulator.controller_oracle import ControllerOracle
+from tests.simulator.invariant import check
+from tests.simulator.metadata_model import MetadataModel
 from tests.simulator.sim_disk import SimDisk
 
 if TYPE_CHECKING:
@@ -31,15 +34,6 @@ if TYPE_CHECKING:
 
 SLACK_MS = 20
 """How much later than its deadline a timer may come: clocks count whole ms."""
-
-
-class InvariantBrokenError(AssertionError):
-    """A rule of the quorum does not hold."""
-
-
-def check(holds: bool, claim: str, *facts: object) -> None:
-    if not holds:
-        raise InvariantBrokenError(f"{claim}: {', '.join(map(str, facts))}")
 
 
 class Oracle:
@@ -54,6 +48,8 @@ class Oracle:
         self.committed_epochs: list[int] = [0]
         self.images: dict[int, MetadataImage] = {}
         self.snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self.metadata = MetadataModel()
+        self.controller = ControllerOracle()
         self.lost_disks: list[tuple[ReplicaKey, SimLog]] = []  # as they were
 
     @property
@@ -68,6 +64,8 @@ class Oracle:
     def on_image(self, node: "SimNode", image: MetadataImage) -> None:
         """4, 17. The same offset gives the same image everywhere, by replay, tip or snapshot."""
         first = self.images.setdefault(image.offset, image)
+        if first is image:
+            self.metadata.compare(image)
         check(first == image, "two images of one offset", node, image.offset)
 
     # --- disk -------------------------------------------------------------------------------------------------------
@@ -328,6 +326,8 @@ class Oracle:
             check(batch.base_offset == self.committed_end, "committed a gap", node, batch.base_offset)
             self.committed_ends.append(batch.last_offset + 1)
             self.committed_epochs.append(batch.leader_epoch)
+            if not batch.is_control:
+                self.metadata.on_batch(batch)
 
     def check_majority(self, voters: VoterSet, offset: int, epoch: int, node: "SimNode") -> None:
         """A majority of the voters' disks holds the records below `offset`, or held them until it was destroyed."""

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
-from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.node import NodeConfig
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kraft_core.storage.kafka_raft_log import LogConfig
 from tests.simulator import faults
+from tests.simulator.controller_story import UNSPLIT, ControllerStory, controller_config, draw_choices
 from tests.simulator.faults import Faults
+from tests.simulator.invariant import check
 from tests.simulator.network import Network
 from tests.simulator.operator import Operator
-from tests.simulator.oracle import Oracle, check
+from tests.simulator.oracle import Oracle
 from tests.simulator.sim_node import QUICK_DISK_US, SimNode
 from tests.simulator.workload import Workload, Write
 from tests.simulator.world import SECOND_US, World
@@ -34,6 +35,7 @@ class Settings:
     writes_per_second: int
     encodes: bool
     auto_join: bool = False
+    brokers: int = 0  # 0: the quorum alone
 
     @classmethod
     def draw(cls, random: Random) -> "Settings":
@@ -43,6 +45,10 @@ class Settings:
         some = tuple(fault for fault in faults.ALL if random.random() < share)
         if kraft_version == 0 and random.random() < 0.5:
             some = (*some, "upgrade")
+        brokers = random.choice([0, 0, 0, 0, 0, 0, 0, 2, 3, 4])
+        if brokers:
+            broker_share = random.choice([0.0, 0.3, 0.6, 1.0])
+            some = (*some, *(fault for fault in faults.BROKERS if random.random() < broker_share))
         return cls(
             voters=random.choice([1, 2, 3, 3, 3, 3, 3, 4, 5, 5]),
             observers=random.choice([0, 0, 1, 2]),
@@ -52,6 +58,7 @@ class Settings:
             writes_per_second=random.choice([2, 10, 30]),
             encodes=random.random() < 0.06,
             auto_join=random.random() < 0.2,
+            brokers=brokers,
         )
 
 
@@ -74,6 +81,15 @@ class Report:
     disks_replaced: int = 0
     kraft_upgrades: int = 0
     auto_joins: int = 0
+    registrations: int = 0
+    sessions_expired: int = 0
+    stale_requests: int = 0
+    isr_changes: int = 0
+    isr_changes_refused: int = 0
+    elections: int = 0
+    unclean_elections: int = 0
+    admin_acknowledged: int = 0
+    admin_refused: int = 0
 
 
 class Scenario:
@@ -92,6 +108,7 @@ class Scenario:
         self.oracle.nodes = self.nodes
         self.network.by_address = {(each.config.raft.endpoints[0].host, 9093): each for each in self.nodes}
         self.operator = Operator(self)
+        self.story = ControllerStory(self) if self.settings.brokers else None
         self.faults = Faults(self)
 
     def _make_nodes(self) -> list[SimNode]:
@@ -103,6 +120,9 @@ class Scenario:
             VoterNode(ReplicaKey(key.id), own, 0, 0)
             for key, own in zip(keys[: settings.voters], endpoints, strict=False)
         )
+        choices = draw_choices(random) if settings.brokers else None
+        self.oracle.controller.session_timeout_ms = choices.session_timeout_ms if choices else 9_000
+        self.oracle.metadata.splits = choices is not None and choices.max_records_per_batch < UNSPLIT
         nodes = []
         for key, own in zip(keys, endpoints, strict=True):
             raft = RaftConfig(
@@ -118,7 +138,7 @@ class Scenario:
             )
             config = NodeConfig(
                 raft=raft,
-                controller=ControllerConfig(node_id=key.id, cluster_id=CLUSTER_ID),
+                controller=controller_config(key.id, CLUSTER_ID, choices),
                 max_bytes_between_snapshots=random.choice([1_500, 5_000, 20_000]),
                 clean_interval_ms=random.choice([500, 2_000]),
             )
@@ -139,6 +159,8 @@ class Scenario:
         for node in self.nodes:
             world.after(self.random.randint(0, 200_000), self.operator.start, node)
         world.after(SECOND_US // 10, self._write)
+        if self.story is not None:
+            self.story.start()
         for fault in settings.faults:
             self.faults.schedule(fault)
         world.run(int(settings.fault_seconds * SECOND_US))
@@ -158,6 +180,8 @@ class Scenario:
         report.auto_joins = self.network.auto_joins
         report.disks_replaced = self.operator.disks_replaced
         report.kraft_upgrades = self.operator.kraft_upgrades
+        if self.story is not None:
+            self.story.tell(report)
         report.acknowledged, report.epochs = self.workload.acknowledged, len(self.oracle.leaders)
         return report
 
@@ -182,6 +206,8 @@ class Scenario:
             node.disk.free_bytes = None
             node.resume()
             self.operator.start(node)
+        if self.story is not None:
+            self.story.heal()
         self.world.note("healed")
 
     def _check_liveness(self) -> None:
@@ -205,9 +231,12 @@ class Scenario:
         check(world.run_until(is_committing, limit_us), "liveness: nothing is committed after healing", *self.nodes)
         target = oracle.committed_end
         check(world.run_until(have_all_caught_up, limit_us), "liveness: a node lags", target, *self.nodes)
+        if self.story is not None:
+            self.story.check_liveness()
         for node in self.nodes:
             if node.node is not None:
                 self.workload.check_at_end(node)
+                oracle.metadata.compare(node.node.image, whole=True)
         oracle.check_at_end()
 
 

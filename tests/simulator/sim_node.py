@@ -8,7 +8,9 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from kraft_core.node import CleanLog, CreateSnapshot, ImageChanged, Node, NodeConfig, SnapshotFailed
+from kraft_core.controller.controller_operations import READS, WRITES
+from kraft_core.controller.controller_result import RequestContext
+from kraft_core.node import CleanLog, ControllerRequest, CreateSnapshot, ImageChanged, Node, NodeConfig, SnapshotFailed
 from kraft_core.node_snapshot import image_values
 from kraft_core.protocol.control_records import (
     ControlRecord,
@@ -42,6 +44,7 @@ from kraft_core.storage.meta_properties import MetaProperties, load_meta_propert
 from kraft_core.storage.quorum_state_store import FILE_NAME, QuorumStateStore
 from kraft_core.storage.recovery import PARTITION_DIRECTORY
 from kraft_core.storage.snapshots import SnapshotStore
+from tests.simulator.controller_oracle import Claim
 from tests.simulator.network import BY_HAND, Network, Origin
 from tests.simulator.oracle import Oracle
 from tests.simulator.sim_disk import Crashed, SimDisk
@@ -52,6 +55,7 @@ ROOT = Path("/metadata")
 PARTITION = ROOT / PARTITION_DIRECTORY
 QUICK_DISK_US = (80, 400)
 NEVER_MS = 2**62
+REQUEST_TIMEOUT_MS = 2_000
 
 SUPPORTED = ApiVersionsResponse(
     supported_features=(ApiVersionsResponseSupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),)
@@ -85,6 +89,7 @@ class SimNode:
         self.voters = self.previous_voters = VoterSet()  # as of the log's end; what a dead process knew last
         self.admin = Origin(self, BY_HAND, -1, 0)
         self.vote_requests: dict[int, Any] = {}
+        self.claim: Claim | None = None
         self.new_batches: list[tuple[RecordBatch, int | None]] = []
         self._inbox: list[Any] = []
         self._timer_ms = NEVER_MS
@@ -109,6 +114,7 @@ class SimNode:
         self.led_high_watermark = -1
         self.led_from = -1
         self.led_since_ms = self.voters_changed_ms = 0
+        self.claim = None
         self.heard_ms: dict[int, int] = {}  # as leader: when each replica fetched
 
     @property
@@ -279,6 +285,10 @@ class SimNode:
             return
         self._next_request += 1
         self._requests[self._next_request] = origin
+        if type(message) in WRITES or type(message) in READS:
+            context = RequestContext(client_id=str(origin.node.id), deadline_ms=self.now_ms + REQUEST_TIMEOUT_MS)
+            self.deliver(self.incarnation, ControllerRequest(self._next_request, message, version, context))
+            return
         if isinstance(message, VoteRequest):
             self.vote_requests[self._next_request] = message.topics[0].partitions[0]
         self.deliver(self.incarnation, RequestReceived(self._next_request, message, version))
@@ -292,6 +302,8 @@ class SimNode:
             return
         if isinstance(event, RequestReceived) and isinstance(event.message, FetchRequest | FetchSnapshotRequest):
             self.oracle.on_fetch(self, event.message)
+        if isinstance(event, ControllerRequest):
+            self.oracle.controller.on_request(self, event)
         now_ms = self.now_ms
         self._guarded(lambda node: node.step(event, now_ms), event)
 
@@ -318,6 +330,7 @@ class SimNode:
         world.steps += 1
         world.note(self.id, type(event).__name__, raft.state_name, raft.epoch, log.end_offset, len(effects))
         self.oracle.after_step(self)
+        self.oracle.controller.after_step(self)
         stores = [index for index, effect in enumerate(effects) if isinstance(effect, StoreElection)]
         for index, effect in enumerate(effects):
             if not stores or index > stores[-1]:
@@ -354,6 +367,7 @@ class SimNode:
                 self.network.send(self, effect)
             case Respond(request_id=request_id, message=message):
                 self.vote_requests.pop(request_id, None)
+                self.oracle.controller.on_answer(self, request_id, message)
                 origin = self._requests.pop(request_id, None)
                 if origin is None:
                     self.on_answer(request_id, message)

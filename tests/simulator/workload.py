@@ -12,7 +12,8 @@ from kraft_core.protocol.messages import (
     IncrementalAlterConfigsResponse,
 )
 from kraft_core.protocol.wire import Message
-from tests.simulator.oracle import Oracle, check
+from tests.simulator.invariant import check
+from tests.simulator.oracle import Oracle
 from tests.simulator.sim_node import SimNode
 
 REQUESTS_FROM = 10**9

@@ -1,0 +1,446 @@
+"""What administrators do to the virtual cluster, and what they were promised: acknowledged is kept, half done is never.
+
+Requests go over the virtual network to whoever seems to be the active controller. Numbers are those of RELIABILITY 2.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from kraft_core.image.metadata_image import BROKER, TOPIC
+from kraft_core.protocol import messages as m
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.metadata_version import FEATURES
+from kraft_core.protocol.wire import Message
+from tests.simulator.invariant import check
+from tests.simulator.metadata_model import ELR, UNCLEAN, MetadataModel
+from tests.simulator.network import Network
+from tests.simulator.sim_broker import SimBroker
+from tests.simulator.sim_client import SimClient
+from tests.simulator.sim_node import SimNode
+from tests.simulator.world import World
+
+ADMIN_ID = 99
+TOPICS = 12
+PREFERRED, UNCLEAN_ELECTION = 0, 1
+SET, DELETE = 0, 1
+MEMORY = "retention.ms"
+"""The setting whose values are all different, so that an answer tells which write it has seen."""
+
+OPERATIONS = {
+    "create_topics": 6,
+    "delete_topics": 3,
+    "create_partitions": 2,
+    "alter_configs": 4,
+    "reassign": 4,
+    "cancel_reassignments": 2,
+    "elect": 3,
+    "read": 6,
+    "producer_ids": 3,
+    "acls": 1,
+    "quotas": 1,
+    "scram": 1,
+    "eligible_replicas": 1,
+    "register_controllers": 1,
+    "unregister_broker": 1,
+}
+"""How often each comes, relative to the others."""
+
+
+class AdminLoad(SimClient):
+    """One impatient administrator."""
+
+    def __init__(
+        self, world: World, network: Network, nodes: list[SimNode], model: MetadataModel, brokers: list[SimBroker]
+    ) -> None:
+        super().__init__(world, network, nodes, ADMIN_ID)
+        self.random = world.random
+        self.model, self.brokers = model, brokers
+        self.acknowledged = self.refused = 0
+        self.is_on = True
+        self._number = 0
+        self._highest = -1  # offset that was acknowledged
+        self._acknowledged_by: dict[tuple[int, int], int] = {}  # node, its incarnation -> offset
+        self._wanted: dict[str, list[tuple[int, dict[str, str]]]] = {}
+        self._unwanted: set[str | UUID] = set()
+        model.on_topic, model.on_removal = self._on_topic, self._on_removal
+        for broker in brokers:
+            broker.on_block = self._on_block
+            broker.committed_end = lambda: self._highest
+
+    def act(self, mean_us: int) -> None:
+        """Do something, and again after a while."""
+        if self.is_on:
+            name = self.random.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
+            operation: Callable[[], None] = getattr(self, name)
+            operation()
+        self.later(self.random.randint(1, 2 * mean_us), self.act, mean_us)
+
+    # --- promises ---------------------------------------------------------------------------------------------------
+
+    def _request(self, message: Message, on_answer: Callable[[SimNode, int, Any], None]) -> None:
+        """Ask; `on_answer` gets the node, the highest offset acknowledged when it was asked, and the answer."""
+        before = self._highest
+        self.ask(message, lambda node, answer: on_answer(node, before, answer), lambda: None)
+
+    def _promised(self, node: SimNode, before: int, offset: int | None, what: object) -> None:
+        """13, 15. What is acknowledged is committed, after everything that was acknowledged before it was asked."""
+        check(offset is not None, "acknowledged, but nowhere in the log", node, what)
+        assert offset is not None
+        check(offset <= self.model.offset, "acknowledged before it was committed", node, what, offset)
+        check(offset > before, "acknowledged out of real-time order", node, what, offset, before)
+        self.acknowledged += 1
+        self._highest = max(self._highest, offset)
+        key = (node.id, node.incarnation)
+        self._acknowledged_by[key] = max(self._acknowledged_by.get(key, -1), offset)
+
+    def _is_refused(self, node: SimNode, code: int, expected: set[ErrorCode]) -> bool:
+        """Whether an answer is an error; only those that can be are expected."""
+        if code == ErrorCode.NONE:
+            return False
+        self.refused += 1
+        known = self.is_refused(node, code) or code in expected or code == ErrorCode.REQUEST_TIMED_OUT
+        check(known, "an unexpected error", node, ErrorCode(code).name)
+        return True
+
+    def _on_topic(self, name: str, topic_id: UUID) -> None:
+        """14. A new topic is as somebody wanted it, whole."""
+        count = len(self.model.indexes[topic_id])
+        values = self.model.configs.get((TOPIC, name), {})
+        wishes = self._wanted.get(name, ())
+        whole = any(count >= wanted and set(configs) <= set(values) for wanted, configs in wishes)
+        check(whole, "a topic that nobody wanted, or half of one", name, count, values, wishes)
+
+    def _on_removal(self, name: str, topic_id: UUID) -> None:
+        check(name in self._unwanted or topic_id in self._unwanted, "deleted a topic unasked", name, topic_id)
+
+    def _on_block(self, node: SimNode, before: int, answer: m.AllocateProducerIdsResponse) -> None:
+        """29. Blocks are handed out once, in real-time order."""
+        first = answer.producer_id_start
+        offset = self.model.blocks.pop(first, None)  # of two answers with one block the second finds nothing
+        self._promised(node, before, offset, first)
+
+    # --- topics -----------------------------------------------------------------------------------------------------
+
+    def _name(self) -> str:
+        return f"topic{self.random.randrange(TOPICS)}"
+
+    def _next_number(self) -> str:
+        self._number += 1
+        return str(1_000_000 + self._number)
+
+    def _some_brokers(self) -> tuple[int, ...]:
+        ids = [broker.id for broker in self.brokers]
+        return tuple(self.random.sample(ids, self.random.randint(1, len(ids))))
+
+    def create_topics(self) -> None:
+        """One or two topics, placed by hand or not."""
+        topics = []
+        for name in {self._name(): None for _ in range(self.random.choice([1, 1, 2]))}:
+            configs = {MEMORY: self._next_number()}
+            if self.random.random() < 0.3:
+                configs[UNCLEAN] = self.random.choice(["true", "false"])
+            if self.random.random() < 0.3:
+                configs["min.insync.replicas"] = self.random.choice(["1", "2"])
+            count = self.random.randint(1, 4)
+            assignments: tuple[m.CreateTopicsRequestCreatableReplicaAssignment, ...] = ()
+            if self.random.random() < 0.5:
+                factor = len(self._some_brokers())
+                ids = [broker.id for broker in self.brokers]
+                assignments = tuple(
+                    m.CreateTopicsRequestCreatableReplicaAssignment(
+                        partition_index=index, broker_ids=tuple(self.random.sample(ids, factor))
+                    )
+                    for index in range(count)
+                )
+            self._wanted.setdefault(name, []).append((count, configs))
+            topics.append(
+                m.CreateTopicsRequestCreatableTopic(
+                    name=name,
+                    num_partitions=-1 if assignments else count,
+                    replication_factor=-1 if assignments else self.random.randint(1, min(3, len(self.brokers))),
+                    assignments=assignments,
+                    configs=tuple(
+                        m.CreateTopicsRequestCreatableTopicConfig(name=key, value=value)
+                        for key, value in configs.items()
+                    ),
+                )
+            )
+        self._request(m.CreateTopicsRequest(topics=tuple(topics)), self._on_created)
+
+    def _on_created(self, node: SimNode, before: int, answer: m.CreateTopicsResponse) -> None:
+        for each in answer.topics:
+            if self._is_refused(
+                node,
+                each.error_code,
+                {
+                    ErrorCode.TOPIC_ALREADY_EXISTS,
+                    ErrorCode.INVALID_REPLICATION_FACTOR,
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                },
+            ):
+                if each.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                    self._check_existed(node, each.name, -1)
+                continue
+            life = self.model.topics.get(each.topic_id)
+            check(life is None or life.name == each.name, "an id of another topic", node, each)
+            self._promised(node, before, None if life is None else life.created, each)
+
+    def delete_topics(self) -> None:
+        """By name or by id."""
+        name = self._name()
+        topic_id = self.model.by_name.get(name)
+        if topic_id is not None and self.random.random() < 0.5:
+            wish = m.DeleteTopicsRequestDeleteTopicState(name=None, topic_id=topic_id)
+            self._unwanted.add(topic_id)
+        else:
+            wish = m.DeleteTopicsRequestDeleteTopicState(name=name)
+            self._unwanted.add(name)
+        self._request(m.DeleteTopicsRequest(topics=(wish,)), self._on_deleted)
+
+    def _on_deleted(self, node: SimNode, before: int, answer: m.DeleteTopicsResponse) -> None:
+        for each in answer.responses:
+            unknown = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
+            if self._is_refused(node, each.error_code, unknown):
+                if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and each.name is not None:
+                    self._check_missed(node, each.name, -1)
+                continue
+            life = self.model.topics.get(each.topic_id)
+            check(life is not None, "an unknown topic was deleted", node, each)
+            assert life is not None
+            self._promised(node, before, life.deleted, each)
+
+    def create_partitions(self) -> None:
+        """One or two more."""
+        name = self._name()
+        topic_id = self.model.by_name.get(name)
+        if topic_id is None:
+            return
+        count = len(self.model.indexes[topic_id]) + self.random.randint(1, 2)
+        topic = m.CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=None)
+
+        def on_answer(node: SimNode, _: int, answer: m.CreatePartitionsResponse) -> None:
+            for each in answer.results:
+                expected = {
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    ErrorCode.INVALID_PARTITIONS,
+                    ErrorCode.INVALID_REPLICATION_FACTOR,
+                }
+                if not self._is_refused(node, each.error_code, expected) and topic_id in self.model.indexes:
+                    has = len(self.model.indexes[topic_id])
+                    check(has >= count, "acknowledged partitions are missing", node, name, has, count)
+
+        self._request(m.CreatePartitionsRequest(topics=(topic,)), on_answer)
+
+    # --- settings ---------------------------------------------------------------------------------------------------
+
+    def alter_configs(self) -> None:
+        """Of a topic, or the default of all brokers."""
+        name = self._name()
+        if self.random.random() < 0.3:
+            self._alter_config(BROKER, "", UNCLEAN, self.random.choice(["true", "false"]), is_unique=False)
+        elif self.random.random() < 0.5:
+            self._alter_config(TOPIC, name, UNCLEAN, self.random.choice(["true", "false", None]), is_unique=False)
+        else:
+            self._alter_config(TOPIC, name, MEMORY, self._next_number(), is_unique=True)
+
+    def _alter_config(self, kind: int, name: str, key: str, value: str | None, *, is_unique: bool) -> None:
+        resource = m.IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=(
+                m.IncrementalAlterConfigsRequestAlterableConfig(
+                    name=key, config_operation=DELETE if value is None else SET, value=value
+                ),
+            ),
+        )
+
+        def on_answer(node: SimNode, before: int, answer: m.IncrementalAlterConfigsResponse) -> None:
+            code = answer.responses[0].error_code
+            if not self._is_refused(node, code, {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}) and is_unique:
+                self._promised(node, before, self.model.set_at.get((kind, name, key, value or "")), (name, key, value))
+
+        self._request(m.IncrementalAlterConfigsRequest(resources=(resource,)), on_answer)
+
+    def read(self) -> None:
+        """16. Ask any controller what a topic's settings are."""
+        name = self._name()
+        node = self.random.choice(self.nodes)
+        resource = m.DescribeConfigsRequestDescribeConfigsResource(
+            resource_type=TOPIC, resource_name=name, configuration_keys=(MEMORY,)
+        )
+        low = self._acknowledged_by.get((node.id, node.incarnation), -1)
+
+        def on_answer(node: SimNode, answer: m.DescribeConfigsResponse) -> None:
+            result = answer.results[0]
+            if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._check_missed(node, name, low)
+                return
+            check(result.error_code == ErrorCode.NONE, "a read was refused", node, result)
+            self._check_existed(node, name, low)
+            value = result.configs[0].value
+            written = self.model.set_at.get((TOPIC, name, MEMORY, value or ""))
+            check(written is not None, "read what is not committed", node, name, value)
+            assert written is not None
+            newer = [
+                offset
+                for (_, topic, key, _), offset in self.model.set_at.items()
+                if (topic, key) == (name, MEMORY) and written < offset <= low
+            ]
+            check(not newer, "read what was older than an acknowledgement", node, name, value, written, newer)
+
+        self.ask(m.DescribeConfigsRequest(resources=(resource,)), on_answer, lambda: None, node=node)
+
+    def _check_existed(self, node: SimNode, name: str, low: int) -> None:
+        lives = [life for life in self.model.topics.values() if life.name == name]
+        existed = any(life.created <= self.model.offset and life.deleted > low for life in lives)
+        check(existed, "a topic is said to be there that was not", node, name, low, lives)
+
+    def _check_missed(self, node: SimNode, name: str, low: int) -> None:
+        lives = [life for life in self.model.topics.values() if life.name == name]
+        there = any(life.created <= low and life.deleted > self.model.offset for life in lives)
+        check(not there, "a topic is said not to be there that was", node, name, low, lives)
+
+    # --- partitions -------------------------------------------------------------------------------------------------
+
+    def _some_partition(self) -> tuple[str, int] | None:
+        if not self.model.partitions:
+            return None
+        topic_id, index = self.random.choice(sorted(self.model.partitions))
+        return self.model.topics[topic_id].name, index
+
+    def _reassign(self, found: tuple[str, int], replicas: tuple[int, ...] | None) -> None:
+        partition = m.AlterPartitionReassignmentsRequestReassignablePartition(
+            partition_index=found[1], replicas=replicas
+        )
+        topic = m.AlterPartitionReassignmentsRequestReassignableTopic(name=found[0], partitions=(partition,))
+
+        def on_answer(node: SimNode, _: int, answer: m.AlterPartitionReassignmentsResponse) -> None:
+            codes = [answer.error_code, *(each.error_code for it in answer.responses for each in it.partitions)]
+            for code in codes:
+                expected = {
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                }
+                self._is_refused(node, code, expected)
+
+        self._request(m.AlterPartitionReassignmentsRequest(topics=(topic,)), on_answer)
+
+    def reassign(self) -> None:
+        """Move a partition to other brokers."""
+        found = self._some_partition()
+        if found is not None:
+            self._reassign(found, self._some_brokers())
+
+    def cancel_reassignments(self) -> None:
+        """Turn back, if anything moves."""
+        moving = sorted(key for key, it in self.model.partitions.items() if it.adding_replicas or it.removing_replicas)
+        if moving:
+            topic_id, index = self.random.choice(moving)
+            self._reassign((self.model.topics[topic_id].name, index), None)
+
+    def elect(self) -> None:
+        """Mostly preferred leaders, of one partition or of all."""
+        found = self._some_partition()
+        if found is None:
+            return
+        if self.random.random() < 0.3:
+            self.elect_unclean(*found)
+            return
+        one = m.ElectLeadersRequestTopicPartitions(topic=found[0], partitions=(found[1],))
+        wanted = None if self.random.random() < 0.3 else (one,)
+        self._request(m.ElectLeadersRequest(election_type=PREFERRED, topic_partitions=wanted), self._ignore)
+
+    def elect_unclean(self, topic: str, index: int) -> None:
+        """Any live replica is better than none."""
+        self.model.asked_unclean.add((topic, index))
+        one = m.ElectLeadersRequestTopicPartitions(topic=topic, partitions=(index,))
+        self._request(m.ElectLeadersRequest(election_type=UNCLEAN_ELECTION, topic_partitions=(one,)), self._ignore)
+
+    def producer_ids(self) -> None:
+        """A broker wants a block."""
+        self.random.choice(self.brokers).allocate_producer_ids()
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def acls(self) -> None:
+        """Add one, or remove all of a user."""
+        user = f"User:{self.random.randrange(4)}"
+        if self.random.random() < 0.7:
+            creation = m.CreateAclsRequestAclCreation(
+                resource_type=ResourceType.TOPIC,
+                resource_name=self._name(),
+                resource_pattern_type=PatternType.LITERAL,
+                principal=user,
+                host="*",
+                operation=AclOperation.READ,
+                permission_type=AclPermissionType.ALLOW,
+            )
+            self._request(m.CreateAclsRequest(creations=(creation,)), self._ignore)
+            return
+        match = m.DeleteAclsRequestDeleteAclsFilter(
+            resource_type_filter=ResourceType.ANY,
+            pattern_type_filter=PatternType.ANY,
+            principal_filter=user,
+            operation=AclOperation.ANY,
+            permission_type=AclPermissionType.ANY,
+        )
+        self._request(m.DeleteAclsRequest(filters=(match,)), self._ignore)
+
+    def quotas(self) -> None:
+        """Give a user one, or take it away."""
+        entity = m.AlterClientQuotasRequestEntityData(entity_type="user", entity_name=str(self.random.randrange(4)))
+        change = m.AlterClientQuotasRequestOpData(
+            key="producer_byte_rate", value=float(self.random.randint(1, 9)), remove=self.random.random() < 0.3
+        )
+        entry = m.AlterClientQuotasRequestEntryData(entity=(entity,), ops=(change,))
+        self._request(m.AlterClientQuotasRequest(entries=(entry,)), self._ignore)
+
+    def scram(self) -> None:
+        """A user gets a password, or loses it."""
+        name = f"user{self.random.randrange(4)}"
+        if self.random.random() < 0.3:
+            deletion = m.AlterUserScramCredentialsRequestScramCredentialDeletion(name=name, mechanism=1)
+            self._request(m.AlterUserScramCredentialsRequest(deletions=(deletion,)), self._ignore)
+            return
+        upsertion = m.AlterUserScramCredentialsRequestScramCredentialUpsertion(
+            name=name, mechanism=1, iterations=4096, salt=b"salt", salted_password=self.random.randbytes(32)
+        )
+        self._request(m.AlterUserScramCredentialsRequest(upsertions=(upsertion,)), self._ignore)
+
+    def eligible_replicas(self) -> None:
+        """Switch eligible leader replicas on or off."""
+        level = self.random.choice([0, 1, 1])
+        update = m.UpdateFeaturesRequestFeatureUpdateKey(
+            feature=ELR, max_version_level=level, upgrade_type=1 if level else 2
+        )
+        self._request(m.UpdateFeaturesRequest(feature_updates=(update,)), self._ignore)
+
+    def register_controllers(self) -> None:
+        """As each controller does for itself."""
+        for node in self.nodes:
+            request = m.ControllerRegistrationRequest(
+                controller_id=node.id,
+                incarnation_id=UUID(int=1 << 100 | node.id),
+                listeners=(
+                    m.ControllerRegistrationRequestListener(name="CONTROLLER", host=f"host{node.id}", port=9093),
+                ),
+                features=tuple(
+                    m.ControllerRegistrationRequestFeature(
+                        name=name, min_supported_version=feature.minimum, max_supported_version=feature.maximum
+                    )
+                    for name, feature in sorted(FEATURES.items())
+                ),
+            )
+            self._request(request, self._ignore)
+
+    def unregister_broker(self) -> None:
+        """One that is down."""
+        down = [broker for broker in self.brokers if not broker.is_up]
+        if down:
+            self._request(m.UnregisterBrokerRequest(broker_id=self.random.choice(down).id), self._ignore)
+
+    def _ignore(self, node: SimNode, _: int, answer: Any) -> None:
+        self.is_refused(node, getattr(answer, "error_code", ErrorCode.NONE))
