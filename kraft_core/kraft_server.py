@@ -213,8 +213,9 @@ def _warn_of_another_directory(controller: ControllerServer) -> None:
         extra = {
             "node_id": mine.node_id,
             "meaning": "the metadata log is empty: this node follows until it is added as a voter",
+            "remedy": "add it; if it was one, its metadata directory is lost: format it anew, remove the old voter, add this one",
         }
-        log.warning("no_voter_set", extra=extra)
+        log.error("no_voter_set", extra=extra)
 
 
 def run_node(config: KafkaConfig) -> int:

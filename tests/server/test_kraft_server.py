@@ -176,5 +176,7 @@ def test_a_node_whose_metadata_directory_is_gone_says_that_it_knows_no_voters(tm
         found.format(1)
         shutil.rmtree(found.folder_of(1) / "data" / "__cluster_metadata-0")
         process = found.start(1)
-        process.wait_for_output("no_voter_set", 15)
+        process.wait_for_output("ERROR no_voter_set", 15)
         assert process.alive
+        with pytest.raises(AssertionError, match="no leader within"):
+            found.wait_for_leader(3)
