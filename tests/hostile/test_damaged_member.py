@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.messages import VoteRequest, VoteRequestPartitionData, VoteRequestTopicData
 from kraft_core.protocol.uuids import uuid_from_text
 from tests.hostile.damage import (
     PARTITION,
@@ -29,8 +28,9 @@ from tests.hostile.damage import (
     snapshots,
     zero_a_batch,
 )
+from tests.hostile.votes import ask_for_vote
 from tests.interop import kafka
-from tests.interop.conclave import Quorum, call, describe_quorum, running_quorum
+from tests.interop.conclave import Quorum, describe_quorum, running_quorum
 from tests.interop.log_files import raw_batches
 from tests.interop.mixed_claims import image_on_disk
 
@@ -209,8 +209,7 @@ def test_a_member_with_another_directory_id_neither_votes_nor_leads_and_says_so(
     kafka.wait_until(lambda: members.lag_of(stranger) == 0, 20, "the stranger observes")
     epoch = asyncio.run(describe_quorum(found.port_of(leader))).leader_epoch
 
-    answer = asyncio.run(call(found.port_of(stranger), vote(found, stranger, epoch + 1), 2)).topics[0].partitions[0]
-    assert (answer.error_code, answer.vote_granted) == (ErrorCode.INVALID_VOTER_KEY, False)
+    assert ask_for_vote(found, stranger, leader, epoch + 1) == (ErrorCode.INVALID_VOTER_KEY, False)
     found.processes[third].kill()
     found.processes[leader].kill()
     found.start(leader)
@@ -223,22 +222,3 @@ def test_a_member_with_another_directory_id_neither_votes_nor_leads_and_says_so(
     found.wait_for_leader()
     found.start(third)
     members.assert_counts_again(stranger)
-
-
-def vote(found: Quorum, voter_id: int, epoch: int) -> VoteRequest:
-    """A Vote for a voter by the directory id that the quorum knows, of a candidate with the longest log."""
-    candidate = voter_id % 3 + 1
-    partition = VoteRequestPartitionData(
-        partition_index=0,
-        replica_epoch=epoch,
-        replica_id=candidate,
-        replica_directory_id=uuid_from_text(found.directory_ids[candidate - 1]),
-        voter_directory_id=uuid_from_text(found.directory_ids[voter_id - 1]),
-        last_offset_epoch=epoch - 1,
-        last_offset=2**40,
-    )
-    return VoteRequest(
-        cluster_id=found.cluster_id,
-        voter_id=voter_id,
-        topics=(VoteRequestTopicData(topic_name="__cluster_metadata", partitions=(partition,)),),
-    )

@@ -1,0 +1,36 @@
+"""A vote that was given stands, whatever happens to the process that gave it. RELIABILITY 2, invariants 8 and 9."""
+
+import json
+from pathlib import Path
+
+from kraft_core.protocol.errors import ErrorCode
+from tests.hostile.votes import ask_for_vote
+from tests.interop.conclave import Quorum, quorum
+from tests.interop.log_files import partition_folder
+
+EPOCHS = (5, 6, 40)
+
+
+def started(found: Quorum) -> None:
+    """Start the only one of three voters, which can lead nothing, and wait until it listens."""
+    process = found.start(1)
+    process.wait_for_output("controller_started", 20)
+
+
+def test_a_vote_outlives_a_kill_right_after_it_was_given(tmp_path: Path) -> None:
+    granted, refused = (ErrorCode.NONE, True), (ErrorCode.NONE, False)
+    with quorum(tmp_path, 3) as found:
+        found.format(1)
+        for epoch in EPOCHS:
+            started(found)
+            assert ask_for_vote(found, 1, 2, epoch) == granted
+            found.processes[1].kill()
+            state = json.loads((partition_folder(found.folder_of(1)) / "quorum-state").read_bytes())
+            assert (state["leaderEpoch"], state["votedId"]) == (epoch, 2)
+            found.processes[1].log_file.unlink()
+            started(found)
+            assert ask_for_vote(found, 1, 3, epoch) == refused
+            assert ask_for_vote(found, 1, 2, epoch) == granted
+            assert ask_for_vote(found, 1, 3, epoch - 1) == (ErrorCode.FENCED_LEADER_EPOCH, False)
+            found.processes[1].kill()
+            found.processes[1].log_file.unlink()
