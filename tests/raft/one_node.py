@@ -185,7 +185,9 @@ class OneNode:
     # --- common journeys --------------------------------------------------------------------------------------------
 
     def become_prospective(self) -> None:
+        until = self.now + 20_000
         while self.client.state_name != "prospective":
+            assert self.now < until, f"{self.client.state} does not stand for election"
             self.pass_time(10)
 
     def become_candidate(self) -> None:

@@ -106,7 +106,7 @@ def test_an_empty_replica_takes_the_newest_snapshot(make_log: MakeLog) -> None:
 @pytest.mark.parametrize(("offset", "last_epoch"), [(0, 0), (4, 2)])
 def test_a_fetch_below_the_logs_start_is_answered_with_the_snapshots_id(offset: int, last_epoch: int) -> None:
     """testFetchRequestOffsetLessThanLogStart, testFetchRequestOffsetAtZero."""
-    node = OneNode(log=started_at(MemoryRaftLog(), 5, 2, *LATER))
+    node = OneNode(kraft_version=0, log=started_at(MemoryRaftLog(), 5, 2, *LATER))  # no voters in the snapshot
     node.become_leader()
     answer = only(node.request(fetch_request(1, node.client.epoch, offset, last_epoch, max_wait_ms=0)))
     assert answer.error_code == ErrorCode.NONE
