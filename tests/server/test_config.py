@@ -9,6 +9,8 @@ from kraft_core.controller.config_def import ConfigType, Value
 from kraft_core.server.config import ConfigError, KafkaConfig, Listener, Voter
 from kraft_core.server.config_settings import Setting, Settings
 from kraft_core.server.config_types import definitions, parse_value
+from kraft_core.server.node_settings import socket_limits
+from kraft_core.server.socket_server import SocketServerLimits
 
 CONTROLLER = {
     "process.roles": "controller",
@@ -47,6 +49,15 @@ def test_settings_not_given_have_kafkas_defaults():
     assert config.log_cleanup_policy == ("delete",)
     assert config.metadata_log_dir == Path("/data")
     assert config.broker_rack is None
+
+
+def test_what_kafka_leaves_without_a_bound_has_one():
+    defaults = SocketServerLimits()
+    assert socket_limits(KafkaConfig(CONTROLLER)) == defaults
+    given = {"queued.max.request.bytes": "104857600", "max.connections": "7", "connections.max.idle.ms": "900"}
+    limits = socket_limits(KafkaConfig(CONTROLLER | given))
+    assert (limits.max_queued_bytes, limits.max_connections, limits.connections_max_idle_ms) == (104_857_600, 7, 900)
+    assert socket_limits(KafkaConfig(CONTROLLER | {"max.connections": "2000000"})).max_connections == 4096
 
 
 def test_every_default_passes_its_own_definition():

@@ -119,6 +119,66 @@ def test_a_signal_stops_the_node_in_good_order_and_it_starts_again_with_its_data
         assert asyncio.run(use(["kept", "new"])) == [ErrorCode.TOPIC_ALREADY_EXISTS, 0]
 
 
+def test_a_stop_under_load_answers_or_closes_and_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    outcomes: list[object] = []
+
+    async def write(names: list[str]) -> list[str]:
+        """Create topics all at once, and stop the node while they are on their way -> those acknowledged."""
+        client = controller_client(found.bootstrap)
+        await RawBroker(101, found.cluster_id, client).register()
+
+        async def one(name: str) -> None:
+            try:
+                answer = await client.request(create_topics([name]), timeout_ms=500)
+                outcomes.append(name if answer.topics[0].error_code == ErrorCode.NONE else answer.topics[0].error_code)
+            except FAILURES as error:
+                outcomes.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for number, name in enumerate(names):
+                group.create_task(one(name))
+                if number == len(names) // 2:
+                    await asyncio.sleep(0.05)
+                    found.processes[1].send(signal.SIGTERM)
+        client.close()
+        return [each for each in outcomes if isinstance(each, str)]
+
+    async def codes(names: list[str]) -> set[int]:
+        client = controller_client(found.bootstrap)
+        answer = await client.request(create_topics(names))
+        client.close()
+        return {topic.error_code for topic in answer.topics}
+
+    with running_quorum(tmp_path, 1) as found:
+        acknowledged = asyncio.run(write([f"topic-{number}" for number in range(400)]))
+        assert found.processes[1].popen.wait(10) == 0
+        assert len(outcomes) == 400
+        assert 0 < len(acknowledged) < 400
+        found.start(1)
+        found.wait_for_leader()
+        assert asyncio.run(codes(acknowledged)) == {ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+def test_one_connection_more_than_max_connections_is_closed_at_once(tmp_path: Path) -> None:
+    async def closed(port: int) -> list[bool]:
+        found: list[bool] = []
+        connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+        for reader, _ in connections:
+            try:
+                found.append(await asyncio.wait_for(reader.read(1), 0.3) == b"")
+            except TimeoutError:
+                found.append(False)
+        for _, writer in connections:
+            writer.close()
+        return found
+
+    with running_quorum(tmp_path, 1, max_connections=5) as found:
+        answers = asyncio.run(closed(found.ports[0]))
+        assert answers == sorted(answers), "the first are kept, the others closed"
+        assert answers.count(True) >= 3
+        assert found.wait_for_leader() == 1
+
+
 def test_a_disk_that_takes_no_more_stops_the_node_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """The file-size limit stands for a full disk: a write of the log fails in the middle of service."""
 
