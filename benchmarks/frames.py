@@ -171,7 +171,7 @@ def partitions_must_be_altered(answers: Iterable[bytes]) -> None:
         56,
         ALTER_PARTITION_VERSION,
         lambda answer: [  # an AlterPartitionResponse
-            answer.error_code,  # type: ignore[attr-defined]
-            *(each.error_code for topic in answer.topics for each in topic.partitions),  # type: ignore[attr-defined]
+            answer.error_code,  # type: ignore[attr-defined]  # an AlterPartitionResponse
+            *(each.error_code for topic in answer.topics for each in topic.partitions),  # type: ignore[attr-defined]  # the same
         ],
     )

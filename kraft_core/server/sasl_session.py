@@ -100,7 +100,9 @@ class SaslSession:
             self._connection.principal = step.principal
             self._connection.token_authenticated = step.is_token
             self._connection.limit_frames(None)
-            log.info("authentication_succeeded", extra=self._who() | {"principal": step.principal, "by_token": step.is_token})
+            log.info(
+                "authentication_succeeded", extra=self._who() | {"principal": step.principal, "by_token": step.is_token}
+            )
         self._connection.reply(frame, step.answer)
 
     def _fail(self, frame: bytes, step: Step) -> None:
