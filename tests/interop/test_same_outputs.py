@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.interop import kafka, tools
 from tests.interop import tool_commands as commands
-from tests.interop import tools
 from tests.interop.tool_commands import MOMENTARY, SUBCOMMAND_FIRST, UNORDERED, Command
 from tests.interop.two_clusters import SILENT_BROKER_ID, Cluster, two_clusters
 
@@ -67,14 +67,20 @@ class Comparison:
             if is_settled or time.monotonic() > deadline:
                 return apache, ours
 
-    def ask(self, cluster: Cluster, command: Command) -> Said:
-        """Run a command on one of the two."""
-        words = [self._file(cluster, word) if word.startswith("{") else word for word in command.words]
+    def attempt(self, cluster: Cluster, command: Command) -> tools.Printed:
+        """Run a command on one of the two, as the administrator."""
+        words: list[object] = [self._file(cluster, word) if word.startswith("{") else word for word in command.words]
         address: list[object] = ["--bootstrap-controller", cluster.controller]
         if not command.to_controller:
             address = ["--bootstrap-server", cluster.brokers, "--command-config", cluster.admin_config]
-        parts = [words[:1], address, words[1:]] if command.tool in SUBCOMMAND_FIRST else [address, words]
-        printed = self.jvm.attempt(command.tool, *(word for part in parts for word in part))
+        parts: list[list[object]] = (
+            [words[:1], address, words[1:]] if command.tool in SUBCOMMAND_FIRST else [address, words]
+        )
+        return self.jvm.attempt(command.tool, *(word for part in parts for word in part))
+
+    def ask(self, cluster: Cluster, command: Command) -> Said:
+        """Run a command on one of the two, and leave out what it need not say alike."""
+        printed = self.attempt(cluster, command)
         momentary = MOMENTARY.get(command.tool, re.compile(r"(?!)"))
         lines = [momentary.sub("", line) for line in cluster.words(printed.text)]
         return Said(printed.code, sorted(lines) if command.tool in UNORDERED else lines)
@@ -117,3 +123,54 @@ def test_every_command_does_what_it_is_there_for(comparison: Comparison, chapter
         if not ours.is_wanted(command)
     ]
     assert not missed, "\n".join(missed)
+
+
+@dataclass
+class TokenTale:
+    """What a cluster says of a delegation token from its first day to its last."""
+
+    comparison: Comparison
+    cluster: Cluster
+    said: list[list[str]] = field(default_factory=list)
+
+    def ask(self, *words: str, code: int = 0) -> str:
+        """Run kafka-delegation-tokens and note what it says."""
+        printed = self.comparison.attempt(self.cluster, Command(tools.TOKENS, words, ""))
+        assert printed.code == code, printed
+        self.said.append(sorted(self.cluster.words(printed.text)))  # tokens come in no order
+        return printed.text
+
+    def log_in(self, token_id: str, hmac: str) -> tools.Printed:
+        """List the topics as somebody who shows the token."""
+        config = self.cluster.token_config(token_id, hmac)
+        words = ("--bootstrap-server", self.cluster.brokers, "--command-config", config, "--list")
+        return self.comparison.jvm.attempt(tools.TOPICS, *words)
+
+    def tell(self) -> None:
+        """Create two tokens, log in with one, renew it, let it end; ask for what cannot be."""
+        create = ("--create", "--max-life-time-period", "-1")
+        made = self.ask(*create, "--renewer-principal", "User:bob")
+        token_id, hmac = re.findall(r"(?m)^(\S{22})\s+(\S{86}==)", made)[0]
+        self.ask("--create", "--max-life-time-period", "86400000", "--owner-principal", "User:carol")
+        kafka.wait_until(lambda: self.log_in(token_id, hmac).code == 0, 30, "the token is good for a login")
+        assert "orders" in self.log_in(token_id, hmac).text
+        owned = ("--describe", "--owner-principal")
+        kafka.wait_until(lambda: ": 1" in self.ask(*owned, "User:carol"), 30, "the other token is there")
+        del self.said[2:-1]  # what was said before it was there
+        self.ask(*owned, "User:admin")
+        self.ask(*owned, "User:nobody")
+        self.ask("--renew", "--renew-time-period", "-1", "--hmac", hmac)
+        self.ask("--renew", "--renew-time-period", "-1", "--hmac", "bm8gdG9rZW4=", code=1)
+        self.ask("--expire", "--expiry-time-period", "-1", "--hmac", "bm8gdG9rZW4=", code=1)
+        self.ask("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
+        kafka.wait_until(lambda: self.log_in(token_id, hmac).code == 1, 30, "the token is good no more")
+        assert "Authentication failed" in self.log_in(token_id, hmac).text
+        self.ask(*owned, "User:admin")
+
+
+def test_delegation_tokens_live_and_end_as_under_apaches_controller(comparison: Comparison) -> None:
+    apache, ours = (TokenTale(comparison, cluster) for cluster in comparison.clusters)
+    for tale in (apache, ours):
+        tale.tell()
+    assert len(ours.said) == 10
+    assert ours.said == apache.said

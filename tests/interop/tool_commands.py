@@ -41,8 +41,8 @@ class Command:
 def _of(tool: str, to_controller: bool, *lines: tuple[str, str] | tuple[str, str, int]) -> list[Command]:
     """Commands of one tool: a line each, with what it must print and its exit code."""
     return [
-        Command(tool, tuple(_split(line)), wants, to_controller, *code)
-        for line, wants, *code in lines  # type: ignore[misc]  # the code is an int
+        Command(tool, tuple(_split(line[0])), line[1], to_controller, line[2] if len(line) == 3 else 0)
+        for line in lines
     ]
 
 
@@ -54,10 +54,10 @@ def _split(line: str) -> list[str]:
 
 def _moves(**replicas: list[int]) -> str:
     """A reassignment file: replicas by topic and partition, as in orders_0=[101]."""
-    partitions = [
-        {"topic": topic, "partition": int(index), "replicas": ids}
-        for topic, index, ids in ((*name.split("_"), ids) for name, ids in replicas.items())
-    ]
+    partitions = []
+    for name, ids in replicas.items():
+        topic, _, index = name.partition("_")
+        partitions.append({"topic": topic, "partition": int(index), "replicas": ids})
     return json.dumps({"version": 1, "partitions": partitions})
 
 
@@ -186,7 +186,7 @@ _ACLS: Final = (
     ("--add --allow-principal User:bob --operation CreateTokens --user-principal User:alice", "CREATE_TOKENS"),
     ("--add --allow-principal User:bob --operation Write --transactional-id tx", "TRANSACTIONAL_ID"),
     ("--add --allow-principal User:alice --operation Read --topic orders", "already exists"),
-    ("--add --allow-principal User:alice --operation Alter --group g", "", 1),
+    ("--add --allow-principal User:alice --operation Alter --group g", "GROUP only supports operations", 1),
     ("--list --topic orders", "User:bob"),
     ("--list --principal User:alice", "User:alice"),
     ("--list --topic payments --resource-pattern-type match", "User:alice"),
@@ -278,20 +278,20 @@ _FEATURES: Final = (
     ("upgrade --dry-run --feature transaction.version=2", "can be upgraded"),
     ("downgrade --feature transaction.version=1", "was downgraded to 1"),
     ("upgrade --feature transaction.version=2", "was upgraded to 2"),
-    ("upgrade --feature transaction.version=9", "", 1),
+    ("upgrade --feature transaction.version=9", "only supports versions 0-2", 1),
     ("upgrade --feature no.such.feature=1", "no.such.feature", 1),
-    ("downgrade --feature metadata.version=7", "", 1),
-    ("downgrade --dry-run --feature metadata.version=29", "", 1),
-    ("downgrade --unsafe --dry-run --feature metadata.version=25", "", 1),
+    ("downgrade --feature metadata.version=7", "might delete metadata", 1),
+    ("downgrade --dry-run --feature metadata.version=29", "might delete metadata", 1),
+    ("downgrade --unsafe --dry-run --feature metadata.version=25", "Unsafe metadata downgrade", 1),
     ("upgrade --release-version 4.3", "metadata.version was upgraded to 30"),
-    ("upgrade --dry-run --release-version 3.7", "", 1),
-    ("downgrade --release-version 4.2", "", 1),
+    ("upgrade --dry-run --release-version 3.7", "without setting the upgrade type", 1),
+    ("downgrade --release-version 4.2", "might delete metadata", 1),
     ("disable --feature share.version", "was disabled"),
     ("describe", "share.version"),
     ("upgrade --feature share.version=1 --feature group.version=1", "was upgraded to 1"),
-    ("disable --feature metadata.version", "", 1),
-    ("upgrade --feature kraft.version=1", "", 0),
-    ("downgrade --feature kraft.version=0", "", 1),
+    ("disable --feature metadata.version", "only supports versions 7-30", 1),
+    ("upgrade --feature kraft.version=1", "was upgraded to 1"),
+    ("downgrade --feature kraft.version=0", "Can't downgrade the version", 1),
 )
 FEATURES: Final = [
     *_of(tools.FEATURES, False, *_FEATURES, ("describe --node-id 101", "metadata.version")),
