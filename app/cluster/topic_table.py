@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+import msgspec
+
 from kraft_core.controller.effective_config import NodeConfigs, topic_config
 from kraft_core.image.metadata_image import TOPIC, MetadataImage, PartitionRegistration, TopicImage
-from kraft_core.image.trie_items import items_of, values_of
+from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -55,12 +57,11 @@ def partition_health(partition: PartitionRegistration, min_isr_config: int) -> P
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRow:
-    """One topic in a list; counts are partitions unless named otherwise."""
+class TopicRow(msgspec.Struct, frozen=True, gc=False):
+    """One topic in a list; counts are partitions unless named otherwise. A struct, because 10,000 are made at once."""
 
     name: str
-    topic_id: str
+    id: UUID
     is_internal: bool
     partitions: int
     replication_factor: int
@@ -71,6 +72,11 @@ class TopicRow:
     under_replicated: int
     reassigning: int
     not_preferred: int
+
+    @property
+    def topic_id(self) -> str:
+        """The id as Kafka writes it."""
+        return uuid_to_text(self.id)
 
     @property
     def trouble(self) -> tuple[int, int, int]:
@@ -119,7 +125,7 @@ class _Holdings:
         self.replicas: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
         self.out_of_sync: dict[int, int] = {}
-        for partition in values_of(topic.partitions):
+        for _, partition in items_of(topic.partitions):
             replicas, isr = partition.replicas, partition.isr
             for broker in replicas:
                 self.replicas[broker] = self.replicas.get(broker, 0) + 1
@@ -132,13 +138,14 @@ class _Holdings:
 def _problem_counts(topic: TopicImage, min_isr: int) -> dict[str, int]:
     """How many partitions have which problem. Nearly all have none, which is seen at a glance."""
     offline = under_min = under_replicated = reassigning = not_preferred = 0
-    for partition in values_of(topic.partitions):
+    for _, partition in items_of(topic.partitions):
         replicas = partition.replicas
         if (
             replicas
             and partition.leader == replicas[0]
             and len(partition.isr) == len(replicas)
-            and not partition.is_reassigning
+            and not partition.adding_replicas
+            and not partition.removing_replicas
         ):
             continue
         health = partition_health(partition, min_isr)
@@ -170,7 +177,7 @@ class _Entry:
         first = topic.partitions.get(0)
         self.row = TopicRow(
             name=topic.name,
-            topic_id=uuid_to_text(topic.id),
+            id=topic.id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=len(topic.partitions),
             replication_factor=replication_factor(first) if first is not None else 0,
