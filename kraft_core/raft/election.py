@@ -89,7 +89,11 @@ def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[Erro
     end = OffsetAndEpoch(asked.last_offset, last_epoch)
     granted = can_grant(core, candidate, end, pre_vote=asked.pre_vote)
     state = core.state
-    if granted and not asked.pre_vote and isinstance(state, Unattached | Prospective) and state.voted is None:
+    if asked.pre_vote:
+        granted = granted and not _goes_first(core, candidate, end, now_ms)
+        if granted:
+            _make_way(core, now_ms)
+    elif granted and isinstance(state, Unattached | Prospective) and state.voted is None:
         state.voted = candidate
         if isinstance(state, Unattached) and core.may_stand:
             timeout_ms = core.config.election_timeout_ms
@@ -97,6 +101,37 @@ def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[Erro
         core.store()
         core.is_dirty = True
     return ErrorCode.NONE, granted
+
+
+def _goes_first(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, now_ms: int) -> bool:
+    """Whether this node, which has begun a pre-vote at the same moment, stands instead of that candidate.
+
+    Of two with equal logs only the lower id wins its pre-vote, so that they do not split the votes of the next epoch.
+    A pre-vote may always be refused. It is given all the same when this node seems not to win: to one that has refused
+    its own, or after a moment.
+    """
+    state = core.state
+    return (
+        isinstance(state, Prospective)
+        and core.me.id < candidate.id
+        and end == core.end
+        and not state.election.has_refused(candidate.id)
+        and now_ms < state.tie_until_ms
+    )
+
+
+def _make_way(core: RaftCore, now_ms: int) -> None:
+    """A pre-vote was given: let its candidate ask for the vote before this node stands too.
+
+    That never takes longer than the fetch timeout.
+    """
+    state = core.state
+    until_ms = now_ms + core.config.make_way_ms
+    if isinstance(state, Follower):
+        state.makes_way_until_ms = until_ms
+        state.suspect_at_ms = max(state.suspect_at_ms, until_ms)
+    elif isinstance(state, Unattached):
+        state.deadline_ms = max(state.deadline_ms, until_ms)
 
 
 def _vote_response(core: RaftCore, error: ErrorCode, *, granted: bool) -> VoteResponse:
@@ -127,7 +162,8 @@ def become_prospective(core: RaftCore, now_ms: int) -> None:
     election.record(core.me.id, granted=True)
     deadline_ms = now_ms + core.election_timeout_ms()
     core.attempt += 1
-    core.move(Prospective(state.epoch, deadline_ms, election, state.leader_id, endpoint, state.voted))
+    tie_until_ms = now_ms + core.config.make_way_ms
+    core.move(Prospective(state.epoch, deadline_ms, election, state.leader_id, endpoint, state.voted, tie_until_ms))
 
 
 def poll_prospective(core: RaftCore, state: Prospective, now_ms: int) -> None:

@@ -73,13 +73,17 @@ def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
             request = snapshot_transfer.fetch_snapshot_request(core, state.download)
             core.send(kind, state.leader_id, state.leader_endpoint, request)
             patience_ms = core.config.request_timeout_ms
-        state.suspect_at_ms = now_ms + patience_ms
-        core.wake_at(state.suspect_at_ms)
+        if not state.is_suspect:
+            state.suspect_at_ms = now_ms + patience_ms
+        if core.may_stand:
+            core.wake_at(state.suspect_at_ms)
 
 
 def _some_ms(core: RaftCore) -> int:
-    """A few ms, so that two followers do not stand at once."""
-    return 1 + core.random.randrange(max(core.config.suspicion_max_ms, 1))
+    """A few random ms, in a slot of this voter's own: those who notice a death together do not stand together."""
+    slot_ms = core.config.suspicion_slot_ms
+    turn = sum(each < core.me.id for each in core.control.voters.by_id if each != core.state.leader_id)
+    return turn * slot_ms + 1 + core.random.randrange(max(slot_ms // 2, 1))
 
 
 def suspect_leader(core: RaftCore, now_ms: int) -> None:
@@ -87,8 +91,8 @@ def suspect_leader(core: RaftCore, now_ms: int) -> None:
     state = core.state
     if isinstance(state, Follower):
         state.has_fetched = False
-        state.suspect_at_ms = min(state.suspect_at_ms, now_ms + _some_ms(core))
-        core.wake_at(state.suspect_at_ms)
+        state.is_suspect = True
+        state.suspect_at_ms = min(state.suspect_at_ms, max(now_ms + _some_ms(core), state.makes_way_until_ms))
         core.is_dirty = True
 
 

@@ -54,6 +54,10 @@ class EpochElection:
         """Ids of those that granted."""
         return [key.id for key, granted in self.votes.items() if granted]
 
+    def has_refused(self, voter_id: int) -> bool:
+        """Whether this voter has answered no."""
+        return any(key.id == voter_id and granted is False for key, granted in self.votes.items())
+
     @property
     def is_won(self) -> bool:
         """Whether a majority granted."""
@@ -89,6 +93,7 @@ class Prospective:
     leader_id: int = -1
     leader_endpoint: Endpoint | None = None
     voted: ReplicaKey | None = None
+    tie_until_ms: int = 0  # until then a rival with an equal log and a higher id gets no pre-vote
 
 
 @dataclass(slots=True)
@@ -113,6 +118,8 @@ class Follower:
     voted: ReplicaKey | None = None
     has_fetched: bool = False  # a good answer in this epoch, and no sign of the leader's death since
     suspect_at_ms: int = NEVER_MS  # when to doubt the leader
+    is_suspect: bool = False  # the leader's connection broke, and it has not answered since
+    makes_way_until_ms: int = 0  # another one, who has this node's pre-vote, is about to stand
     download: SnapshotDownload | None = None
     update_voter_at_ms: int = 0  # when to compare own entry in the voter set next
     has_updated_voter: bool = False  # kraft.version 0: told this leader once

@@ -35,7 +35,7 @@ class RaftConfig:
     fetch_max_bytes: int = 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
     max_batch_bytes: int = 8 * 1024 * 1024
-    suspicion_max_ms: int = 25  # after a reset leader connection: pre-vote within 1..this; wider than a vote round
+    suspicion_slot_ms: int = 12  # after a reset leader connection the voters stand one after another, so far apart
 
     @property
     def key(self) -> ReplicaKey:
@@ -56,3 +56,8 @@ class RaftConfig:
     def unanswered_fetch_ms(self) -> int:
         """After this a live leader would have answered a parked fetch (DESIGN: 1.5 times the long poll)."""
         return self.fetch_max_wait_ms * 3 // 2
+
+    @property
+    def make_way_ms(self) -> int:
+        """How long one waits for another who is about to stand: longer than a round of pre-votes and one of votes."""
+        return 4 * self.suspicion_slot_ms

@@ -265,6 +265,7 @@ class RaftCore:
         """The leader lives: give it the fetch timeout anew."""
         state.has_fetched = True
         state.suspect_at_ms = NEVER_MS
+        state.is_suspect = False
         state.deadline_ms = now_ms + self.config.fetch_timeout_ms
         self.attempt = 0
 

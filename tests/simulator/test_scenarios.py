@@ -4,6 +4,8 @@ import logging
 
 import pytest
 
+from kraft_core.raft.events import PeerDisconnected
+from tests.simulator.network import Network
 from tests.simulator.scenario import Scenario, Settings
 from tests.simulator.sim_node import SimNode
 from tests.simulator.world import SECOND_US
@@ -90,3 +92,25 @@ def test_all_nodes_lose_power_at_once_and_nothing_acknowledged_is_lost(seed: int
     for node in scenario.nodes:
         node.start()
     scenario._check_liveness()
+
+
+def killed(scenario: Scenario, leader: SimNode, others: list[SimNode]) -> None:
+    """The leader's process dies at some moment, and all the others see their connections reset."""
+    scenario.world.run(scenario.world.now_us + scenario.random.randint(0, SECOND_US // 2))
+    leader.kill()
+    for node in others:
+        node.deliver(node.incarnation, PeerDisconnected(leader.id))
+
+
+@pytest.mark.parametrize("voters", [3, 5])
+def test_those_who_notice_a_leaders_death_together_elect_one_at_the_first_try(
+    voters: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DESIGN rule 8. Messages take up to 3 ms; a second try would take some 300 ms."""
+    monkeypatch.setattr(Network, "_delay_us", lambda network: network.world.random.randint(50, 3_000))
+    for seed in range(15):
+        scenario, leader, others = working(seed, voters)
+        killed(scenario, leader, others)
+        scenario.world.run(scenario.world.now_us + SECOND_US // 10)
+        assert [node for node in others if node.is_leader], seed
+        assert {node.raft.epoch for node in others} == {leader.seen_epoch + 1}, seed
