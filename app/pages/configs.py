@@ -50,7 +50,7 @@ class ConfigRow:
 
 @dataclass(frozen=True, slots=True)
 class ConfigsView:
-    """What configs.html shows."""
+    """What configs.html shows: of `total` keys those that contain `search`, or with `only_set` those with a value of their own."""
 
     parents: str
     parents_url: str
@@ -59,6 +59,9 @@ class ConfigsView:
     action: str
     note: str
     may_edit: bool
+    search: str
+    only_set: bool
+    total: int
     rows: Sequence[ConfigRow]
 
 
@@ -88,16 +91,22 @@ def config_row(entry: ConfigEntry, own: ConfigSource) -> ConfigRow:
     )
 
 
+def _wanted(rows: Sequence[ConfigRow], search: str, only_set: str) -> list[ConfigRow]:
+    needle = search.strip().lower()
+    return [row for row in rows if needle in row.name.lower() and (row.is_own or not only_set)]
+
+
 def _may(request: Request, role: Role) -> bool:
     user = visitor_of(request)
     return user is not None and user.role >= role
 
 
 @router.get("/topics/{name}/configs")
-async def topic_configs(request: Request, _caller: Reader, name: str) -> Response:
-    """All configs of a topic."""
+async def topic_configs(request: Request, _caller: Reader, name: str, q: str = "", only_set: str = "") -> Response:
+    """All configs of a topic, or those that are looked for."""
     services = services_of(request)
     known_topic(services.cluster, name)
+    rows = [config_row(each, ConfigSource.DYNAMIC_TOPIC_CONFIG) for each in services.cluster.topic_configs(name)]
     view = ConfigsView(
         parents="Topics",
         parents_url="/topics",
@@ -106,17 +115,24 @@ async def topic_configs(request: Request, _caller: Reader, name: str) -> Respons
         action=f"/topics/{name}/configs",
         note="",
         may_edit=_may(request, Role.EDITOR),
-        rows=[config_row(each, ConfigSource.DYNAMIC_TOPIC_CONFIG) for each in services.cluster.topic_configs(name)],
+        search=q,
+        only_set=bool(only_set),
+        total=len(rows),
+        rows=_wanted(rows, q, only_set),
     )
     return render(request, "configs.html", page=page_of(request, f"Configs of {name}", "/topics"), view=view)
 
 
 @router.get("/brokers/{broker_id}/configs")
-async def broker_configs(request: Request, _caller: Reader, broker_id: int) -> Response:
-    """All settings of a broker."""
+async def broker_configs(
+    request: Request, _caller: Reader, broker_id: int, q: str = "", only_set: str = ""
+) -> Response:
+    """All settings of a broker, or those that are looked for."""
     services = services_of(request)
     known_broker(services.cluster.image, broker_id)
     known = bool(services.cluster.statics.of(broker_id))
+    entries = services.cluster.broker_configs(broker_id)
+    rows = [config_row(each, ConfigSource.DYNAMIC_BROKER_CONFIG) for each in entries]
     view = ConfigsView(
         parents="Brokers",
         parents_url="/brokers",
@@ -127,9 +143,10 @@ async def broker_configs(request: Request, _caller: Reader, broker_id: int) -> R
         if known
         else "This broker has not told its server.properties yet; only dynamic configs and defaults are shown.",
         may_edit=_may(request, Role.ADMIN),
-        rows=[
-            config_row(each, ConfigSource.DYNAMIC_BROKER_CONFIG) for each in services.cluster.broker_configs(broker_id)
-        ],
+        search=q,
+        only_set=bool(only_set),
+        total=len(rows),
+        rows=_wanted(rows, q, only_set),
     )
     page = page_of(request, f"Settings of broker {broker_id}", "/brokers")
     return render(request, "configs.html", page=page, view=view)

@@ -94,6 +94,16 @@ def number(value: float | None) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
+def amount(value: float) -> str:
+    """A quantity that need not be whole: 1 048 576 with narrow spaces, 0.5."""
+    return number(int(value) if value.is_integer() else value)
+
+
+def counted(count: int, what: str) -> str:
+    """1 partition, 2 partitions, 12 345 partitions."""
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
 def moment(value: dt.datetime | None) -> str:
     """A moment to the second in UTC, or "never"."""
     return "never" if value is None else value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -148,7 +158,7 @@ def doc(text: str) -> Markup:
 def environment() -> Environment:
     """The template environment with our filters."""
     made = make_environment()
-    made.filters.update(number=number, moment=moment, age=age, doc=doc)
+    made.filters.update(number=number, amount=amount, moment=moment, age=age, doc=doc)
     return made
 
 

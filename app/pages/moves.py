@@ -8,10 +8,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.operations import ElectionType, Outcome, Partition
+from app.cluster.operations import ElectionType, Outcome, Partition, needs_election
 from app.flash import Flash
 from app.pages.confirm import ConfirmView
-from app.pages.frame import go_to, page_of, refusal, render
+from app.pages.frame import counted, go_to, page_of, refusal, render
 from app.pages.topic import curl, known_topic
 from app.security.roles import Role
 from app.services import Admin, Reader, TopicEditor, services_of
@@ -149,6 +149,12 @@ def copies(image: MetadataImage, plan: Mapping[Partition, Sequence[int]]) -> int
     return count
 
 
+def _copying(count: int) -> str:
+    if not count:
+        return "No replica is copied."
+    return f"{counted(count, 'replica')} {'is' if count == 1 else 'are'} copied anew, as fast as the brokers' throttles let them."
+
+
 def _page(request: Request, *, may_change: bool, plan: str = "", error: str = "", status: int = 200) -> Response:
     rows = moving_rows(services_of(request).cluster.image)
     view = ReassignmentsView(rows[:ROWS_MAX], len(rows), may_change, plan, error)
@@ -158,7 +164,7 @@ def _page(request: Request, *, may_change: bool, plan: str = "", error: str = ""
 def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
     """What became of a request about partitions, in one line."""
     refused = [f"{topic}-{index}: {error.message}" for (topic, index), error in done.failures.items()]
-    told = f"{what} for {len(wanted) - len(refused)} of {len(wanted)} partitions"
+    told = f"{what} for {len(wanted) - len(refused)} of {counted(len(wanted), 'partition')}"
     told += "." if done.offset is None else f" at offset {done.offset}."
     return Flash("bad" if refused else "good", " ".join([told, *refused[:5]]))
 
@@ -198,11 +204,11 @@ async def reassign(
         back="Reassignments",
         back_url="/reassignments",
         action="/reassignments",
-        button=f"Move {len(wanted) - len(failures)} partitions",
+        button=f"Move {counted(len(wanted) - len(failures), 'partition')}",
         changes=plan_rows(image, wanted),
         checks=[(False, f"{name}-{index}: {refusal(each)[0]}") for (name, index), each in failures.items()][:SHOWN_MAX],
         consequences=[
-            f"{copies(image, wanted)} replicas are copied anew, as fast as the brokers' throttles let them.",
+            _copying(copies(image, wanted)),
             "A reassignment can be cancelled as long as it runs.",
         ],
         curl=curl(request, services, "POST", "reassignments", {"data": data}),
@@ -260,11 +266,10 @@ def _wanted(image: MetadataImage, name: str, election: ElectionType) -> list[tup
     """(partition, leader, replicas) of those that need an election."""
     topic = image.topics.topic(name)
     assert topic is not None, "the caller has looked"
-    is_preferred = election is ElectionType.PREFERRED
     return [
         (index, each.leader, each.replicas)
         for index, each in topic.sorted_partitions()
-        if not (each.has_preferred_leader if is_preferred else each.has_leader)
+        if needs_election(each, election)
     ]
 
 

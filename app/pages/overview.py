@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from app.cluster.cluster import Freshness
 from app.cluster.history import Change, OffsetGone
 from app.cluster.quorum import Quorum
-from app.pages.frame import page_of, render
+from app.pages.frame import counted, page_of, render
 from app.reports import store
 from app.reports.models import ReportRun
 from app.security.audit import who_committed
@@ -96,6 +96,7 @@ class DashboardView:
     """What dashboard.html shows."""
 
     problem: str
+    is_known: bool
     has_leader: bool
     leader_text: str
     leader_where: str
@@ -107,11 +108,11 @@ class DashboardView:
     brokers_text: str
     brokers_tone: str
     brokers_why: str
-    topics: int
+    topics: int | None
     partitions_text: str
-    offline: int
-    under_min: int
-    under_replicated: int
+    offline: int | None
+    under_min: int | None
+    under_replicated: int | None
     changes: Sequence[FeedLine]
     report: ReportSummary | None
 
@@ -154,9 +155,12 @@ async def dashboard_view(found: Services) -> DashboardView:
         problem = f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
     elif not quorum.is_live:
         problem = f"The quorum's leader does not answer ({quorum.error}); this page shows the metadata as of offset {freshness.offset}."
-    voters, brokers = voters_verdict(quorum), brokers_verdict(image)
+    is_known = freshness.is_ready
+    voters = voters_verdict(quorum)
+    brokers = brokers_verdict(image) if is_known else ("unknown", "", "")
     return DashboardView(
         problem=problem,
+        is_known=is_known,
         has_leader=quorum.leader_id is not None and quorum.is_live,
         leader_text="none" if quorum.leader_id is None else f"node {quorum.leader_id}",
         leader_where=", ".join(f"{host}:{port}" for _, host, port in leader.endpoints) if leader else "",
@@ -168,11 +172,11 @@ async def dashboard_view(found: Services) -> DashboardView:
         brokers_text=brokers[0],
         brokers_tone=brokers[1],
         brokers_why=brokers[2],
-        topics=totals.topics,
-        partitions_text=f"{totals.partitions:,} partitions".replace(",", "\u202f"),
-        offline=totals.offline,
-        under_min=totals.under_min,
-        under_replicated=totals.under_replicated,
+        topics=totals.topics if is_known else None,
+        partitions_text=counted(totals.partitions, "partition") if is_known else "",
+        offline=totals.offline if is_known else None,
+        under_min=totals.under_min if is_known else None,
+        under_replicated=totals.under_replicated if is_known else None,
         changes=feed_lines(
             cluster.history.newest(CHANGES_ON_DASHBOARD), CHANGES_ON_DASHBOARD, each_max=LINES_OF_ONE_CHANGE
         ),

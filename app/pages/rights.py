@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from app.cluster.access import QuotaEntity, acls_of
 from app.flash import Flash
 from app.pages.confirm import ConfirmView
-from app.pages.frame import go_to, page_of, refusal, render, whole_number
+from app.pages.frame import amount, go_to, page_of, refusal, render, whole_number
 from app.pages.topic import curl
 from app.services import Admin, services_of
 from kraft_core.image.acls_image import AclFilter, StandardAcl
@@ -69,7 +69,7 @@ class QuotaRow:
 
     entity: str
     key: str
-    value: str
+    value: float
     fields: Sequence[tuple[str, str]]
 
 
@@ -132,9 +132,7 @@ def quota_rows(image: MetadataImage) -> list[QuotaRow]:
         fields = [
             each for kind, name in entity for each in ((kind, name or ""), (f"{kind}-default", "" if name else "yes"))
         ]
-        rows += [
-            QuotaRow(entity_text(entity), key, f"{value:g}", [*fields, ("key", key)]) for key, value in quotas.items()
-        ]
+        rows += [QuotaRow(entity_text(entity), key, value, [*fields, ("key", key)]) for key, value in quotas.items()]
     return sorted(rows, key=lambda row: (row.entity, row.key))
 
 
@@ -396,7 +394,7 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
         refused_text, status = refusal(refused)
     else:
         if confirmed:
-            done = "removed" if value is None else f"{value:g}"
+            done = "removed" if value is None else amount(value)
             return go_to(
                 request, "/rights", Flash("good", f"{key} of {entity_text(entity)}: {done} at offset {offset}.")
             )
@@ -415,8 +413,8 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
         changes=[
             (
                 f"{key} of {entity_text(entity)}",
-                "none" if now is None else f"{now:g}",
-                "none" if value is None else f"{value:g}",
+                "none" if now is None else amount(now),
+                "none" if value is None else amount(value),
             )
         ],
         curl=curl(request, services, "POST", "client-quotas:alter", body),

@@ -47,6 +47,11 @@ def include(app: FastAPI) -> None:
 def error_page(request: Request, error: ApiError) -> Response:
     """Answer a browser with an error."""
     title = error.code.replace("-", " ").capitalize()
-    context = {"code": error.status, "message": error.message, "request_id": request.state.request_id}
+    said = (
+        "There is nothing at this address."
+        if error.status == 404 and error.message.startswith("HTTP")
+        else error.message
+    )
+    context = {"code": error.status, "message": said, "request_id": request.state.request_id}
     html = environment().get_template("error.html").render(page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

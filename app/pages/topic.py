@@ -13,7 +13,7 @@ from app.cluster.topic_table import TopicRow, TopicTable, partition_health
 from app.errors import ApiError
 from app.flash import Flash
 from app.pages.confirm import ConfirmView, curl_line
-from app.pages.frame import go_to, page_of, refusal, render, whole_number
+from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
 from app.pages.overview import FeedLine, feed_lines
 from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of, visitor_of
@@ -198,7 +198,7 @@ async def grow(
             error, status = refusal(refused)
         else:
             if confirmed:
-                note = f"Topic {name} has {wanted} partitions since offset {offset}."
+                note = f"Topic {name} has {counted(wanted, 'partition')} since offset {offset}."
                 return go_to(request, f"/topics/{name}", Flash("good", note))
             verdict = "The controller would accept this. Nothing has changed yet."
     view = ConfirmView(

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.flash import Flash
 from app.pages.confirm import curl_line
-from app.pages.frame import go_to, page_of, refusal, render, whole_number
+from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
 from app.services import Reader, TopicEditor, services_of
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -235,7 +235,7 @@ async def create_topic(
         return _form(
             request, typed, preview=TopicPreview(made.partitions_count, made.replication_factor, curl), status=200
         )
-    note = f"Topic {wish.name} was created at offset {made.offset}, with {made.partitions_count} partitions."
+    note = f"Topic {wish.name} was created at offset {made.offset}, with {counted(made.partitions_count, 'partition')}."
     return go_to(request, f"/topics/{wish.name}", Flash("good", note))
 
 

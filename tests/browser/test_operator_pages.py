@@ -47,15 +47,15 @@ def test_a_plan_is_previewed_begun_and_cancelled(product: Product, page: Page) -
     page.get_by_label("The plan").fill('{"version":1,"partitions":[{"topic":"moved","partition":0,"replicas":[1,2]}]}')
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"moved-0\s*1\s*1, 2"))
-    expect(page.locator("main")).to_contain_text("1 replicas are copied anew")
-    page.get_by_role("button", name="Move 1 partitions").click()
+    expect(page.locator("main")).to_contain_text("1 replica is copied anew")
+    page.get_by_role("button", name="Move 1 partition").click()
     row = page.locator("tbody tr").filter(has_text="moved-0")
     expect(row).to_contain_text("0 of 1")
     row.get_by_role("button", name="Cancel…").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"moved-0\s*1, 2\s*1"))
     page.get_by_role("button", name="Cancel the move").click()
-    expect(page.get_by_role("status")).to_contain_text("The move was cancelled for 1 of 1 partitions at offset")
-    expect(page.locator("main")).to_contain_text("No partition is being moved.")
+    expect(page.get_by_role("status")).to_contain_text("The move was cancelled for 1 of 1 partition at offset")
+    expect(row).to_have_count(0)
 
 
 def test_leaders_are_elected_where_they_are_not_preferred(product: Product, page: Page) -> None:
@@ -134,11 +134,11 @@ def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
     quotas.get_by_label("Value; empty removes it").fill("1048576")
     quotas.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text(
-        re.compile(r"producer_byte_rate of client-id loader\s*none\s*1.04858e\+06|1048576")
+        re.compile(r"producer_byte_rate of client-id loader\s*none\s*1\s048\s576")
     )
     page.get_by_role("button", name="Set the quota").click()
     row = quotas.locator("tbody tr").filter(has_text="client-id loader")
-    expect(row).to_contain_text("producer_byte_rate")
+    expect(row).to_contain_text(re.compile(r"producer_byte_rate\s*1\s048\s576"))
     row.get_by_role("button", name="Remove…").click()
     page.get_by_role("button", name="Remove the quota").click()
     expect(quotas).to_contain_text("No quota is set.")

@@ -23,8 +23,10 @@ PAGES = (
     "/create-topic",
     "/changes",
     "/reports",
+    "/reassignments",
+    "/features",
 )
-ADMIN_PAGES = ("/audit", "/access", "/account")
+ADMIN_PAGES = ("/audit", "/access", "/account", "/rights")
 
 
 def create(product: Product, name: str, partitions: int = 1) -> None:
@@ -150,7 +152,7 @@ def test_the_quorum_page_says_who_leads_since_when_and_where_the_log_is(page: Pa
     expect(facts).to_contain_text(re.compile(r"High watermark\s*\d+\s*log from 0 to"))
     watermark = facts.get_by_text(re.compile("^log from 0 to")).inner_text()
     expect(facts.get_by_text(re.compile("^log from 0 to"))).not_to_have_text(watermark, timeout=10_000)
-    page.get_by_role("link", name=re.compile("^All . epoch")).click()
+    page.get_by_role("link", name=re.compile("^All epochs")).click()
     expect(page.locator("h1")).to_have_text("Leaders")
     row = page.locator("tbody tr").last
     expect(row).to_contain_text("node 1")
@@ -176,6 +178,43 @@ def test_no_page_is_wider_than_the_window(page: Page, width: int) -> None:
         assert answer is not None
         assert answer.status == 200, path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_every_field_and_button_has_a_name_and_every_page_a_heading(page: Page) -> None:
+    """What a screen reader says of them; a placeholder is no name."""
+    nameless = """() => [...document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a')].filter(
+        (each) => !(each.getAttribute('aria-label') || '').trim() && !(each.labels && each.labels.length)
+            && !each.textContent.trim()).map((each) => each.outerHTML)"""
+    for path in (*PAGES, *ADMIN_PAGES):
+        page.goto(path)
+        assert page.evaluate(nameless) == [], path
+        assert page.locator("h1").count() == 1, path
+        assert page.locator("nav[aria-label=Main] a[aria-current=page]").count() == (path != "/account"), path
+
+
+def test_the_keyboard_alone_leads_past_the_navigation_and_through_a_form(page: Page) -> None:
+    page.goto("/features")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Feature")).to_be_focused()
+    page.keyboard.type("group")
+    page.keyboard.press("Tab")
+    page.keyboard.type("9")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("INVALID_UPDATE_VERSION")
+
+
+def test_the_settings_of_a_broker_can_be_searched(page: Page) -> None:
+    page.goto("/brokers/1/configs")
+    page.get_by_role("searchbox").fill("cleaner.threads")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("main")).to_contain_text(re.compile(r"1 of \d+ keys"))
+    page.get_by_label("only those set here").check()
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("main")).to_contain_text("No key matches.")
 
 
 def test_a_topic_is_created_without_javascript(chromium: Browser, product: Product, admin_state: Path) -> None:
@@ -241,8 +280,11 @@ def test_an_unknown_page_says_so_and_leads_back(page: Page) -> None:
     assert answer is not None
     assert answer.status == 404
     expect(page.locator("main")).to_contain_text("There is no topic 'never-made' at offset")
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
     page.get_by_role("link", name="To the dashboard").click()
     expect(page.locator("h1")).to_have_text("Dashboard")
+    page.goto("/no/such/page")
+    expect(page.locator("main")).to_contain_text("There is nothing at this address.")
 
 
 @pytest.mark.spark

@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 from app.db.base import utc_now
+from app.pages import site
+from app.rest import api
 from app.security.guard import SESSION_COOKIE
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
 
@@ -170,23 +172,52 @@ def test_a_viewer_changes_nothing_and_an_editor_no_users(web: LiveWeb) -> None:
     assert any(each["resource"].endswith("/topics") for each in event)
 
 
-def test_every_changing_route_requires_a_role(web: LiveWeb) -> None:
-    """A route that forgets its role would be open to every viewer."""
-    viewer = web.client.post("/v3/tokens", json={"name": "walker", "role": "viewer"}).json()["token"]
-    client = web.http(viewer)
-    own = {"/login", "/login/link", "/logout", "/account", "/account/password"}
-    described = web.http().get("/openapi.json").json()["paths"]
-    for template, operations in described.items():
-        path = template.replace("{cluster_id}", web.cluster.rpartition("/")[2])
-        path = re.sub(r"\{(broker_id|partition_id|run_id)\}", "1", path)
-        path = re.sub(r"\{\w+\}", "x", path)
-        for method in operations:
-            if method in {"get", "head", "options"} or template in own:
+OWN = {"/login", "/login/link", "/logout", "/account/password"}
+"""What everybody may post: it is about themselves."""
+
+
+def changing_routes(web: LiveWeb) -> list[tuple[str, str]]:
+    """(method, path) of every route of REST and of the pages that changes something, with values for its parameters."""
+    found = []
+    for route in [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes]:
+        for method in sorted(getattr(route, "methods", None) or ()):
+            template = getattr(route, "path", "")
+            if method in {"GET", "HEAD", "OPTIONS"} or template in OWN:
                 continue
-            answer = client.request(method.upper(), path, json={})
-            assert answer.status_code in {403, 422}, f"{method} {template}: {answer.status_code}"
-            if answer.status_code == 422:
-                assert "needs the role" not in answer.text
+            path = template.replace("{cluster_id}", web.cluster.rpartition("/")[2])
+            path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id)\}", "1", path)
+            found.append((method, re.sub(r"\{\w+\}", "x", path)))
+    return found
+
+
+def test_a_viewer_posts_every_form_and_every_request_and_is_refused(web: LiveWeb) -> None:
+    """A route that forgets its role would be open to every viewer. Buttons that are hidden are no protection."""
+    add_user(web, "wim", "viewer")
+    session = login(web, "wim")
+    token = session_token(session)
+    routes = changing_routes(web)
+    assert len([path for _, path in routes if path.startswith("/v3")]) > 35
+    assert {"/rights/acls", "/rights/scram", "/rights/quotas", "/reassignments", "/features", "/topics"} <= {
+        path for _, path in routes
+    }
+    image = web.services.cluster.image
+    for method, path in routes:
+        if path.startswith("/v3"):
+            answer = session.request(method, path, json={}, headers={"X-CSRF-Token": token})
+        else:
+            answer = session.request(method, path, data={"csrf_token": token, "confirmed": "yes"}, headers=FORM)
+        assert answer.status_code == 403, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        assert "This needs the role" in answer.text, f"{method} {path} was refused for another reason"
+    assert web.services.cluster.image.same_metadata(image)
+
+
+@pytest.mark.parametrize("path", ["/rights", "/audit", "/access"])
+def test_an_administrators_page_is_not_shown_to_others(web: LiveWeb, path: str) -> None:
+    name = f"editor-of-{path[1:]}"
+    add_user(web, name, "editor")
+    client = login(web, name)
+    assert client.get(path, headers=FORM).status_code == 403
+    assert f'href="{path}"' not in client.get("/", headers=FORM).text
 
 
 def test_a_token_is_narrowed_by_scopes_and_ends_when_revoked_or_expired(web: LiveWeb) -> None:
