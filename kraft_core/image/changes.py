@@ -109,8 +109,13 @@ def _differences(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[
 
 def _change(was: object, now: object) -> str:
     if was is None:
-        return f"set to {now}"
-    return f"{was} removed" if now is None else f"{was}→{now}"
+        return f"set to {_plain(now)}"
+    return f"{_plain(was)} removed" if now is None else f"{_plain(was)}→{_plain(now)}"
+
+
+def _plain(value: object) -> object:
+    """A whole number without a fraction, as a quota's value is written."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _feature_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:

@@ -42,6 +42,20 @@ def test_records_that_change_nothing_say_nothing():
     assert feed(r.NoOpRecord(), r.BeginTransactionRecord(), r.EndTransactionRecord()) == []
 
 
+def test_quotas_are_numbers_as_people_write_them():
+    entity = (r.ClientQuotaRecordEntityData(entity_type="user", entity_name="alice"),)
+    lines = feed(
+        r.ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1048576.0),
+        r.ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=0.5),
+        r.ClientQuotaRecord(entity=entity, key="producer_byte_rate", remove=True),
+    )
+    assert lines == [
+        "quota of user alice: producer_byte_rate set to 1048576",
+        "quota of user alice: producer_byte_rate 1048576→0.5",
+        "quota of user alice: producer_byte_rate 0.5 removed",
+    ]
+
+
 def test_brokers_come_and_go_in_words():
     lines = feed(
         register_broker(1, 5, rack="a"),

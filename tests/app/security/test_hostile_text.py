@@ -11,14 +11,17 @@ import httpx
 import pytest
 
 from app.logs import JsonFormatter
+from kraft_core.image.acls_image import StandardAcl
+from kraft_core.image.scram_mechanism import SCRAM_SHA_256
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationRequestFeature,
     BrokerRegistrationRequestListener,
 )
 from tests.app.live import LiveWeb, combined_node, running_web
-from tests.app.security.test_logins import FORM, add_user, login
-from tests.interop import kafka
+from tests.app.security.test_logins import FORM, add_user, csrf_of, login
+from tests.interop import conclave, kafka
 from tests.interop.conclave import FEATURES
 
 PAYLOADS = (
@@ -115,6 +118,9 @@ PAGES = (
     "/brokers",
     "/reports",
     "/account",
+    "/reassignments",
+    "/features",
+    "/rights",
 )
 
 
@@ -146,6 +152,86 @@ def test_what_an_address_or_a_form_says_is_shown_as_text(planted: LiveWeb, admin
     ):
         assert_harmless(admin.get(path, headers=FORM).text)
     assert_harmless(planted.http().get(f"/login?next={said}", headers=FORM).text)
+
+
+# the cluster's own users and rights
+
+
+@pytest.fixture(scope="module")
+def rights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
+    """Every payload is a principal and a resource of an ACL, a host, a SCRAM user, and whom a quota is for."""
+    folder = tmp_path_factory.mktemp("rights")
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    settings = {"authorizer_class_name": authorizer, "super_users": "User:ANONYMOUS"}
+    with (
+        conclave.running_quorum(folder, 1, **settings) as nodes,
+        running_web(folder, nodes.bootstrap, login_attempts_max=100) as web,
+    ):
+        web.wait_ready()
+        access = web.services.cluster.access
+        for payload in PAYLOADS:
+            web.call(access.create_acls([hostile_acl(payload)]))
+            web.call(access.put_scram_user(payload, SCRAM_SHA_256, "x", 4096))
+            web.call(access.alter_client_quota((("user", payload),), {"producer_byte_rate": 1.0}))
+        add_user(web, "xena", "admin")
+        yield web
+
+
+def hostile_acl(payload: str) -> StandardAcl:
+    return StandardAcl(
+        resource_type=ResourceType.GROUP,
+        resource_name=payload,
+        pattern_type=PatternType.LITERAL,
+        principal=f"User:{payload}",
+        host=payload,
+        operation=AclOperation.READ,
+        permission_type=AclPermissionType.ALLOW,
+    )
+
+
+def test_names_of_users_and_rights_are_shown_as_text(rights: LiveWeb) -> None:
+    admin = login(rights, "xena")
+    for path in ("/rights", "/changes", "/", "/audit"):
+        html = admin.get(path, headers=FORM).text
+        assert_harmless(html)
+    html = admin.get("/rights", headers=FORM).text
+    words = Markup(html).words
+    for payload in PAYLOADS:
+        assert [word for word in words if word == f"User:{payload}"], "the principal of the ACL"
+        assert [word for word in words if word == f"group {payload}"], "its resource"
+        assert words.count(payload) == 2, "its host, and the SCRAM user"
+        assert [word for word in words if word == f"user {payload}"], "whom the quota is for"
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_previews_of_rights_show_names_as_text(rights: LiveWeb, payload: str) -> None:
+    admin = login(rights, "xena")
+    token = csrf_of(admin.get("/rights", headers=FORM).text)
+    acl = {
+        "resource_type": "GROUP",
+        "resource_name": payload,
+        "pattern_type": "LITERAL",
+        "principal": f"User:{payload}",
+        "host": payload,
+        "operation": "READ",
+        "permission": "ALLOW",
+    }
+    forms: list[tuple[str, dict[str, str]]] = [
+        ("/rights/acls", acl),
+        ("/rights/acls/delete", acl),
+        ("/rights/acls", {**acl, "resource_type": payload}),
+        ("/rights/scram", {"name": payload, "mechanism": payload, "password": "x"}),
+        ("/rights/scram/delete", {"name": payload, "mechanism": "SCRAM-SHA-256"}),
+        ("/rights/quotas", {"user": payload, "key": "producer_byte_rate", "value": "2"}),
+        ("/rights/quotas", {"user": payload, "key": payload, "value": payload}),
+        ("/features", {"name": payload, "level": payload, "kind": payload}),
+        ("/reassignments", {"plan": f"{payload} 0 1"}),
+        ("/reassignments", {"plan": json.dumps({"partitions": [{"topic": payload, "partition": 0, "replicas": [1]}]})}),
+    ]
+    for path, form in forms:
+        answer = admin.post(path, data={**form, "csrf_token": token}, headers=FORM)
+        assert answer.status_code in {200, 400, 404, 422}, f"{path} {form}: {answer.status_code}"
+        assert_harmless(answer.text)
 
 
 SQL = (
