@@ -1,16 +1,19 @@
 """Starting: three nodes to a leader, one process to its first answer, one with a long log; and an idle one's memory."""
 
 import asyncio
+import re
+import subprocess
 import time
 
 from benchmarks.figures import Figure
 from benchmarks.frames import CREATE_TOPICS_VERSION, create_topics_frame, topics_must_be_created
 from benchmarks.load import one_at_a_time
 from benchmarks.plan import Plan
-from benchmarks.sides import PLAIN, Cluster, ask, cluster, running
+from benchmarks.sides import PLAIN, Cluster, Side, ask, cluster, running
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response
 from kraft_core.protocol.messages import ApiVersionsRequest
+from tests.interop import kafka
 from tests.interop.conclave import resident_mb
 
 IDLE_S = 10.0
@@ -84,8 +87,10 @@ def restart(plan: Plan) -> list[Figure]:
     name = f"restart with {topics * PARTITIONS_A_TOPIC:,} partitions"
     took = Figure(f"{name}: until a topic is created", "s", 10)
     resident = Figure(f"{name}: resident memory then", "MB", 1_024)
+    each = Figure(f"{name}: memory for each of them", "bytes")
     for _, side in plan.once().turns(PLAIN):
         with running(side, 1, RESTART_HEAP) as found:
+            empty_mb = live_mb(found.leader_process, side)
             _create(found, topics)
             found.leader_process.stop(60)
             began = time.perf_counter()
@@ -94,7 +99,21 @@ def restart(plan: Plan) -> list[Figure]:
             _create_once(found)
             took.add(side, time.perf_counter() - began)
             resident.add(side, resident_mb(found.leader_process))
-    return [took, resident]
+            grown_mb = live_mb(found.leader_process, side) - empty_mb
+            each.add(side, grown_mb * 1024 * 1024 / (topics * PARTITIONS_A_TOPIC))
+    return [took, resident, each]
+
+
+def live_mb(process: kafka.Process, side: Side) -> float:
+    """What a process needs: ours what is resident, a JVM's the heap that is left by a full collection."""
+    if not side.is_apache:
+        return resident_mb(process)
+    pid = str(process.popen.pid)
+    subprocess.run(["jcmd", pid, "GC.run"], check=True, capture_output=True)
+    said = subprocess.run(["jcmd", pid, "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+    used_kb = re.search(r"heap\s+total \d+K, used (\d+)K", said)
+    assert used_kb is not None, said
+    return int(used_kb[1]) / 1024
 
 
 def _create_once(found: Cluster) -> None:

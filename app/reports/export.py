@@ -158,7 +158,7 @@ def _partition_files(
     brokers = image.cluster.brokers
     rows: dict[str, list[Any]] = {name: [] for name in PARTITIONS.names}
     translated: dict[tuple[int, ...], list[int]] = {(): []}
-    offline_in: dict[tuple[tuple[int, ...], tuple[UUID, ...]], list[int]] = {}
+    offline_in: dict[tuple[tuple[int, ...], int], list[int]] = {}
 
     def indexes(ids: tuple[int, ...]) -> list[int]:
         found = translated.get(ids)
@@ -171,10 +171,11 @@ def _partition_files(
             yield rows
             rows = {name: [] for name in PARTITIONS.names}
         for number, partition in topic.sorted_partitions():
-            key = (partition.replicas, partition.directories)
+            key = partition.replicas, id(partition.directories)  # the image keeps them; their ids would hash slowly
             offline = offline_in.get(key)
             if offline is None:
-                offline = offline_in[key] = indexes(_offline_replicas(brokers, *key))
+                away = _offline_replicas(brokers, partition.replicas, partition.directories)
+                offline = offline_in[key] = indexes(away)
             rows["topic_idx"].append(topic_index)
             rows["partition"].append(number)
             rows["replicas"].append(indexes(partition.replicas))
@@ -186,7 +187,7 @@ def _partition_files(
             rows["leader"].append(index_of.get(partition.leader, -1))
             rows["leader_epoch"].append(partition.leader_epoch)
             rows["partition_epoch"].append(partition.partition_epoch)
-            rows["size_bytes"].append(sizes.get((topic.id, number)))
+            rows["size_bytes"].append(sizes.get((topic.id, number)) if sizes else None)
     yield rows
 
 

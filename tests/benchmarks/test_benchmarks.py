@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.broker_failure import broker_failure
 from benchmarks.figures import Condition, Figure, table, write_json
 from benchmarks.load import percentile
 from benchmarks.other_requests import config_changes, heartbeats, log_read
@@ -17,15 +18,22 @@ from benchmarks.report import synthetic_image
 from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, PLAIN, WITH_LINGER
 from benchmarks.start_up import restart
 from benchmarks.topic_creation import latency
+from benchmarks.topic_deletion import deletion
 
 TINY = Plan(rounds=1, scale=10_000, has_apache=False)
 
 
-@pytest.mark.parametrize("measure", [latency, config_changes, heartbeats, log_read, restart])
+@pytest.mark.parametrize("measure", [latency, deletion, config_changes, heartbeats, log_read, restart])
 def test_a_benchmark_measures_a_real_node_of_ours(measure: Callable[[Plan], list[Figure]]) -> None:
     figures = measure(TINY)
     assert figures
     assert all(len(figure.values[OURS.name]) == 1 and figure.values[OURS.name][0] > 0 for figure in figures)
+
+
+def test_a_broker_is_fenced_comes_back_and_leaves_while_it_is_measured() -> None:
+    figures = broker_failure(TINY)
+    assert [len(figure.values[OURS.name]) for figure in figures] == [1, 2, 3, 1, 1]
+    assert all(value > 0 for figure in figures for value in figure.values[OURS.name])
 
 
 def test_the_sides_take_turns() -> None:
