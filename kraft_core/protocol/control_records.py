@@ -174,9 +174,3 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord | None:
     except DecodeError as failure:
         raise CorruptBatch(0, failure.message) from None
     return record
-
-
-def encode_end_txn_marker(marker: EndTxnMarker, *, is_commit: bool) -> tuple[bytes, bytes]:
-    """Make key and value of the marker that ends a transaction; the value begins with its int16 version."""
-    kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
-    return _KEY.pack(0, kind), b"\x00\x00" + encode(marker, 0)

@@ -263,11 +263,6 @@ def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> 
             raise CorruptBatch(position, f"length {length}")
 
 
-def set_base_offset_and_epoch(raw: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """Give a batch the offset and epoch that a leader assigns; the CRC stays right, as it covers neither."""
-    return b"".join((base_offset.to_bytes(8), raw[8:12], leader_epoch.to_bytes(4, signed=True), raw[16:]))
-
-
 def _plain_values(raw: bytes, count: int) -> list[bytes] | None:
     """Read values of records as the metadata log has them: no key, no headers, timestamp delta 0.
 

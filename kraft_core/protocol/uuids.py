@@ -64,8 +64,3 @@ def random_uuid(random: Random | None = None) -> UUID:
         drawn = UUID(int=generator.getrandbits(128), version=4)
         if not is_reserved(drawn) and not uuid_to_text(drawn).startswith("-"):
             return drawn
-
-
-def is_online(directory_id: UUID) -> bool:
-    """Whether a replica in this directory may be alive: every directory but LOST."""
-    return directory_id != DIRECTORY_LOST

@@ -69,11 +69,6 @@ class BatchAccumulator:
         self._waiting_bytes = 0
         self._batches: list[_Batch] = []
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing waits."""
-        return not self._batches
-
     def append(self, epoch: int, values: Sequence[bytes]) -> int:
         """Take in records that belong together; returns the offset that the last one will have.
 

@@ -22,16 +22,6 @@ class SnapshotReader:
         self._log = log
         self._on_close = on_close
 
-    @property
-    def last_contained_log_offset(self) -> int:
-        """Offset of the last record that the snapshot stands for."""
-        return self.snapshot_id.offset - 1
-
-    @property
-    def last_contained_log_epoch(self) -> int:
-        """Epoch of that record."""
-        return self.snapshot_id.epoch
-
     def last_contained_log_timestamp(self) -> int:
         """Time of that record in ms, out of the header; -1 for a snapshot that has none."""
         for batch in self:

@@ -18,7 +18,7 @@ from kraft_core.protocol.control_records import (
 )
 from kraft_core.protocol.errors import CorruptBatch, MetadataRecordError
 from kraft_core.protocol.metadata_records import decode_record, encode_record
-from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches, set_base_offset_and_epoch
+from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches
 from tests.protocol.golden import BOOTSTRAP, FORMAT_SNAPSHOT, MARKER_LOG, METADATA_LOG, SNAPSHOT, TOPIC_LOG, snake_case
 from tests.protocol.test_golden_messages import assert_shown
 
@@ -131,13 +131,6 @@ def test_a_snapshot_begins_with_its_header_and_ends_with_its_footer() -> None:
     first, last = next(batches[0].records()), next(batches[-1].records())
     assert isinstance(decode_control(first.key or b"", first.value or b""), SnapshotHeaderRecord)
     assert isinstance(decode_control(last.key or b"", last.value or b""), SnapshotFooterRecord)
-
-
-def test_new_offset_and_epoch_leave_the_crc_right() -> None:
-    batch = batches_of(TOPIC_LOG)[0]
-    (moved,) = read_batches(set_base_offset_and_epoch(batch.raw, 7_000, 9))
-    assert (moved.base_offset, moved.leader_epoch, moved.last_offset) == (7_000, 9, 7_019)
-    assert [record.value for record in moved.records()] == [record.value for record in batch.records()]
 
 
 def test_every_flipped_bit_behind_the_crc_is_noticed() -> None:

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from kraft_core.protocol.compression import decompress
 from kraft_core.protocol.control_records import (
-    EndTxnMarker,
     SnapshotHeaderRecord,
     decode_control,
     encode_control,
-    encode_end_txn_marker,
 )
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.primitives import Malformed, decode_uvarint, decode_varint, decode_varlong, encode_varint
@@ -88,11 +86,6 @@ def test_a_control_record_of_an_unknown_type_is_none_and_a_newer_version_is_read
 def test_a_cut_control_record_is_corrupt(key: bytes, value: bytes) -> None:
     with pytest.raises(CorruptBatch):
         decode_control(key, value)
-
-
-def test_a_transaction_marker_has_the_bytes_of_kafka() -> None:
-    key, value = encode_end_txn_marker(EndTxnMarker(coordinator_epoch=0), is_commit=True)
-    assert (key, value) == (b"\x00\x00\x00\x01", bytes(6))
 
 
 def test_gzip_output_beyond_the_limit_is_refused() -> None:

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from kraft_core.protocol.uuids import (
     DIRECTORY_LOST,
-    DIRECTORY_UNASSIGNED,
     METADATA_TOPIC_ID,
     ZERO_UUID,
-    is_online,
     is_reserved,
     random_uuid,
     uuid_from_text,
@@ -33,8 +31,6 @@ def test_the_reserved_ids_have_kafkas_text() -> None:
     assert uuid_to_text(DIRECTORY_LOST) == "AAAAAAAAAAAAAAAAAAAAAg"
     assert is_reserved(UUID(int=99))
     assert not is_reserved(UUID(int=100))
-    assert is_online(DIRECTORY_UNASSIGNED)
-    assert not is_online(DIRECTORY_LOST)
 
 
 @pytest.mark.parametrize(

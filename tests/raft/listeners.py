@@ -32,7 +32,7 @@ class Recorder:
         self.calls.append("snapshot")
         self.readers.append(reader)
         self.snapshots.append([value for batch in reader if not batch.is_control for value in batch.values()])
-        self.offsets = [reader.last_contained_log_offset]
+        self.offsets = [reader.snapshot_id.offset - 1]
         if not self.keeps_open:
             reader.close()
 
