@@ -21,14 +21,16 @@ from tests.interop.conclave import Quorum, controller_client, describe_quorum
 
 FAILURES = (ConnectionError, KafkaError, OSError)
 VOTER_CHANGE_S_MAX = 25.0
+JVM_TERMINATED = 143
 AWAY_S = 6.0  # at this load, long enough for the leader's log to begin above a lagging node's end
 
 
 class ProxiedQuorum(Quorum):
-    """A quorum whose voters know each other by the addresses of proxies."""
+    """A quorum whose voters know each other by the addresses of proxies; those in `apache` run as Apache's nodes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.apache: frozenset[int] = frozenset()
         self.proxy_ports = kafka.free_ports(self.size)
         for node_id in self.node_ids:
             text = self.config_of(node_id).read_text()
@@ -51,6 +53,10 @@ class ProxiedQuorum(Quorum):
             for node_id in self.node_ids
         )
 
+    def start(self, node_id: int) -> kafka.Process:
+        """Start a node of its kind."""
+        return self.start_apache(node_id) if node_id in self.apache else super().start(node_id)
+
     def proxy_port_of(self, node_id: int) -> int:
         """The port that others know a controller by."""
         return self.proxy_ports[node_id - 1]
@@ -60,8 +66,8 @@ def stop_together(quorum: Quorum) -> list[str]:
     """SIGTERM to all at once -> a line for each that does not end well."""
     for process in quorum.processes.values():
         process.send(signal.SIGTERM)
-    codes = {node_id: process.stop() for node_id, process in quorum.processes.items()}
-    return [f"node {node_id} ended with {code}" for node_id, code in codes.items() if code]
+    codes = {node_id: process.popen.wait(30) for node_id, process in quorum.processes.items()}
+    return [f"node {node_id} ended with {code}" for node_id, code in codes.items() if code not in {0, JVM_TERMINATED}]
 
 
 class Tormentor:
