@@ -242,6 +242,7 @@ class Node:
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         """Stop being active when the epoch that was claimed is over; become active in an epoch of one's own."""
+        self.controller.metrics.new_active_controllers += leader.leader_id >= 0
         if self._claimed_epoch >= 0:
             self._claimed_epoch = -1
             self._pending.clear()

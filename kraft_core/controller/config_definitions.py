@@ -55,6 +55,11 @@ def has_definitions(resource_type: int) -> bool:
     return resource_type in _TABLES
 
 
+_OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_OF_MECHANISMS: Final = ("sasl.jaas.config", "connections.max.reauth.ms")
+"""Settings that may also begin with a SASL mechanism's name."""
+
+
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """Return the broker settings that mean the same, strongest first. Source: DynamicBrokerConfig.brokerConfigSynonyms."""
     if name == "log.flush.interval.ms":
@@ -64,7 +69,11 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
         synonyms = tuple(f"{family}.{unit}" for unit in units)
         if name in synonyms:
             return synonyms
-    return (name,)
+    of_listener = _OF_LISTENER.fullmatch(name)
+    if of_listener is None:
+        return (name,)
+    base = of_listener[1]
+    return (name, next((each for each in _OF_MECHANISMS if base.endswith(each)), base))
 
 
 def broker_value(name: str, configs: Mapping[str, str]) -> Value:

@@ -77,8 +77,8 @@ class ConfigEntry:
 
     @property
     def documentation(self) -> str:
-        """What the key means, in one or two sentences; "" when unknown."""
-        return "" if self.key is None else self.key.documentation
+        """What the key means, in one or two sentences; "" when unknown, or a listener's form of a known one."""
+        return "" if self.key is None or self.key.name != self.name else self.key.documentation
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -237,7 +237,7 @@ def _own_or_default(
 
 
 def _broker_entry(name: str, nodes: NodeConfigs) -> ConfigEntry:
-    key = config_def(BROKER).get(name)
+    key = _broker_key(name)
     is_sensitive = key is None or key.is_sensitive
     synonyms = _synonyms_from(name, nodes)
     if synonyms:
@@ -251,10 +251,16 @@ def _broker_entry(name: str, nodes: NodeConfigs) -> ConfigEntry:
         value if key is None else normalize(key, value),
         source,
         is_sensitive,
-        _is_read_only(key),
+        _is_read_only(config_def(BROKER).get(name)),
         synonyms,
         key,
     )
+
+
+def _broker_key(name: str) -> ConfigKey | None:
+    """Find a broker setting, or what it overrides for one listener: `listener.name.client.ssl.client.auth`."""
+    keys = config_def(BROKER)
+    return keys.get(name) or next((keys[each] for each in broker_synonyms(name) if each in keys), None)
 
 
 def _synonyms_from(name: str, nodes: NodeConfigs) -> tuple[ConfigSynonym, ...]:
@@ -262,7 +268,7 @@ def _synonyms_from(name: str, nodes: NodeConfigs) -> tuple[ConfigSynonym, ...]:
     keys = config_def(BROKER)
     names = broker_synonyms(name)
     defaults = {each: keys[each].default for each in names if each in keys}
-    known = keys.get(name)
+    known = _broker_key(name)
     is_sensitive = known is None or known.is_sensitive
     found = [
         ConfigSynonym(each, None if is_sensitive else value, source)

@@ -29,6 +29,7 @@ from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.deferred_event_queue import DeferredAnswer, DeferredEventQueue
 from kraft_core.controller.error_responses import error_response
 from kraft_core.controller.periodic_tasks import PeriodicTask, PeriodicTasks
+from kraft_core.controller.quorum_controller_metrics import QuorumControllerMetrics
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -66,6 +67,7 @@ class QuorumController:
         bootstrap_records: Sequence[MetadataRecord] = (),
     ) -> None:
         self.wants_resign = False
+        self.metrics = QuorumControllerMetrics()
         self._config = config
         self._writer = writer
         self._bootstrap_records = tuple(bootstrap_records)
@@ -94,6 +96,7 @@ class QuorumController:
         Any failure is an answer too. Raises ReplayError when a record cannot be replayed: the process must end.
         """
         kind = type(message)
+        self.metrics.operations_started += 1
         try:
             if kind is BrokerHeartbeatRequest:
                 self._note_contact(message, now_ms)
@@ -107,7 +110,7 @@ class QuorumController:
             if answer is not None:
                 self._responses.append((request_id, answer))
                 return
-            self._check_may_write(context, now_ms)
+            self._check_may_write(message, context, now_ms)
             write = WRITES.get(kind)
             if write is None:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{kind.__name__} is not served by the controller.")
@@ -126,6 +129,7 @@ class QuorumController:
     def poll(self, now_ms: int) -> None:
         """Do the periodic work that is due."""
         for task in self._periodic.due(now_ms):
+            self.metrics.operations_started += 1
             try:
                 result = task.run(now_ms)
             except Exception:  # one task's fault must not stop the controller; it is tried again much later
@@ -151,6 +155,7 @@ class QuorumController:
         """
         if self.is_active:
             self.on_resign(now_ms)
+        self.metrics.operations_started += 1
         log.info("becoming_active", extra={"epoch": epoch, "next_offset": self._writer.next_offset})
         self._claim_epoch = epoch
         self.wants_resign = False
@@ -171,6 +176,7 @@ class QuorumController:
         """Stop being active; answers that wait become NOT_CONTROLLER."""
         if not self.is_active:
             return
+        self.metrics.operations_started += 1
         log.info("renouncing_leadership", extra={"epoch": self._claim_epoch, "waiting_answers": len(self._deferred)})
         self._claim_epoch = _INACTIVE
         self.wants_resign = False
@@ -183,6 +189,7 @@ class QuorumController:
 
     def on_commit(self, image: MetadataImage, now_ms: int) -> None:
         """Take the newest committed image, and give the answers that waited for its offset."""
+        self.metrics.operations_started += 1
         self._committed = image
         for answer in self._deferred.complete_up_to(image.offset):
             self._responses.append((answer.request_id, answer.response))
@@ -201,7 +208,7 @@ class QuorumController:
             if broker is not None and broker.epoch == request.broker_epoch:
                 self._managers.lifecycle.heartbeats.touch(broker.id, broker.epoch, now_ms)
 
-    def _check_may_write(self, context: RequestContext, now_ms: int) -> None:
+    def _check_may_write(self, message: Message, context: RequestContext, now_ms: int) -> None:
         if not self.is_active:
             leader_id = self._writer.leader_id
             hint = f"The active controller appears to be node {leader_id}."
@@ -209,6 +216,8 @@ class QuorumController:
                 ErrorCode.NOT_CONTROLLER, hint if leader_id >= 0 else "No controller appears to be active."
             )
         if now_ms > context.deadline_ms:
+            self.metrics.operations_timed_out += 1
+            self.metrics.timed_out_heartbeats += type(message) is BrokerHeartbeatRequest
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out before the controller began with it.")
 
     def _finish(self, request_id: int, message: Message, version: int, written: Written) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from kraft_core.image.election_counts import ElectionCounts
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.node import (
     CleanLog,
@@ -132,6 +133,8 @@ class ControllerServer:
         self._started = False
         self._ended = False
         self._metadata_listeners = MetadataListeners()
+        self.elections = ElectionCounts()
+        self.subscribe(self.elections.add)
 
     # -- MetadataSource
 
@@ -157,6 +160,11 @@ class ControllerServer:
             node = self.node
             self._is_loaded = node.is_active or 0 <= node.raft.high_watermark <= node.applied_offset
         return self._is_loaded
+
+    @property
+    def metadata_errors(self) -> int:
+        """How often somebody who is told of changes failed at it."""
+        return self._metadata_listeners.failures
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""

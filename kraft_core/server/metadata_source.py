@@ -26,9 +26,10 @@ although the images differ: then only the images themselves tell what changed.
 class MetadataListeners:
     """Who is told of each change of an image. A listener's own fault is logged and stops nobody else."""
 
-    __slots__ = ("_listeners",)
+    __slots__ = ("_listeners", "failures")
 
     def __init__(self) -> None:
+        self.failures = 0
         self._listeners: list[MetadataListener] = []
 
     def add(self, listener: MetadataListener) -> Callable[[], None]:
@@ -47,6 +48,7 @@ class MetadataListeners:
             try:
                 listener(old, new, records)
             except Exception:  # a subscriber's bug must not stop the quorum, nor the reading of it
+                self.failures += 1
                 log.exception("metadata_listener_failed")
 
 

@@ -1,9 +1,9 @@
 """A node's metrics for Prometheus, under the names that a JMX exporter gives to Kafka's.
 
-Nothing is measured on the way of a request but a few counters of the listener; all else is read from the node when
-somebody asks. The names are those of the rules that Strimzi ships for the JMX exporter, so existing dashboards fit; the
+Nothing is measured on the way of a request but a few counters of the listener and of the controller; all else is read
+from the node when somebody asks. The names are those of the rules that Strimzi ships for the JMX exporter, so existing dashboards fit; the
 page docs/operations.md lists each with its MBean. Source: KafkaRaftMetrics, QuorumControllerMetrics,
-ControllerMetadataMetrics, SocketServer of Kafka 4.3.1.
+ControllerMetadataMetrics, BrokerRegistrationState, MetadataLoaderMetrics, SocketServer of Kafka 4.3.1.
 """
 
 import asyncio
@@ -16,15 +16,19 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.protocol.metadata_version import KRAFT_VERSION, METADATA_VERSION
 from kraft_core.server.controller_server import ControllerServer
 from kraft_core.server.partition_counts import PartitionCounter, PartitionCounts
 from kraft_core.server.socket_server import SocketServer
 
 RAFT: Final = "kafka_server_raftmetrics_"
 CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+STATS: Final = "kafka_controller_controllerstats_"
+LOADER: Final = "kafka_server_metadataloader_"
 SOCKETS: Final = "kafka_server_socket_server_metrics_"
 REQUESTS: Final = "kafka_network_requestmetrics_requests"
 
+_FENCED, _IN_SHUTDOWN, _ACTIVE = 10, 20, 30
 _COUNTERS: Final = (
     ("connection_creation", "connections accepted", "connections_opened"),
     ("connection_close", "connections closed", "connections_closed"),
@@ -56,8 +60,12 @@ class NodeMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield everything. Called by the registry, on the node's loop."""
         if self._controller is not None:
-            yield from self._of_raft(self._controller.node.raft.metrics(self._controller.now_ms()))
+            of_raft = self._controller.node.raft.metrics(self._controller.now_ms())
+            yield from self._of_raft(of_raft)
             yield from self._of_controller(self._controller)
+            yield from _of_work(self._controller, of_raft)
+            yield from _of_brokers(self._controller)
+            yield from _of_features(self._controller)
         yield from self._of_listeners(tuple(self._listeners()))
 
     def _of_raft(self, metrics: Mapping[str, float | str]) -> Iterable[Metric]:
@@ -75,6 +83,7 @@ class NodeMetrics(Collector):
     def _of_controller(self, controller: ControllerServer) -> Iterable[Metric]:
         node, brokers = controller.node, controller.image.cluster.brokers.values()
         fenced = sum(broker.fenced for broker in brokers)
+        leaving = sum(broker.in_controlled_shutdown for broker in brokers)
         counts, applied_ms = self._counts, node.last_applied_timestamp_ms
         applied = node.raft.log_end_offset if node.is_active else node.applied_offset  # the active one applies first
         lag_ms = 0 if node.is_active else max(0, controller.now_ms() - applied_ms)
@@ -82,6 +91,7 @@ class NodeMetrics(Collector):
             ("ActiveControllerCount", "1 on the active controller", node.is_active),
             ("ActiveBrokerCount", "registered brokers that are not fenced", len(brokers) - fenced),
             ("FencedBrokerCount", "registered brokers that are fenced", fenced),
+            ("ControlledShutdownBrokerCount", "brokers in controlled shutdown", leaving),
             ("GlobalTopicCount", "topics", counts.topics),
             ("GlobalPartitionCount", "partitions", counts.partitions),
             ("OfflinePartitionsCount", "partitions without a leader", counts.offline),
@@ -110,6 +120,67 @@ class NodeMetrics(Collector):
             for api_key, number in sorted(listener.counters.requests.items()):
                 requests.add_metric((listener.listener_name, _api_name(api_key)), number)
         yield requests
+
+
+def _of_work(controller: ControllerServer, of_raft: Mapping[str, float | str]) -> Iterable[Metric]:
+    counts, elections = controller.node.controller.metrics, controller.elections
+    gauges = (
+        ("EventQueueOperationsStartedCount", "events taken up", counts.operations_started),
+        ("EventQueueOperationsTimedOutCount", "requests that were too late", counts.operations_timed_out),
+        ("TimedOutBrokerHeartbeatCount", "heartbeats among these", counts.timed_out_heartbeats),
+        ("NewActiveControllersCount", "changes of the active controller seen", counts.new_active_controllers),
+        ("MetadataErrorCount", "faults of those who are told of changes", controller.metadata_errors),
+        ("IgnoredStaticVoters", "1 if the settings' voters are not used", of_raft["ignored-static-voters"]),
+    )
+    for name, text, value in gauges:
+        yield GaugeMetricFamily(CONTROLLER + name.lower(), text, value=float(value))
+    idle = float(of_raft["poll-idle-ratio-avg"])  # one loop does the work of both
+    yield GaugeMetricFamily("kafka_controller_controllereventmanager_avgidleratio", "share of idle time", value=idle)
+    for name, text, value in (
+        ("uncleanleaderelections", "leaders elected that may lack records", elections.unclean),
+        ("electionfromeligibleleaderreplicas", "leaders elected from the ELR", elections.from_elr),
+    ):
+        yield CounterMetricFamily(STATS + name, text, value=float(value))
+
+
+def _of_brokers(controller: ControllerServer) -> Iterable[Metric]:
+    """Tell where each broker stands, and on the active controller when it was last heard of."""
+    node = controller.node
+    session_ms = node.config.controller.session_timeout_ms
+    state = GaugeMetricFamily(
+        CONTROLLER + "brokerregistrationstate", "10 fenced, 20 controlled shutdown, 30 active", labels=("broker",)
+    )
+    silent = GaugeMetricFamily(
+        CONTROLLER + "timesincelastheartbeatreceivedms", "at most the session timeout", labels=("broker",)
+    )
+    for broker_id, broker in sorted(controller.image.cluster.brokers.items(), key=lambda item: item[0]):
+        number = _FENCED if broker.fenced else _IN_SHUTDOWN if broker.in_controlled_shutdown else _ACTIVE
+        state.add_metric((str(broker_id),), number)
+        if node.is_active:
+            contact_ms = node.controller.last_contact_ms(broker_id)
+            silent_ms = session_ms if contact_ms is None else min(session_ms, controller.now_ms() - contact_ms)
+            silent.add_metric((str(broker_id),), silent_ms)
+    yield state
+    yield silent
+
+
+def _of_features(controller: ControllerServer) -> Iterable[Metric]:
+    features = controller.image.features
+    version = features.metadata_version
+    if version is not None:
+        yield GaugeMetricFamily(LOADER + "currentmetadataversion", "metadata.version in force", value=float(version))
+    yield GaugeMetricFamily(LOADER + "currentcontrollerid", "the leader, or -1", value=float(controller.node.leader_id))
+    levels = GaugeMetricFamily(LOADER + "finalizedlevel", "level of a feature in force", labels=("featureName",))
+    for name, level in sorted({**features.levels, KRAFT_VERSION: controller.node.kraft_version}.items()):
+        if name != METADATA_VERSION:
+            levels.add_metric((_camel(name),), level)
+    yield levels
+
+
+def _camel(name: str) -> str:
+    """Kafka's label of a feature: eligible.leader.replicas.version is eligibleLeaderReplicasVersion."""
+    first, *rest = name.split(".")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def _api_name(api_key: int) -> str:

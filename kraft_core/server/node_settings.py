@@ -101,7 +101,7 @@ def controller_config(config: KafkaConfig, cluster_id: str, features: dict[str, 
         delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
         delegation_token_expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
         authorizer=config.security.authorizer,
-        static_configs=config.originals,
+        static_configs={**config.originals, **dict.fromkeys(("broker.id", "node.id"), str(config.node_id))},
     )
     return replace(settings, bootstrap_features=features) if features else settings
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kraft_core.controller.config_def import ConfigType
 from kraft_core.controller.describe_configs import describe_configs
 from kraft_core.controller.effective_config import (
     ConfigSource,
@@ -90,6 +91,25 @@ def test_secrets_and_unknown_settings_are_never_shown() -> None:
         assert entries[name].value is None
         assert all(synonym.value is None for synonym in entries[name].synonyms)
     assert "hunter" not in repr([entry.synonyms for entry in entries.values()])
+
+
+def test_a_listeners_form_of_a_setting_is_of_its_kind() -> None:
+    """DynamicBrokerConfig.brokerConfigSynonyms."""
+    static = {
+        "listener.name.client.ssl.client.auth": "required",
+        "listener.name.client.plain.sasl.jaas.config": "secret",
+        "listener.name.client.no.such.setting": "secret",
+        "plain.sasl.jaas.config": "secret",
+    }
+    entries = {entry.name: entry for entry in broker_entries(NodeConfigs(static=static))}
+    auth = entries["listener.name.client.ssl.client.auth"]
+    assert (auth.value, auth.is_sensitive, auth.is_read_only, auth.documentation) == ("required", False, True, "")
+    assert [(each.name, each.value) for each in auth.synonyms] == [(auth.name, "required"), ("ssl.client.auth", "none")]
+    assert auth.type is ConfigType.STRING
+    for name in list(static)[1:]:
+        assert (entries[name].value, entries[name].is_sensitive) == (None, True)
+    assert entries["listener.name.client.plain.sasl.jaas.config"].type is ConfigType.PASSWORD
+    assert entries["plain.sasl.jaas.config"].type is None
 
 
 def test_only_what_can_change_at_run_time_is_not_read_only() -> None:

@@ -155,6 +155,33 @@ def scrape(port: int) -> Page:
     }
 
 
+async def register_one_of_two(nodes: conclave.Quorum) -> None:
+    """Broker 11 is unfenced, 12 stays fenced."""
+    client = conclave.controller_client(nodes.bootstrap)
+    try:
+        await conclave.RawBroker(11, nodes.cluster_id, client).register()
+        await conclave.RawBroker(12, nodes.cluster_id, client).register(until_unfenced=False)
+    finally:
+        client.close()
+
+
+def brokers_are_told(found: Page) -> bool:
+    """What the page of the active controller says of these two."""
+    silent = found.get("kafka_controller_kafkacontroller_timesincelastheartbeatreceivedms", {})
+    states = found.get("kafka_controller_kafkacontroller_brokerregistrationstate", {})
+    if len(states) < 2:
+        return False
+    assert states == {("11",): 30, ("12",): 10}
+    assert set(silent) == set(states)
+    assert 0 <= silent["11",] <= silent["12",] == 9000, "a broker that was never heard of counts as long silent"
+    assert found["kafka_server_metadataloader_finalizedlevel"]["transactionVersion",] == 2
+    assert found["kafka_server_metadataloader_currentmetadataversion"][()] == 30
+    assert found["kafka_controller_kafkacontroller_newactivecontrollerscount"][()] >= 1
+    assert found["kafka_controller_kafkacontroller_eventqueueoperationsstartedcount"][()] > 3
+    assert found["kafka_controller_kafkacontroller_metadataerrorcount"][()] == 0
+    return True
+
+
 def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
     ports = kafka.free_ports(3)
     with conclave.quorum(tmp_path, 3) as nodes:
@@ -186,6 +213,10 @@ def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
         assert at_leader["kafka_network_requestmetrics_requests_total"]["CONTROLLER", "Fetch"] > 0
         assert at_leader["kafka_server_socket_server_metrics_connection_count"]["CONTROLLER",] >= 2
         assert at_leader["kafka_server_socket_server_metrics_incoming_byte_total"]["CONTROLLER",] > 100
+        asyncio.run(register_one_of_two(nodes))
+        kafka.wait_until(lambda: brokers_are_told(scrape(ports[leader - 1])), 10, "the brokers are told")
+        at_follower = next(scrape(port) for port in ports if port != ports[leader - 1])
+        assert at_follower.get("kafka_controller_kafkacontroller_timesincelastheartbeatreceivedms", {}) == {}
         for port in ports:
             with pytest.raises(urllib.error.HTTPError):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
