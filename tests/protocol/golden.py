@@ -33,6 +33,15 @@ def vectors() -> list[Vector]:
     return found
 
 
+def headers() -> dict[tuple[int, int], tuple[bytes, bytes, bytes]]:
+    """(api key, version) -> headers of a request by "größe-1", of one without a client id, of an answer; all number 77."""
+    found = {}
+    for line in gzip.decompress((GOLDEN / "headers.txt.gz").read_bytes()).decode().splitlines():
+        key, version, named, nameless, answer = line.split(" ")
+        found[int(key), int(version)] = (bytes.fromhex(named), bytes.fromhex(nameless), bytes.fromhex(answer))
+    return found
+
+
 def snake_case(name: str) -> str:
     """Turn a name of Kafka's schemas into ours: KRaft is one word."""
     name = name.replace("KRaft", "Kraft").replace("kRaft", "kraft")

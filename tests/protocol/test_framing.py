@@ -4,6 +4,7 @@ import pytest
 
 from kraft_core.protocol import messages
 from kraft_core.protocol.api_keys import APIS, ApiKey, request_class, response_class
+from kraft_core.protocol.codec import encode
 from kraft_core.protocol.errors import UnsupportedVersion
 from kraft_core.protocol.framing import (
     RequestHeader,
@@ -13,6 +14,7 @@ from kraft_core.protocol.framing import (
     encode_request,
     encode_response,
 )
+from tests.protocol.golden import headers
 
 VERSIONS = [(key, version) for key, api in APIS.items() for version in (api.min_version, api.max_version)]
 
@@ -32,6 +34,21 @@ def test_a_request_and_its_response_go_round(key: ApiKey, version: int, client_i
     assert int.from_bytes(answer[:4]) == len(answer) - 4
     assert answer == encode_response(response, (key, version), 77)
     assert decode_response(key, version, answer[4:]) == (77, response)
+
+
+def test_every_header_is_that_of_kafka() -> None:
+    """Versions 1 and 2 of the request's, 0 and 1 of the answer's, each where Kafka has it."""
+    kafkas = headers()
+    for key, api in APIS.items():
+        for version in range(api.min_version, api.max_version + 1):
+            named, nameless, answered = kafkas[key, version]
+            request, response = request_class(key)(), response_class(key)()
+            for client_id, head in (("größe-1", named), (None, nameless)):
+                assert encode_request(request, version, 77, client_id)[4:] == head + encode(request, version)
+                assert decode_request_header(head) == (RequestHeader(key, version, 77, client_id), len(head))
+            answer = answered + encode(response, version)
+            assert encode_response(response, (key, version), 77)[4:] == answer
+            assert decode_response(key, version, answer) == (77, response)
 
 
 def test_the_client_id_keeps_the_old_string_in_a_flexible_header() -> None:
