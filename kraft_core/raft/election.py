@@ -73,6 +73,11 @@ def handle_vote(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[ErrorCode, bool]:
+    """Decide; -> error, whether the (pre-)vote is given.
+
+    Who knows no voters is none yet, or has lost its log with all that it ever acknowledged: every log is as long as its
+    own, so its vote would be good for anybody's. Apache's node gives it.
+    """
     epoch, last_epoch = asked.replica_epoch, asked.last_offset_epoch
     is_illegal = last_epoch > epoch if asked.pre_vote else last_epoch >= epoch
     if asked.last_offset < 0 or last_epoch < 0 or is_illegal or asked.replica_id < 0:
@@ -87,7 +92,7 @@ def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[Erro
     if candidate.id == core.me.id:
         return ErrorCode.NONE, False
     end = OffsetAndEpoch(asked.last_offset, last_epoch)
-    granted = can_grant(core, candidate, end, pre_vote=asked.pre_vote)
+    granted = len(core.control.voters) > 0 and can_grant(core, candidate, end, pre_vote=asked.pre_vote)
     state = core.state
     if asked.pre_vote:
         granted = granted and not _goes_first(core, candidate, end, now_ms)

@@ -1,6 +1,7 @@
 """A vote that was given stands, whatever happens to the process that gave it. RELIABILITY 2, invariants 8 and 9."""
 
 import json
+import shutil
 from pathlib import Path
 
 from kraft_core.protocol.errors import ErrorCode
@@ -34,3 +35,18 @@ def test_a_vote_outlives_a_kill_right_after_it_was_given(tmp_path: Path) -> None
             assert ask_for_vote(found, 1, 3, epoch - 1) == (ErrorCode.FENCED_LEADER_EPOCH, False)
             found.processes[1].kill()
             found.processes[1].log_file.unlink()
+
+
+def test_a_voter_that_lost_its_metadata_directory_gives_nobody_its_vote(tmp_path: Path) -> None:
+    """Its directory id is still that of a voter, so Apache's node votes: for a log without what it acknowledged, too."""
+    with quorum(tmp_path, 3) as found:
+        found.format(1)
+        started(found)
+        assert ask_for_vote(found, 1, 2, 5) == (ErrorCode.NONE, True)
+        found.processes[1].kill()
+        shutil.rmtree(partition_folder(found.folder_of(1)))
+        found.processes[1].log_file.unlink()
+        started(found)
+        found.processes[1].wait_for_output("ERROR no_voter_set")
+        for epoch in (5, 6):
+            assert ask_for_vote(found, 1, 3, epoch) == (ErrorCode.NONE, False)

@@ -130,3 +130,11 @@ def test_a_vote_for_a_candidate_without_a_directory_holds_for_its_id() -> None:
     assert node.client.state.voted == ReplicaKey(1)
     assert only(node.request(vote_request(1, 3, 0, 0), 2)).vote_granted
     assert not only(node.request(vote_request(2, 3, 0, 0), 2)).vote_granted
+
+
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_a_node_that_knows_no_voters_gives_no_vote(*, pre_vote: bool) -> None:
+    """It may be a voter that has lost its log: Apache's node would vote for whoever asks first."""
+    asked = vote_request(1, 4, 3, 10, pre_vote=pre_vote)
+    assert not only(OneNode(voters=()).request(asked, 2)).vote_granted
+    assert only(OneNode().request(asked, 2)).vote_granted
