@@ -5,6 +5,7 @@ memory by name only (so no path can leave the folder), and named with a digest o
 keep them for ever.
 """
 
+import base64
 import hashlib
 import mimetypes
 from collections.abc import Mapping
@@ -50,6 +51,7 @@ class StaticFile:
     content: bytes
     media_type: str
     digest: str
+    integrity: str
 
 
 class StaticFiles:
@@ -65,7 +67,9 @@ class StaticFiles:
 
     def _add(self, name: str, content: bytes) -> None:
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        self._files[name] = StaticFile(content, media_type, hashlib.sha256(content).hexdigest()[:16])
+        sha256 = hashlib.sha256(content)
+        integrity = f"sha256-{base64.b64encode(sha256.digest()).decode()}"
+        self._files[name] = StaticFile(content, media_type, sha256.hexdigest()[:16], integrity)
 
     @property
     def files(self) -> Mapping[str, StaticFile]:

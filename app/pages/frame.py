@@ -81,11 +81,6 @@ class Page:
         """Whether the user may change brokers, the quorum and access."""
         return self.user is not None and self.user.role >= Role.ADMIN
 
-    @staticmethod
-    def asset(name: str) -> str:
-        """Address of a static file; it changes with the file, so that browsers may keep it for ever."""
-        return static_files().url(name)
-
 
 def number(value: float | None) -> str:
     """12 345 with narrow spaces; an unknown value (None or -1) as a dash."""
@@ -158,6 +153,7 @@ def doc(text: str) -> Markup:
 def environment() -> Environment:
     """The template environment with our filters."""
     made = make_environment()
+    made.globals["static"] = static_files()
     made.filters.update(number=number, amount=amount, moment=moment, age=age, doc=doc)
     return made
 

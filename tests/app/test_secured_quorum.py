@@ -121,7 +121,10 @@ def test_a_file_that_is_not_there_is_named(secured: SecureQuorum, tmp_path: Path
         web_settings(tmp_path, secured.bootstrap, command_config=absent)
 
 
-def test_the_web_process_reads_and_changes_a_secured_quorum(secured: SecureQuorum, tmp_path: Path) -> None:
+def test_the_web_process_reads_and_changes_a_secured_quorum(
+    secured: SecureQuorum, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
     with running_web(tmp_path, secured.bootstrap, command_config=secured.command_config) as web:
         web.wait_ready()
         quorum = web.client.get(f"{web.cluster}/quorum").json()
@@ -130,7 +133,9 @@ def test_the_web_process_reads_and_changes_a_secured_quorum(secured: SecureQuoru
         assert web.client.put(alice, json={"password": "through the web"}).status_code == 204
         users = web.client.get(f"{web.cluster}/scram-users").json()["data"]
         assert [user["user_name"] for user in users] == ["alice"]
-    assert PASSWORD not in secured.outputs()
+    for said in (secured.outputs(), caplog.text, str(caplog.records)):
+        assert PASSWORD not in said
+        assert "through the web" not in said
 
 
 def test_a_web_process_that_is_not_let_in_says_why_and_stays(secured: SecureQuorum, tmp_path: Path) -> None:

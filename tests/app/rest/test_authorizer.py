@@ -84,6 +84,56 @@ def test_an_acl_comes_is_found_and_goes(web: LiveWeb) -> None:
     assert listed(web) == before
 
 
+def test_a_line_break_in_a_name_stays_in_its_query(web: LiveWeb) -> None:
+    made = web.client.post(
+        f"{web.cluster}/acls", json={**ACL, "resource_name": "clicks", "principal": "User:a\r\nSet-Cookie: stolen=1"}
+    )
+    assert made.status_code == 201
+    assert "set-cookie" not in made.headers
+    assert "%0D%0A" in made.headers["Location"]
+
+
+CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
+    ("POST", "topics", {"topic_name": "t", "replicas_assignments": {"0": [1]}}),
+    ("DELETE", "topics/t", None),
+    ("PATCH", "topics/t", {"partitions_count": 2}),
+    ("PUT", "broker-configs/log.cleaner.threads", {"value": "2"}),
+    ("PUT", "consumer-groups/g/configs/consumer.session.timeout.ms", {"value": "50000"}),
+    ("PUT", "client-metrics/m/configs/interval.ms", {"value": "60000"}),
+    ("POST", "reassignments", {"data": [{"topic_name": "t", "partition_id": 0, "replica_ids": [1]}]}),
+    ("POST", "reassignments:cancel", {"data": [{"topic_name": "t", "partition_id": 0}]}),
+    ("PATCH", "features", {"data": [{"feature_name": "group.version", "level": 0, "upgrade_type": "SAFE_DOWNGRADE"}]}),
+    ("POST", "acls", ACL),
+    ("DELETE", "acls?resource_type=ANY&pattern_type=ANY&operation=ANY&permission=ANY", None),
+    ("PUT", "scram-users/mallory/credentials/SCRAM-SHA-256", {"password": "x"}),
+    (
+        "POST",
+        "client-quotas:alter",
+        {"entity": [{"entity_type": "user", "entity_name": "u"}], "data": [{"key": "request_percentage", "value": 5}]},
+    ),
+    ("POST", "delegation-tokens", {"owner": "User:alice"}),
+]
+
+
+def test_what_the_cluster_s_acls_forbid_rest_does_not_do(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
+    """This process is a user like any other: its admins get 403 in Kafka's words, and each try is in the audit, once."""
+    allow_only(web, "CLUSTER_ACTION", "DESCRIBE")
+    cluster_id = web.cluster.rpartition("/")[2]
+    with running_web(
+        tmp_path, quorum.bootstrap, command_config=quorum.command_config, cluster_id=cluster_id
+    ) as limited:
+        limited.wait_ready()
+        image = limited.services.cluster.image
+        for method, path, body in CHANGES:
+            answer = limited.client.request(method, f"{limited.cluster}/{path}", json=body)
+            # a topic that may not be seen looks like one that is not there
+            expected = {404} if path.startswith(("topics/t", "reassignments")) else {403}
+            assert answer.status_code in expected | {403}, f"{method} {path}: {answer.text}"
+        assert limited.services.cluster.image.same_metadata(image)
+        audit = limited.client.get("/v3/audit?page_size=100").json()["data"]
+        assert [row["result"] for row in audit].count("failed") >= len(CHANGES) - 3
+
+
 def create_token(web: LiveWeb, **body: Any) -> models.CreatedDelegationTokenData:
     answer = web.client.post(f"{web.cluster}/delegation-tokens", json=body)
     assert answer.status_code == 201, answer.text
@@ -160,21 +210,26 @@ def test_a_wrong_request_about_tokens_is_refused(
     assert "c2VjcmV0" not in answer.text
 
 
-def allow(web: LiveWeb, operation: str, resource_type: str = "CLUSTER", name: str = "kafka-cluster") -> None:
-    body = {**ACL, "resource_type": resource_type, "resource_name": name, "principal": "User:admin"}
-    assert web.client.post(f"{web.cluster}/acls", json={**body, "operation": operation}).status_code == 201
+def allow_only(web: LiveWeb, *operations: str) -> None:
+    """Give `admin`, as whom the other web processes log in, these rights on the cluster and no other."""
+    required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    gone = web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:admin"})
+    assert gone.status_code == 200
+    base = {**ACL, "resource_type": "CLUSTER", "resource_name": "kafka-cluster", "principal": "User:admin"}
+    body = {"data": [{**base, "operation": operation} for operation in operations]}
+    assert web.client.post(f"{web.cluster}/acls:batch", json=body).status_code == 204
 
 
 def test_a_web_process_may_do_what_its_user_may(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
     """As docs/security.md says: three rights on the cluster to read; what it may not change is 403 with the reason."""
-    for operation in ("CLUSTER_ACTION", "DESCRIBE", "ALTER"):
-        allow(web, operation)
+    reading = ("CLUSTER_ACTION", "DESCRIBE", "ALTER")
+    allow_only(web, *reading)
     with running_web(tmp_path, quorum.bootstrap, command_config=quorum.command_config) as limited:
         limited.wait_ready()
         assert limited.client.get(f"{limited.cluster}/quorum").json()["leader_id"] == 1
         config = f"{limited.cluster}/broker-configs/log.cleaner.threads"
         refused = limited.client.put(config, json={"value": "2"})
         assert (refused.status_code, refused.json()["kafka_error"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
-        allow(web, "ALTER_CONFIGS")
+        allow_only(web, *reading, "ALTER_CONFIGS")
         assert limited.client.put(config, json={"value": "2"}).status_code == 204
         assert web.client.get(f"{web.cluster}/broker-configs/log.cleaner.threads?min_offset=1").json()["value"] == "2"

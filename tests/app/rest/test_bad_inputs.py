@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from app.pages import overview
+from app.rest import clusters
 from tests.app.live import ADMIN_TOKEN, LiveWeb
 
 JSON = {"Content-Type": "application/json"}
@@ -183,6 +185,49 @@ def test_errors_carry_an_id_and_no_internals(web: LiveWeb) -> None:
     assert answer.json()["instance"] == f"/requests/{answer.headers['X-Request-Id']}"
     assert "/work" not in answer.text
     assert ".py" not in answer.text
+
+
+def test_what_nobody_foresaw_is_told_by_its_id_alone(
+    web: LiveWeb, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_about: object) -> dict[str, object]:
+        raise RuntimeError("the secret of /etc/conclave")
+
+    monkeypatch.setattr(clusters, "cluster_data", fail)
+    monkeypatch.setattr(overview, "dashboard_view", fail)
+    for path, accept in ((web.cluster, "application/json"), ("/", "text/html")):
+        answer = web.client.get(path, headers={"Accept": accept})
+        assert answer.status_code == 500
+        assert answer.headers["X-Request-Id"] in answer.text
+        for inside in ("secret", "/etc", "RuntimeError", "Traceback", ".py"):
+            assert inside not in answer.text
+    assert any("the secret of /etc/conclave" in str(record.exc_info) for record in caplog.records)
+
+
+def test_a_line_break_never_gets_into_a_header(web: LiveWeb) -> None:
+    """In an address, in a header of ours and in what a redirect or a Location repeats."""
+    evil = "x%0d%0aX-Evil:%201"
+    for path in (
+        f"/topics/{evil}",
+        f"/login?next=/{evil}",
+        f"{web.cluster}/topics/{evil}",
+        f"{web.cluster}/acls/{evil}",
+    ):
+        for headers in ({"Accept": "text/html"}, {}):
+            answer = web.client.get(path, headers=headers)
+            assert "x-evil" not in answer.headers
+    target = f"{web.cluster}/topics".encode()
+    body = b'{"topic_name": "line.break"}'
+    raw = (
+        b"POST " + target + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + ADMIN_TOKEN.encode() + b"\r\nIdempotency-Key: a\rX-Evil: 1\r\n"
+        b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
+    )
+    with socket.create_connection(("127.0.0.1", web.port), timeout=10) as sent:
+        sent.sendall(raw)
+        answered = sent.recv(65_536)
+    assert answered.startswith(b"HTTP/1.1 400")
+    assert web.client.get(f"{web.cluster}/topics/line.break").status_code == 404
 
 
 def test_pipelined_and_smuggled_requests_end_the_connection(web: LiveWeb) -> None:

@@ -10,8 +10,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from app.cluster.admin import ConfigChange
 from app.logs import JsonFormatter
 from kraft_core.image.acls_image import StandardAcl
+from kraft_core.image.metadata_image import BROKER
 from kraft_core.image.scram_mechanism import SCRAM_SHA_256
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.messages import (
@@ -169,10 +171,13 @@ def rights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
     ):
         web.wait_ready()
         access = web.services.cluster.access
-        for payload in PAYLOADS:
+        for number, payload in enumerate(PAYLOADS):
+            register_broker(web, number, payload)
             web.call(access.create_acls([hostile_acl(payload)]))
             web.call(access.put_scram_user(payload, SCRAM_SHA_256, "x", 4096))
             web.call(access.alter_client_quota((("user", payload),), {"producer_byte_rate": 1.0}))
+            change = ConfigChange(name="metric.reporters", value=payload)
+            web.call(web.services.cluster.admin.alter_configs(BROKER, str(number), [change]))
         add_user(web, "xena", "admin")
         yield web
 
@@ -201,6 +206,20 @@ def test_names_of_users_and_rights_are_shown_as_text(rights: LiveWeb) -> None:
         assert [word for word in words if word == f"group {payload}"], "its resource"
         assert words.count(payload) == 2, "its host, and the SCRAM user"
         assert [word for word in words if word == f"user {payload}"], "whom the quota is for"
+
+
+@pytest.mark.parametrize(("number", "payload"), list(enumerate(PAYLOADS)))
+def test_the_value_of_a_config_is_shown_as_text(rights: LiveWeb, number: int, payload: str) -> None:
+    admin = login(rights, "xena")
+    token = csrf_of(admin.get("/rights", headers=FORM).text)
+    path = f"/brokers/{number}/configs"
+    for page in (f"/brokers/{number}", f"{path}?q=metric.reporters"):
+        html = admin.get(page, headers=FORM).text
+        assert_harmless(html)
+        assert payload in [word.strip() for word in Markup(html).words]
+    form = {"name": "metric.reporters", "value": payload, "operation": "set", "csrf_token": token}
+    assert_harmless(admin.post(path, data=form, headers=FORM).text)
+    assert_harmless(admin.get(f"{path}?q={quote(payload)}", headers=FORM).text)
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)

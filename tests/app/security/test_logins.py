@@ -1,7 +1,9 @@
 """RELIABILITY 5: logins, sessions, tokens, roles, CSRF, headers, audit."""
 
+import base64
 import concurrent.futures
 import datetime as dt
+import hashlib
 import json
 import re
 import stat
@@ -284,6 +286,35 @@ def test_every_answer_carries_the_security_headers(web: LiveWeb, path: str) -> N
     assert answer.headers["Referrer-Policy"] == "same-origin"  # no-referrer would make browsers send Origin: null
     assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert "Server" not in answer.headers
+
+
+def test_no_get_changes_anything(web: LiveWeb) -> None:
+    """Else a link in a mail could."""
+    add_user(web, "zoe", "admin")
+    admin = login(web, "zoe")
+    image = web.services.cluster.image
+    for route in [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes]:
+        path = getattr(route, "path", "")
+        if "GET" not in (getattr(route, "methods", None) or ()) or path.endswith(("/watch", "/events")):
+            continue
+        path = path.replace("{cluster_id}", web.cluster.rpartition("/")[2])
+        path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id)\}", "1", path)
+        answer = admin.get(re.sub(r"\{\w+\}", "x", path) + "?confirmed=yes", headers=FORM)
+        assert answer.status_code < 500, f"{path}: {answer.status_code}"
+    assert web.services.cluster.image.same_metadata(image)
+    assert web.client.delete("/v3/users/zoe").status_code == 204, "no GET has done it"
+
+
+def test_scripts_come_from_here_alone_and_are_those_that_were_meant(web: LiveWeb) -> None:
+    add_user(web, "sri")
+    html = login(web, "sri").get("/topics", headers=FORM).text
+    found = dict(re.findall(r'(?:src|href)="(/static/[^"?]+\.(?:js|css))[^"]*" integrity="sha256-([^"]+)"', html))
+    assert {path.rpartition("/")[2] for path in found} == {"app.css", "htmx.min.js", "live.js"}
+    for path, digest in found.items():
+        assert base64.b64encode(hashlib.sha256(web.http().get(path).content).digest()).decode() == digest
+    settings = re.search(r'name="htmx-config" content=\'([^\']+)', html)
+    assert settings is not None
+    assert json.loads(settings[1]).items() >= {"selfRequestsOnly": True, "allowEval": False}.items()
 
 
 def test_static_files_are_served_by_name_only(web: LiveWeb) -> None:
