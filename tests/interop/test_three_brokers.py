@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import conclave, kafka
+from tests.interop.tools import CONFIGS, STORAGE, Tools
 
 pytestmark = pytest.mark.interop
 
@@ -45,12 +46,12 @@ class Cluster:
     def folder_of(self, broker_id: int) -> Path:
         return self.folder / f"broker-{broker_id}"
 
-    def format(self, broker_id: int) -> None:
+    def format(self, broker_id: int, jvm: Tools) -> None:
         folder = self.folder_of(broker_id)
         folder.mkdir()
         settings = kafka.broker_settings(broker_id, self.ports[broker_id], folder, self.quorum.bootstrap)
         config = kafka.write_properties(folder / "server.properties", {**settings, **REPLICATED_INTERNALS})
-        kafka.format_storage(config, self.quorum.cluster_id, "-N")
+        jvm.run(STORAGE, "format", "-t", self.quorum.cluster_id, "-c", config, "-N")
 
     def start(self, broker_id: int) -> kafka.Process:
         """Start a broker, without waiting for it."""
@@ -86,13 +87,12 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    kafka.require()
+def cluster(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("three-brokers")
     with conclave.running_quorum(folder, 3) as quorum, ExitStack() as stack:
         found = Cluster(quorum, folder, dict(zip(BROKER_IDS, kafka.free_ports(3), strict=True)))
         for broker_id in BROKER_IDS:
-            found.format(broker_id)
+            found.format(broker_id, tools)
             found.start(broker_id)
             stack.callback(lambda broker_id=broker_id: found.brokers[broker_id].kill())
         for process in found.brokers.values():
@@ -138,6 +138,52 @@ class Load:
         self._thread.join()
 
 
+class Group:
+    """Two members of one group that read a topic while something happens to the cluster, and commit as they go."""
+
+    def __init__(self, cluster: Cluster, topic: str, protocol: str) -> None:
+        self._settings = {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": f"{protocol}-of-{topic}",
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+        }
+        self._topic = topic
+        self._ends = threading.Event()
+        self._threads = [threading.Thread(target=self._read, args=(member,)) for member in range(2)]
+        self.values: set[str] = set()
+        self.partitions: list[frozenset[int]] = [frozenset(), frozenset()]
+
+    def _read(self, member: int) -> None:
+        consumer = Consumer(self._settings)
+        consumer.subscribe([self._topic])
+        while not self._ends.is_set():
+            message: Message | None = consumer.poll(0.1)
+            self.partitions[member] = frozenset(each.partition for each in consumer.assignment())
+            if message is not None and message.error() is None:
+                self.values.add(message.value().decode())
+        consumer.close()
+
+    def wait_for_shares(self) -> None:
+        """Wait until each member has half of the topic's six partitions."""
+
+        def is_shared() -> bool:
+            first, second = self.partitions
+            return len(first) == len(second) == 3 and first | second == {*range(6)}
+
+        kafka.wait_until(is_shared, 60, "the members share the topic")
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        for thread in self._threads:
+            thread.join()
+
+
 def values_of(cluster: Cluster, topic: str) -> set[str]:
     """Every record of a topic, read by a consumer without a group's offsets."""
     consumer = Consumer(
@@ -164,13 +210,20 @@ def values_of(cluster: Cluster, topic: str) -> set[str]:
 
 
 @contextmanager
-def nothing_lost(cluster: Cluster, topic: str) -> Iterator[None]:
-    """Produce all the while; in the end each acknowledged record is there, none failed, and every ISR is full."""
+def nothing_lost(cluster: Cluster, topic: str, protocol: str = "consumer") -> Iterator[None]:
+    """Produce and consume all the while; in the end each acknowledged record is there and was read by the group.
+
+    None has failed, the group's members share the topic as before, and every ISR is full.
+    """
     cluster.create(topic)
-    with Load(cluster, topic) as load:
-        yield
-    assert load.failures == []
-    assert load.acknowledged
+    with Group(cluster, topic, protocol) as group:
+        with Load(cluster, topic) as load:
+            group.wait_for_shares()
+            yield
+        assert load.failures == []
+        assert load.acknowledged
+        kafka.wait_until(lambda: set(load.acknowledged) <= group.values, 60, "the group has read it all")
+        group.wait_for_shares()
     cluster.wait_for_full_isrs(topic)
     assert not set(load.acknowledged) - values_of(cluster, topic)
 
@@ -226,6 +279,21 @@ def test_a_transaction_spans_topics_and_commits_offsets(cluster: Cluster) -> Non
     reader.close()
 
 
+def test_a_share_group_reads_from_the_offset_that_its_config_says(cluster: Cluster, tools: Tools) -> None:
+    """KIP-932: the group's config, the feature and the topic of the group's state all come from the controller."""
+    cluster.create("shared", 2)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in range(20):
+        producer.produce("shared", value=f"{number}")
+    assert producer.flush(30) == 0
+    brokers = ("--bootstrap-server", cluster.bootstrap)
+    config = ("--group", "sharers", "--add-config", "share.auto.offset.reset=earliest")
+    tools.run(CONFIGS, *brokers, "--alter", *config)
+    read = ("--topic", "shared", "--group", "sharers", "--max-messages", 20, "--timeout-ms", 60_000)
+    printed = tools.run("org.apache.kafka.tools.consumer.ConsoleShareConsumer", *brokers, *read)
+    assert sorted(map(int, printed.split()[:20])) == list(range(20))
+
+
 def test_brokers_restart_one_after_the_other_under_load(cluster: Cluster) -> None:
     with nothing_lost(cluster, "rolling-brokers"):
         for broker_id in BROKER_IDS:
@@ -249,7 +317,7 @@ def test_controllers_restart_one_after_the_other_under_load(cluster: Cluster) ->
 
 
 def test_a_killed_broker_loses_its_leaders_and_returns_to_every_isr(cluster: Cluster) -> None:
-    with nothing_lost(cluster, "killed-broker"):
+    with nothing_lost(cluster, "killed-broker", "classic"):
         killed = BROKER_IDS[0]
         cluster.brokers[killed].kill()
         rest = {*BROKER_IDS} - {killed}
