@@ -347,6 +347,29 @@ def test_a_disconnect_is_told_once_and_a_late_answer_goes_nowhere() -> None:
     run(scenario())
 
 
+def test_what_was_answered_before_the_stop_still_arrives_and_what_was_not_never_does() -> None:
+    parked: list[Request] = []
+    answer = struct.pack(">i", 1_000_000) + bytes(1_000_000)
+
+    async def scenario() -> None:
+        async with listener(parked.append) as (server, connect):
+            answered, waiting = await connect(), await connect()
+            answered[1].write(question(1))
+            waiting[1].write(question(2))
+            await until(lambda: len(parked) == 2)
+            first = next(each for each in parked if each.header.correlation_id == 1)
+            first.respond_bytes(answer)
+            await server.stop()
+            assert await answered[0].read() == answer
+            assert await waiting[0].read() == b""
+            parked[-1].respond(ApiVersionsResponse())
+            with pytest.raises(OSError, match=r"(?i)refused|failed"):
+                await connect()
+            assert server.connection_count == server.queued_bytes == server.buffered_bytes == 0
+
+    run(scenario())
+
+
 def test_a_busy_port_is_an_os_error() -> None:
     async def scenario() -> None:
         async with listener(lambda request: None) as (server, _):
