@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,8 @@ router = APIRouter(include_in_schema=False)
 
 CHANGES_ON_DASHBOARD: Final = 12
 CHANGES_ON_PAGE: Final = 100
+LINES_OF_ONE_CHANGE_ON_PAGE: Final = 25
+_PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
 LINES_OF_ONE_CHANGE: Final = 4  # on the dashboard: a broker's failure alone could fill it
 TICK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.2  # however fast the log grows, a browser hears of it five times a second at most
@@ -43,20 +46,25 @@ class FeedLine:
 def feed_lines(
     changes: Iterable[Change], limit: int, wanted: Callable[[str], bool] = lambda _: True, each_max: int = 10**9
 ) -> list[FeedLine]:
-    """The first `limit` lines in words that are wanted, newest first.
+    """At least `limit` lines in words that are wanted, if there are so many; the newest change first, and each one whole.
 
-    A change with more than `each_max` of them shows that many and says how many it leaves out.
+    Within a change those that say more than what became of one partition come first. A change with more than `each_max`
+    lines shows that many and says how many it leaves out.
     """
     lines: list[FeedLine] = []
     for change in changes:
         at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
-        texts = [text for text in reversed(change.lines) if wanted(text)]
+        texts = sorted((text for text in change.lines if wanted(text)), key=_is_of_partition)
         if len(texts) > each_max:
             texts = [*texts[:each_max], f"… and {len(texts) - each_max} more at this offset"]
         lines += [FeedLine(change.offset, change.epoch, at, text) for text in texts]
         if len(lines) >= limit:
             break
-    return lines[:limit]
+    return lines
+
+
+def _is_of_partition(text: str) -> bool:
+    return _PARTITION_LINE.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +222,11 @@ async def changes(request: Request, _caller: Reader, before: int | None = None, 
     history = found.cluster.history
     wanted = [change for change in history.newest(10**9) if before is None or change.offset < before]
     needle = q.strip().lower()
-    rows = feed_lines(wanted, CHANGES_ON_PAGE, lambda line: needle in line.lower())
+    rows = feed_lines(wanted, CHANGES_ON_PAGE, lambda line: needle in line.lower(), LINES_OF_ONE_CHANGE_ON_PAGE)
     if rows:
         actors = await found.database.read(who_committed, rows[-1].offset, rows[0].offset)
         rows = [FeedLine(row.offset, row.epoch, row.at, row.text, actors.get(row.offset, "")) for row in rows]
-    older = rows[-1].offset if len(rows) == CHANGES_ON_PAGE else None
+    older = rows[-1].offset if len(rows) >= CHANGES_ON_PAGE else None
     view = ChangesView(history.oldest_offset, q, rows, older)
     return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)
 

@@ -146,7 +146,7 @@ def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int
         own_configs=[
             own_config(entry, nodes) for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
         ],
-        changes=feed_lines(changes, HISTORY_LINES, wanted.is_about),
+        changes=feed_lines(changes, HISTORY_LINES, wanted.is_about, HISTORY_LINES),
         may_edit=may_edit,
         delete_refused=delete_refused(cluster),
     )

@@ -8,17 +8,23 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from app.cluster.epochs import Epoch, Leadership
+from app.cluster.history import Change
 from app.cluster.topic_table import TopicTable
 from app.pages import charts
 from app.pages.access import safe_next
 from app.pages.epochs import epoch_row, lately
-from app.pages.frame import age, doc, duration, environment, number, size, whole_number
+from app.pages.frame import age, amount, counted, doc, duration, environment, number, size, whole_number
+from app.pages.overview import feed_lines
 from app.pages.reports import strip
 from app.pages.topics import TopicForm, create_curl, read_form, topics_view
 from app.reports.violations import safe_cell, violations_csv
 from app.templating import folder
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol import metadata_records as r
 from tests.app.reports.clusters import broker, image, partition
 from tests.app.reports.test_report import three_racks
+from tests.image import records
+from tests.image.records import topic_id
 
 ROWS = [{"broker_id": index, "rack": "<b>&", "replicas": 40 + index % 7, "leaders": 13} for index in range(70)]
 LOSSES = [{"domain": "a", "verdicts": {"lost": 1, "offline": 2, "unclean": 0, "under_min": 9, "at_min": 5, "ok": 3}}]
@@ -71,6 +77,12 @@ def test_numbers_and_ages_read_well() -> None:
         "10 min ago",
         "2 h ago",
     ]
+
+
+def test_quantities_and_counts_read_well() -> None:
+    assert amount(1048576.0) == "1\u202f048\u202f576"
+    assert amount(0.5) == "0.5"
+    assert [counted(count, "replica") for count in (0, 1, 2000)] == ["0 replicas", "1 replica", "2\u202f000 replicas"]
 
 
 def test_lengths_and_sizes_have_two_units_at_most() -> None:
@@ -222,3 +234,28 @@ def test_offline_and_leaderless_topics_come_first_when_sorted_by_trouble() -> No
 def test_exports_name_their_columns(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(violations_csv(tmp_path))
+
+
+def change_that_creates(offset: int, partitions: int) -> Change:
+    """A change that creates a topic."""
+    parts = [records.partition(0, index) for index in range(partitions)]
+    made = r.TopicRecord(name="orders", topic_id=topic_id(0))
+    config = r.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1")
+    return Change(
+        first_offset=offset,
+        offset=offset,
+        epoch=1,
+        timestamp_ms=0,
+        records=tuple((offset, record) for record in (made, *parts, config)),
+        before=MetadataImage.EMPTY,
+        after=MetadataImage.EMPTY,
+    )
+
+
+def test_a_change_begins_with_what_it_is_about_and_is_never_cut_between_pages() -> None:
+    shown = feed_lines([change_that_creates(9, 5), change_that_creates(8, 1), change_that_creates(7, 1)], 6, each_max=4)
+    assert [line.offset for line in shown] == [9] * 5 + [8] * 3
+    texts = [line.text for line in shown]
+    assert texts[:2] == ["topic orders: created", "config of topic orders: retention.ms set to 1"]
+    assert texts[2].startswith("topic orders: p0 ")
+    assert texts[4] == "… and 3 more at this offset"
