@@ -20,11 +20,12 @@ import msgspec
 from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.controller.controller_result import RequestContext
 from kraft_core.controller.quorum_controller import QuorumController
+from kraft_core.image.applied_records import AppliedRecords
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol.errors import NotController
-from kraft_core.protocol.metadata_records import AbortTransactionRecord, MetadataRecord, encode_record
+from kraft_core.protocol.metadata_records import MetadataRecord, encode_record
 from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, version_to_write
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.batch_reader import BatchReader
@@ -124,7 +125,7 @@ class Node:
         self._now_ms = now_ms
         self._effects: list[NodeEffect] = []
         self._loading: tuple[SnapshotReader, Iterator[None]] | None = None
-        self._read_records: list[MetadataRecord] = []
+        self._read_records = AppliedRecords()
         self._last_timestamp = 0
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
@@ -280,17 +281,10 @@ class Node:
         """Replay committed batches; returns the records of the image's change."""
         records: list[MetadataRecord] = []
         for batch in reader:
-            if self._loader.apply_batch(batch, self._remember) is not None:
-                records += self._read_records
-                self._read_records.clear()
+            self._loader.apply_batch(batch, self._read_records.add)
+            records += [record for _, record in self._read_records.take()]
         self.image = self._loader.image
         return records
-
-    def _remember(self, _: int, record: MetadataRecord) -> None:
-        """Keep a record until its transaction, if it is in one, has ended."""
-        if isinstance(record, AbortTransactionRecord):
-            self._read_records.clear()
-        self._read_records.append(record)
 
     # -- what follows from a step
 

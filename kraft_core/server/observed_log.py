@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from kraft_core.image.applied_records import AppliedRecords
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol.control_records import ControlRecord, LeaderChangeMessage, VotersRecord, decode_control
@@ -59,16 +60,17 @@ class ObservedLog:
         self._applied_epoch = 0
         self._tail: deque[RecordBatch] = deque()
         self._tail_bytes = 0
-        self._records: list[tuple[Offset, MetadataRecord]] = []  # of the open transaction
-        self._transaction_start = -1
+        self._image = self._loader.image
+        self._records = AppliedRecords()
+        self._change_start = -1
         self.high_watermark = -1
         self.voters: VotersRecord | None = None
         self.leader_change: tuple[Offset, LeaderChangeMessage] | None = None
 
     @property
     def image(self) -> MetadataImage:
-        """The committed image; it holds no half of a transaction."""
-        return self._loader.image
+        """The committed image after the last change that was returned; it holds no half of a transaction."""
+        return self._image
 
     @property
     def end_offset(self) -> int:
@@ -138,37 +140,34 @@ class ObservedLog:
         """
         while self._tail and self._tail[0].last_offset < self.high_watermark:
             batch = self._tail[0]
-            before = self._loader.image
-            if self._transaction_start < 0:
-                self._transaction_start = batch.base_offset
-            image = self._loader.apply_batch(batch, lambda offset, record: self._records.append((offset, record)))
+            if self._change_start < 0:
+                self._change_start = batch.base_offset
+            self._loader.apply_batch(batch, self._records.add)
             self._tail.popleft()  # only now: a batch that cannot be replayed is never passed over
             self._tail_bytes -= batch.size
             self._applied_end = batch.last_offset + 1
             self._applied_epoch = batch.leader_epoch
             control = tuple(self._control_records(batch)) if batch.is_control else ()
-            if image is not None or control:
-                return self._change(batch, control, before)
+            if control or self._loader.image is not self._image:
+                return self._change(batch, control)
         return None
 
-    def _change(
-        self, batch: RecordBatch, control: tuple[tuple[Offset, ControlRecord], ...], before: MetadataImage
-    ) -> CommittedChange:
-        whole = not self._loader.in_transaction
-        records = tuple(self._records) if whole else ()
-        first = self._transaction_start if whole else batch.base_offset
-        if whole:
-            self._records = []
-            self._transaction_start = -1
+    def _change(self, batch: RecordBatch, control: tuple[tuple[Offset, ControlRecord], ...]) -> CommittedChange:
+        before, self._image = self._image, self._loader.image
+        if self._image is before:  # control records while a transaction is open
+            first, last = batch.base_offset, batch.last_offset
+        else:  # a batch or a transaction, or what comes before a transaction in the batch where it begins
+            first, last = self._change_start, self._image.offset
+            self._change_start = last + 1 if self._loader.in_transaction else -1
         return CommittedChange(
             first_offset=first,
-            last_offset=batch.last_offset,
+            last_offset=last,
             epoch=batch.leader_epoch,
             timestamp_ms=batch.max_timestamp,
-            records=records,
+            records=tuple(self._records.take()),
             control_records=control,
             before=before,
-            after=self._loader.image,
+            after=self._image,
         )
 
     def _control_records(self, batch: RecordBatch) -> list[tuple[Offset, ControlRecord]]:
@@ -205,10 +204,11 @@ class ObservedLog:
 
         loader.load_snapshot(batches(), end_offset, epoch)
         self._loader = loader
+        self._image = loader.image
         self._applied_end, self._applied_epoch = end_offset, epoch
         self._tail.clear()
         self._tail_bytes = 0
-        self._records = []
-        self._transaction_start = -1
+        self._records.clear()
+        self._change_start = -1
         self.voters = voters[-1] if voters else self.voters
         self.advance(end_offset)
