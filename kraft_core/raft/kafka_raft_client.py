@@ -220,7 +220,7 @@ class KafkaRaftClient:
         if is_good:
             core.succeeded(pending.kind, pending.node_id)
         else:
-            core.back_off(pending.kind, pending.node_id, now_ms)
+            core.refused(pending, getattr(message, "error_code", ErrorCode.NONE), now_ms)
 
     def _on_failure(self, pending: Pending, reason: FailureReason, now_ms: int) -> None:
         core = self._core

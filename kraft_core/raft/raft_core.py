@@ -319,6 +319,16 @@ class RaftCore:
             SendRequest(self.next_correlation, destination, message, self.config.request_timeout_ms, min_version)
         )
 
+    def refused(self, pending: Pending, error_code: int, now_ms: int) -> None:
+        """Back off after an answer that is no good. One for the whole request is said once: a right or the cluster's id.
+
+        Kafka's node ends when it has no right to take part; this one goes on asking, since rights may be given later.
+        """
+        if error_code != ErrorCode.NONE and (pending.kind, pending.node_id) not in self._failures:
+            facts = {"node_id": self.me.id, "to": pending.node_id, "error": ErrorCode(error_code).name}
+            log.warning("raft_request_refused", extra={"request": pending.kind.value, **facts})
+        self.back_off(pending.kind, pending.node_id, now_ms)
+
     def back_off(self, kind: Kind, node_id: int, now_ms: int) -> None:
         """Wait before the next request of this kind to the node, twice as long after each failure, up to 500 ms."""
         key = (kind, node_id)
