@@ -131,7 +131,7 @@ def _said(leaders: LeaderWatch, tormentor: Tormentor) -> str:
     """The longest time without a leader, and the faults around it, with the s from its beginning."""
     gap_s, since = leaders.longest_gap
     near = [f"{name} {at - since:+.1f}" for at, name in tormentor.timeline if -4 < at - since < gap_s]
-    return f"{gap_s:.1f} s ({', '.join(near)})"
+    return f"{leaders.longest_unexcused_s:.1f} s with a majority up, {gap_s:.1f} s in all ({', '.join(near)})"
 
 
 async def _end_of(writers: list[asyncio.Task[None]]) -> None:

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import DescribeQuorumResponsePartitionData
 from kraft_core.protocol.metadata_records import ProducerIdsRecord, RegisterBrokerRecord, TopicRecord
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.server.observed_log import CommittedChange
-from tests.interop.conclave import Quorum, describe_quorum
+from kraft_core.server.quorum_fetch import describe_quorum_request
+from tests.interop.conclave import Quorum, call
 
 POLL_S = 0.1
 LEADERLESS_S_MAX = 15.0
@@ -26,7 +29,9 @@ class LeaderWatch:
     leaders: dict[int, set[int]] = field(default_factory=dict)
     high_watermarks: dict[int, int] = field(default_factory=dict)  # by epoch
     seen: list[float] = field(default_factory=list)
+    excused: list[float] = field(default_factory=list)  # when no majority answered anything, so that nobody could lead
     wrong: list[str] = field(default_factory=list)
+    _answers: dict[int, bool] = field(default_factory=dict)
 
     async def watch(self) -> None:
         """Ask every node again and again, until cancelled."""
@@ -37,27 +42,47 @@ class LeaderWatch:
     async def _watch_one(self, node_id: int) -> None:
         while True:
             await asyncio.sleep(POLL_S)
-            found = await describe_quorum(self.quorum.port_of(node_id))
-            if found is None:
-                continue
-            epoch, high_watermark = found.leader_epoch, found.high_watermark
-            self.seen.append(time.monotonic())
-            self.leaders.setdefault(epoch, set()).add(found.leader_id)
-            if high_watermark < self.high_watermarks.get(epoch, -1):
-                self.wrong.append(f"the high watermark of epoch {epoch} went back to {high_watermark}")
-            self.high_watermarks[epoch] = high_watermark
+            try:
+                answer = await call(self.quorum.port_of(node_id), describe_quorum_request(), 2, timeout_s=1)
+                self._answers[node_id] = True
+            except (OSError, EOFError, TimeoutError):
+                self._answers[node_id] = False
+            else:
+                partition = answer.topics[0].partitions[0]
+                if partition.error_code == ErrorCode.NONE:
+                    self._note(partition)
+            if sum(self._answers.values()) <= self.quorum.size // 2:
+                self.excused.append(time.monotonic())
+
+    def _note(self, found: DescribeQuorumResponsePartitionData) -> None:
+        epoch, high_watermark = found.leader_epoch, found.high_watermark
+        self.seen.append(time.monotonic())
+        self.leaders.setdefault(epoch, set()).add(found.leader_id)
+        if high_watermark < self.high_watermarks.get(epoch, -1):
+            self.wrong.append(f"the high watermark of epoch {epoch} went back to {high_watermark}")
+        self.high_watermarks[epoch] = high_watermark
 
     @property
     def longest_gap(self) -> tuple[float, float]:
         """The longest time in which no node said that it leads, in s, and when it began."""
-        return max(((then - now, now) for now, then in itertools.pairwise(sorted(self.seen))), default=(0.0, 0.0))
+        return _longest(self.seen)
+
+    @property
+    def longest_unexcused_s(self) -> float:
+        """The same, while a majority was up."""
+        return _longest([*self.seen, *self.excused])[0]
 
     def settle(self) -> list[str]:
         """What was wrong."""
         wrong = [f"epoch {epoch} had leaders {ids}" for epoch, ids in self.leaders.items() if len(ids) > 1]
-        if self.longest_gap[0] > LEADERLESS_S_MAX:
-            wrong.append(f"nobody led for {self.longest_gap[0]:.1f} s")
+        if self.longest_unexcused_s > LEADERLESS_S_MAX:
+            wrong.append(f"nobody led for {self.longest_unexcused_s:.1f} s")
         return wrong + self.wrong
+
+
+def _longest(moments: list[float]) -> tuple[float, float]:
+    """The longest time between two moments, and when it began."""
+    return max(((then - now, now) for now, then in itertools.pairwise(sorted(moments))), default=(0.0, 0.0))
 
 
 @dataclass
