@@ -1,5 +1,7 @@
 """Snapshots that come from the leader (KIP-630), and DescribeQuorum. Names in docstrings are Kafka's own tests."""
 
+from typing import Any
+
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
@@ -10,6 +12,9 @@ from kraft_core.protocol.messages import (
     DescribeQuorumRequestTopicData,
     FetchRequest,
     FetchSnapshotRequest,
+    FetchSnapshotRequestPartitionSnapshot,
+    FetchSnapshotRequestSnapshotId,
+    FetchSnapshotRequestTopicSnapshot,
     FetchSnapshotResponse,
     FetchSnapshotResponseLeaderIdAndEpoch,
     FetchSnapshotResponsePartitionSnapshot,
@@ -20,7 +25,7 @@ from kraft_core.raft.effects import SendRequest
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet
-from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, only, snapshot_bytes
+from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, key, only, snapshot_bytes
 
 
 def leading() -> OneNode:
@@ -146,3 +151,128 @@ def test_observers_are_forgotten_after_five_minutes() -> None:
 def test_describe_quorum_elsewhere_gets_kafkas_error() -> None:
     assert only(OneNode().request(describe(), 2)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert only(leading().request(describe("other"), 2)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_replica_that_fetches_further_back_is_shown_where_it_is() -> None:
+    """testDescribeQuorumNonMonotonicFollowerFetch: it has lost its disk; what is committed stays committed."""
+    node = leading()
+    node.append([b"a", b"b"])
+    end = node.log.end_offset
+    node.commit_epoch()
+    assert only(node.request(describe(), 2)).high_watermark == end
+    node.request(fetch_request(1, 1, 0, 0, max_wait_ms=0))
+    told = only(node.request(describe(), 2))
+    assert [each.log_end_offset for each in told.current_voters] == [end, 0, -1]
+    assert told.high_watermark == end
+
+
+# --- FetchSnapshot, the leader's side -------------------------------------------------------------------------------------
+
+
+def snapshot_request(position: int = 0, **changes: Any) -> FetchSnapshotRequest:
+    partition = FetchSnapshotRequestPartitionSnapshot(
+        current_leader_epoch=changes.pop("epoch", 1),
+        snapshot_id=FetchSnapshotRequestSnapshotId(end_offset=changes.pop("offset", SNAPSHOT_ID.offset), epoch=2),
+        position=position,
+        partition=changes.pop("partition", 0),
+        replica_directory_id=key(1).directory_id,
+    )
+    topic = FetchSnapshotRequestTopicSnapshot(name=changes.pop("topic", METADATA_TOPIC), partitions=(partition,))
+    return FetchSnapshotRequest(replica_id=1, **{"topics": (topic,), **changes})
+
+
+def serving() -> tuple[OneNode, bytes]:
+    node = leading()
+    data = snapshot_bytes(SNAPSHOT_ID, 1, dynamic_voters(0, 1, 2), [b"state" * 50])
+    node.log.snapshots[SNAPSHOT_ID] = data
+    return node, data
+
+
+@pytest.mark.parametrize(
+    ("asked", "top", "partition"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID, None),
+        ({"topics": ()}, ErrorCode.INVALID_REQUEST, None),
+        ({"topic": "other"}, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"partition": 1}, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"epoch": 0}, 0, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": 2}, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"offset": 49}, 0, ErrorCode.SNAPSHOT_NOT_FOUND),
+        ({"position": -1}, 0, ErrorCode.POSITION_OUT_OF_RANGE),
+        ({"position": 1_000_000}, 0, ErrorCode.POSITION_OUT_OF_RANGE),
+    ],
+    ids=["cluster", "no topic", "topic", "partition", "old epoch", "new epoch", "id", "below", "beyond"],
+)
+def test_a_wrong_fetch_of_a_snapshot_gets_kafkas_error(asked: dict[str, Any], top: int, partition: int | None) -> None:
+    """KafkaRaftClientSnapshotTest.testFetchSnapshotRequestMissingSnapshot and the like."""
+    node, _ = serving()
+    answer = node.request(snapshot_request(**asked), 1)
+    assert answer.error_code == top
+    if partition is not None:
+        assert (only(answer).error_code, only(answer).unaligned_records) == (partition, b"")
+
+
+def test_a_follower_serves_no_snapshot_and_names_the_leader() -> None:
+    """testFetchSnapshotRequestAsFollower."""
+    node = following()
+    answer = only(node.request(snapshot_request(epoch=3), 1))
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, 3)
+
+
+def test_a_snapshot_is_served_in_pieces_of_the_size_asked_for() -> None:
+    """testPartialFetchSnapshotRequestAsLeader."""
+    node, data = serving()
+    got = b""
+    while len(got) < len(data):
+        piece = only(node.request(snapshot_request(len(got), max_bytes=100), 1))
+        assert (piece.error_code, piece.position, piece.size) == (0, len(got), len(data))
+        assert 0 < len(piece.unaligned_records) <= 100
+        got += piece.unaligned_records
+    assert got == data
+
+
+def test_the_bootstrap_checkpoint_is_not_served() -> None:
+    """It is not the state at an offset."""
+    node = leading()
+    partition = FetchSnapshotRequestPartitionSnapshot(
+        current_leader_epoch=1, snapshot_id=FetchSnapshotRequestSnapshotId(end_offset=0, epoch=0)
+    )
+    topic = FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    assert OffsetAndEpoch(0, 0) in node.log.snapshots
+    answer = only(node.request(FetchSnapshotRequest(replica_id=1, topics=(topic,)), 1))
+    assert answer.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+
+
+def test_a_voter_that_fetches_a_snapshot_keeps_the_leader_in_office() -> None:
+    """testFetchSnapshotRequestResetsCheckQuorum: a large snapshot may take longer than the leader waits for a fetch."""
+    node, _ = serving()
+    for _ in range(10):
+        node.pass_time(1_000)
+        node.request(snapshot_request(max_bytes=10), 1)
+    assert node.client.is_leader
+
+
+def test_a_piece_of_a_newer_epoch_ends_the_download_and_moves_the_follower() -> None:
+    """testFetchSnapshotResponseFromNewerEpoch."""
+    data = snapshot_bytes(SNAPSHOT_ID, 1, dynamic_voters(0, 1, 2), [b"state" * 50])
+    node = following(log=_log(batch(0, 1)))
+    node.answer(node.fetch_out(), fetch_response(1, 3, snapshot_id=(50, 2)))
+    request, _ = piece_wanted(node)
+    node.answer(request, snapshot_answer(0, data, len(data), epoch=4, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert (node.client.epoch, node.client.leader_id) == (4, 1)
+    assert SNAPSHOT_ID not in node.log.snapshots
+    assert node.log.end_offset == 1
+    assert node.fetch_out()
+
+
+def test_pieces_of_a_leader_that_is_none_any_more_are_ignored() -> None:
+    """testFetchSnapshotResponseToNotFollower."""
+    data = snapshot_bytes(SNAPSHOT_ID, 1, dynamic_voters(0, 1, 2), [b"state" * 50])
+    node = following(log=_log(batch(0, 1)))
+    node.answer(node.fetch_out(), fetch_response(1, 3, snapshot_id=(50, 2)))
+    request, _ = piece_wanted(node)
+    node.follow(2, 5)
+    node.answer(request, snapshot_answer(0, data, len(data)))
+    assert (node.client.epoch, node.client.leader_id) == (5, 2)
+    assert SNAPSHOT_ID not in node.log.snapshots
