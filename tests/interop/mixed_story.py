@@ -26,8 +26,8 @@ ELDER, CHANGING, OTHER = 2, 1, 3
 BROKER = 5
 """A broker of Apache's, which follows them all as an observer."""
 SETTINGS = {
-    "metadata_log_max_record_bytes_between_snapshots": 20_000,
-    "metadata_max_retention_bytes": 60_000,
+    "metadata_log_max_record_bytes_between_snapshots": 10_000,
+    "metadata_max_retention_bytes": 30_000,
     "metadata_max_idle_interval_ms": 60_000,
 }
 PUSHED_WRITES = 9
