@@ -46,15 +46,17 @@ class FlushedOffset:
             self._descriptor = self._files.open(self._path, os.O_RDWR | os.O_CREAT)
 
     def raise_to(self, end: OffsetAndEpoch) -> None:
-        """Note that everything below `end` is on disk. Raises OSError."""
+        """Note that everything below `end` is on disk. Raises StorageError."""
         if end != self.known:
-            self._write(end)
+            with storage_errors("write", self._path):
+                self._write(end)
 
     def lower_to(self, end: OffsetAndEpoch) -> None:
-        """Take back, durably, what was said of offsets above `end`: they are about to be cut. Raises OSError."""
+        """Take back, durably, what was said of offsets above `end`: they are about to be cut. Raises StorageError."""
         if self.known is None or self.known.offset > end.offset:
-            self._write(end)
-            self._files.fdatasync(self._descriptor)
+            with storage_errors("write", self._path):
+                self._write(end)
+                self._files.fdatasync(self._descriptor)
 
     def _write(self, end: OffsetAndEpoch) -> None:
         text = b"%020d %010d" % (end.offset, end.epoch)

@@ -1,5 +1,6 @@
 """Recovery: what was torn is cut, what was damaged stops the start."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -49,6 +50,27 @@ def test_damage_to_the_last_batch_is_no_unfinished_write_when_it_was_flushed(tmp
     with pytest.raises(CorruptFile, match=f"at byte {position}: .* on disk up to offset 12"):
         KafkaRaftLog.open(tmp_path)
     assert path.read_bytes() == before
+
+
+class OnceFullFiles(FailingFiles):
+    """The disk is full for one operation."""
+
+    def _step(self) -> None:
+        try:
+            super()._step()
+        except OSError:
+            self.steps_left = -1
+            raise
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_disk_that_is_full_during_the_start_is_told_as_what_it_is(tmp_path: Path, steps: int):
+    filled(tmp_path)
+    (directory_of(tmp_path) / FILE_NAME).unlink()
+    files = OnceFullFiles()
+    files.steps_left, files.error = steps, OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(StorageError, match="no space left"):
+        KafkaRaftLog.open(tmp_path, files=files).close()
 
 
 @pytest.mark.parametrize("note", [None, b"", b"0" * 40, b"%020d %010d %08x" % (12, 1, 1)])
