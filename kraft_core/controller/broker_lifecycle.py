@@ -18,6 +18,7 @@ from kraft_core.controller.cluster_control_manager import (
 )
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partition_changes import leads_any
+from kraft_core.image.metadata_delta import replay_all
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse, UnregisterBrokerResponse
 from kraft_core.protocol.metadata_version import is_cordoned_log_dirs_supported, is_directory_assignment_supported
@@ -107,7 +108,9 @@ class BrokerLifecycle:
         self.heartbeats.update(broker.id, request.current_metadata_offset, fenced=following.fenced)
         level = metadata_version(image)
         if request.offline_log_dirs and is_directory_assignment_supported(level):
-            records.extend(self._brokers.directories_offline(image, broker.id, request.offline_log_dirs))
+            # Seen after the transition: what it has just made the broker leader of may lie in such a directory.
+            after = replay_all(image, records, image.offset, image.epoch) if records else image
+            records.extend(self._brokers.directories_offline(after, broker.id, request.offline_log_dirs))
         if request.cordoned_log_dirs is not None and is_cordoned_log_dirs_supported(level):
             records.extend(self._brokers.directories_cordoned(image, broker.id, request.cordoned_log_dirs))
         response = BrokerHeartbeatResponse(

@@ -211,6 +211,28 @@ def test_an_offline_directory_loses_its_leaders_and_is_taken_from_the_registrati
     assert active.writer.next_offset == before
 
 
+def test_a_broker_that_is_unfenced_with_a_failed_directory_leads_nothing_that_lies_there():
+    """The heartbeat that lets the broker lead again also says that one of its directories is gone."""
+    active = ActiveController()
+    gone, online = UUID(int=5 << 64), UUID(int=6 << 64)
+    active.start_broker(1, log_dirs=(gone, online))
+    active.create("t")
+    topic = m.AssignReplicasToDirsRequestTopicData(
+        topic_id=active.tip.topics.by_name["t"],
+        partitions=(m.AssignReplicasToDirsRequestPartitionData(partition_index=0),),
+    )
+    active.ask(
+        m.AssignReplicasToDirsRequest(
+            broker_id=1,
+            broker_epoch=active.tip.cluster.brokers[1].epoch,
+            directories=(m.AssignReplicasToDirsRequestDirectoryData(id=gone, topics=(topic,)),),
+        )
+    )
+    active.heartbeat(1, want_fence=True)
+    assert not active.heartbeat(1, offline_log_dirs=(gone,)).is_fenced
+    assert active.partitions("t")[0].leader == -1
+
+
 def test_cordoned_directories_are_recorded_when_they_differ_and_null_says_nothing(active: ActiveController):
     """KIP-1066: null is not the same as an empty list."""
     directory = UUID(int=1001 << 64)
