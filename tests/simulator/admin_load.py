@@ -382,8 +382,10 @@ class AdminLoad(SimClient):
             return
         match = m.DeleteAclsRequestDeleteAclsFilter(
             resource_type_filter=ResourceType.ANY,
+            resource_name_filter=None,
             pattern_type_filter=PatternType.ANY,
             principal_filter=user,
+            host_filter=None,
             operation=AclOperation.ANY,
             permission_type=AclPermissionType.ANY,
         )

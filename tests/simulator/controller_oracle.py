@@ -31,6 +31,7 @@ class Claim:
     brokers: Any  # of the tip, as of the last step
     contacts: dict[int, tuple[int, int]] = field(default_factory=dict)  # broker -> epoch, ms of the last heartbeat
     wants_fence: set[int] = field(default_factory=set)
+    leaving: set[tuple[int, int]] = field(default_factory=set)  # broker and its epoch: there is no way back
     overdue_since_ms: dict[int, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)  # requests of brokers that have registered anew since
     wrong: dict[int, dict[tuple[UUID, int], str]] = field(default_factory=dict)  # request -> partition -> why
@@ -64,7 +65,9 @@ class ControllerOracle:
         if isinstance(message, BrokerHeartbeatRequest):
             claim.contacts[broker_id] = (broker_epoch, node.now_ms)
             claim.overdue_since_ms.pop(broker_id, None)
-            if message.want_fence or message.want_shut_down:
+            if message.want_shut_down:
+                claim.leaving.add((broker_id, broker_epoch))
+            if message.want_fence:
                 claim.wants_fence.add(broker_id)
             else:
                 claim.wants_fence.discard(broker_id)
@@ -131,7 +134,7 @@ class ControllerOracle:
         if now.epoch != was.epoch:
             check(is_over, "a broker registered while another incarnation's session was valid", node, was, now)
         elif now.fenced and not was.fenced:
-            if now.id not in claim.wants_fence:
+            if now.id not in claim.wants_fence and (now.id, now.epoch) not in claim.leaving:
                 check(is_over, "a broker was fenced before its session was over", node, now, node.now_ms - contact_ms)
                 self.sessions_expired += 1
             claim.overdue_since_ms.pop(now.id, None)

@@ -88,7 +88,7 @@ class ControllerStory:
         world, network = scenario.world, scenario.network
         self.world, self.random = world, world.random
         self.model = scenario.oracle.metadata
-        directories = self.random.choice([1, 1, 2])
+        directories = self.random.choice([1, 2, 2])
         cluster_id = scenario.nodes[0].config.raft.cluster_id
         self.brokers = [
             SimBroker(world, network, scenario.nodes, FIRST_BROKER + number, directories, cluster_id)
@@ -102,6 +102,7 @@ class ControllerStory:
         """Brokers come within the first second, and the load with them."""
         for broker in self.brokers:
             self.world.after(self.random.randint(0, SECOND_US // 2), broker.start)
+        self.admin.later(SECOND_US, self.admin.register_controllers)
         mean_us = self.random.choice([50_000, 100_000, 300_000])
         self.admin.later(self.random.randint(SECOND_US // 4, SECOND_US), self.admin.act, mean_us)
 

@@ -3,7 +3,7 @@
 from tests.simulator.scenario import Scenario, Settings
 
 
-def caught(seeds: int, faults: tuple[str, ...], *, voters: int = 3) -> str:
+def caught(seeds: int, faults: tuple[str, ...], *, voters: int = 3, brokers: int = 0) -> str:
     """Run until a seed fails; what it said. "" when none does."""
     for seed in range(seeds):
         settings = Settings(
@@ -12,8 +12,9 @@ def caught(seeds: int, faults: tuple[str, ...], *, voters: int = 3) -> str:
             kraft_version=1,
             faults=faults,
             fault_seconds=6.0,
-            writes_per_second=20,
+            writes_per_second=2 if brokers else 20,
             encodes=False,
+            brokers=brokers,
         )
         try:
             Scenario(seed, settings).run()

@@ -1,0 +1,294 @@
+"""Each bug that a controller must not have is planted here, and the simulator must catch it by the rule that it breaks."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+import msgspec
+import pytest
+
+from kraft_core.controller import acl_control_manager, alter_partition
+from kraft_core.controller.broker_changes import FENCE, BrokerChanges
+from kraft_core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kraft_core.controller.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.cluster_control_manager import check_broker_epoch
+from kraft_core.controller.cluster_describer import ClusterDescriber
+from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers, Written
+from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.controller.partition_change_builder import PartitionChangeBuilder
+from kraft_core.controller.partition_changes import PartitionChanges
+from kraft_core.controller.quorum_controller import QuorumController
+from kraft_core.controller.topic_creation import TopicCreation
+from kraft_core.image import metadata_delta, topics_delta
+from kraft_core.image.metadata_delta import REPLAY
+from kraft_core.image.topics_image import PartitionRegistration
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse, DescribeConfigsRequest
+from kraft_core.protocol.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+)
+from tests.simulator.admin_load import OPERATIONS, AdminLoad
+from tests.simulator.faults import BROKERS
+from tests.simulator.planted import caught
+
+pytestmark = pytest.mark.simulator
+
+CONTROLLERS = ("kill", "resign", "isolate", "duplicate", "delay")
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+
+def said(seeds: int = 60, faults: tuple[str, ...] = BROKERS) -> str:
+    """What the simulator says of the bug."""
+    return caught(seeds, faults, brokers=3)
+
+
+def test_no_alarm_without_a_bug() -> None:
+    assert said(20) == ""
+    assert said(20, (*BROKERS, *CONTROLLERS)) == ""
+
+
+# --- brokers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_epoch_that_nobody_looks_at_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(image: Any, broker_id: int, broker_epoch: int) -> Any:
+        return image.cluster.brokers.get(broker_id) or check_broker_epoch(image, broker_id, broker_epoch)
+
+    monkeypatch.setattr("kraft_core.controller.broker_lifecycle.check_broker_epoch", check)
+    assert "a stale broker epoch was accepted" in said(120)
+
+
+def test_an_epoch_that_two_registrations_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = BrokerLifecycle.register_broker
+
+    def register(self: BrokerLifecycle, *args: Any, next_offset: int, **kwargs: Any) -> Any:
+        return original(self, *args, next_offset=next_offset // 40 * 40, **kwargs)
+
+    monkeypatch.setattr(BrokerLifecycle, "register_broker", register)
+    assert "a broker epoch" in said()
+
+
+def test_an_incarnation_that_takes_over_a_valid_session_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrokerHeartbeatManager, "has_valid_session", lambda *_: False)
+    assert "while another incarnation's session was valid" in said()
+
+
+def test_a_session_that_never_ends_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrokerHeartbeatManager, "remove_expired", lambda *_: None)
+    assert "a silent broker is not fenced" in said()
+
+
+def test_a_session_that_ends_early_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = BrokerHeartbeatManager.remove_expired
+    monkeypatch.setattr(BrokerHeartbeatManager, "remove_expired", lambda self, now_ms: original(self, now_ms + 700))
+    assert "session was" in said()
+
+
+def test_a_new_controller_that_gives_no_new_session_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = BrokerHeartbeatManager.activate
+    monkeypatch.setattr(BrokerHeartbeatManager, "activate", lambda self, image, _: original(self, image, 0))
+    assert "before its session was over" in said(faults=("resign",))
+
+
+def test_a_fenced_broker_that_goes_on_leading_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fence(_: BrokerChanges, image: Any, broker_id: int) -> list[Any]:
+        epoch = image.cluster.brokers[broker_id].epoch
+        return [BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE)]
+
+    monkeypatch.setattr(BrokerChanges, "broker_fenced", fence)
+    assert "a fenced broker leads" in said()
+
+
+def test_a_broker_that_comes_back_and_may_not_lead_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = BrokerChanges.broker_unfenced
+    monkeypatch.setattr(BrokerChanges, "broker_unfenced", lambda *args: original(*args)[:1])
+    assert "nobody leads, although somebody could" in said()
+
+
+# --- partitions -------------------------------------------------------------------------------------------------------
+
+
+def test_an_election_of_a_fenced_broker_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClusterDescriber, "leader_acceptor", lambda *_: lambda _: True)
+    assert "a broker that is not active was elected" in said()
+
+
+def test_an_election_onto_an_offline_directory_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def accept(self: ClusterDescriber, _: object, live: Any = None) -> Callable[[int], bool]:
+        return lambda broker_id: broker_id in (self.active if live is None else live)
+
+    monkeypatch.setattr(ClusterDescriber, "leader_acceptor", accept)
+    assert "whose directory is offline" in said(faults=("broker_directory", "broker_kill"))
+
+
+def test_an_unclean_election_without_permission_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartitionChanges, "unclean_election_enabled", lambda *_: True)
+    assert "without permission" in said()
+
+
+def test_an_unclean_leader_that_need_not_recover_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = PartitionChangeBuilder._try_election
+
+    def elect(self: PartitionChangeBuilder) -> Any:
+        leader, isr, _ = original(self)
+        return leader, isr, -1
+
+    monkeypatch.setattr(PartitionChangeBuilder, "_try_election", elect)
+    assert "an unclean leader need not recover" in said()
+
+
+def test_a_partition_epoch_that_is_not_raised_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = topics_delta.merge_partition
+
+    def merge(partition: PartitionRegistration, record: Any) -> PartitionRegistration:
+        return msgspec.structs.replace(original(partition, record), partition_epoch=partition.partition_epoch)
+
+    monkeypatch.setattr(topics_delta, "merge_partition", merge)
+    assert "an image with another partition" in said()
+
+
+@pytest.mark.parametrize(
+    ("let_through", "reason"),
+    [(ErrorCode.INELIGIBLE_REPLICA, "came in sync"), (ErrorCode.INVALID_UPDATE_VERSION, "other epochs")],
+    ids=["of a broker that is not active", "of an earlier partition epoch"],
+)
+def test_an_isr_that_should_be_refused_is_caught(
+    monkeypatch: pytest.MonkeyPatch, let_through: ErrorCode, reason: str
+) -> None:
+    original = alter_partition._check
+
+    def check(*args: Any) -> ErrorCode:
+        code = original(*args)
+        return ErrorCode.NONE if code == let_through else code
+
+    monkeypatch.setattr(alter_partition, "_check", check)
+    assert reason in said(faults=(*BROKERS, *CONTROLLERS))
+
+
+def test_a_replica_that_is_in_sync_and_eligible_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = PartitionChangeBuilder._populate_target_elr
+
+    def populate(self: PartitionChangeBuilder) -> None:
+        original(self)
+        if self._elr_enabled:
+            self.target_elr = self.target_isr
+
+    monkeypatch.setattr(PartitionChangeBuilder, "_populate_target_elr", populate)
+    assert "ISR and ELR overlap" in said()
+
+
+# --- ids, promises, reads ---------------------------------------------------------------------------------------------
+
+
+def test_a_topic_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that is created again gets the id that it had."""
+    original = TopicCreation.create_topics
+
+    def create(self: TopicCreation, *args: Any) -> Any:
+        result = original(self, *args)
+        ids = {each.topic_id: UUID(int=crc32(each.name.encode())) for each in result.response.topics}
+        records = [
+            msgspec.structs.replace(each, topic_id=ids[each.topic_id]) if hasattr(each, "topic_id") else each
+            for each in result.records
+        ]
+        return ControllerResult(records, result.response, is_atomic=True)
+
+    monkeypatch.setattr(TopicCreation, "create_topics", create)
+    monkeypatch.setattr(AdminLoad, "_promised", lambda *_: None)
+    assert "a topic id was used before" in said()
+
+
+def test_an_acl_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acl_control_manager, "random_uuid", lambda random: UUID(int=(1 << 100) + random.randrange(40)))
+    monkeypatch.setitem(OPERATIONS, "acls", 40)
+    assert "an ACL id was used before" in said(faults=())
+
+
+def test_blocks_of_producer_ids_that_overlap_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def allocate(_: Managers, call: Call) -> Written:
+        first = max(call.image.producer_ids, 0)
+        record = ProducerIdsRecord(
+            broker_id=call.message.broker_id, broker_epoch=call.message.broker_epoch, next_producer_id=first + 500
+        )
+        answer = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=1000)
+        return Written(ControllerResult([record], answer))
+
+    monkeypatch.setitem(WRITES, AllocateProducerIdsRequest, allocate)
+    assert "producer ids" in said()
+
+
+def test_half_a_topic_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = TopicCreation.create_topics
+
+    def create(self: TopicCreation, *args: Any) -> Any:
+        result = original(self, *args)
+        first = next((each for each in result.records if isinstance(each, PartitionRecord)), None)
+        return ControllerResult([each for each in result.records if each is not first], result.response, is_atomic=True)
+
+    monkeypatch.setattr(TopicCreation, "create_topics", create)
+    assert "half of one" in said()
+
+
+def test_settings_that_outlive_their_topic_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def remove(delta: metadata_delta.MetadataDelta, record: RemoveTopicRecord) -> None:
+        delta.topics_delta().replay_remove_topic(record)
+
+    monkeypatch.setitem(REPLAY, RemoveTopicRecord, remove)
+    assert "settings" in said()
+
+
+def test_an_answer_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def finish(self: QuorumController, request_id: int, _: object, __: int, written: Written) -> None:
+        last_offset = self._append(written.result) if written.result.records else self._writer.next_offset - 1
+        if written.appended is not None:
+            written.appended(last_offset)
+        self._responses.append((request_id, written.result.response))
+
+    monkeypatch.setattr(QuorumController, "_finish", finish)
+    assert "acknowledged" in said()
+
+
+def test_a_read_of_what_is_not_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = READS[DescribeConfigsRequest]
+
+    def describe(managers: Managers, call: Call) -> Any:
+        image = managers.writer.tip
+        return original(managers, Call(image, call.message, call.version, call.context, call.now_ms))
+
+    monkeypatch.setitem(READS, DescribeConfigsRequest, describe)
+    words = said(200, ("slow_disk", "delay"))
+    assert "read what is not committed" in words or "a topic is said" in words
+
+
+def test_a_read_older_than_the_last_acknowledgement_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that reads an image of some time ago."""
+    original = READS[DescribeConfigsRequest]
+    images: dict[int, tuple[int, Any]] = {}
+
+    def describe(managers: Managers, call: Call) -> Any:
+        key = id(managers)
+        since, image = images.get(key, (-(10**9), None))
+        if image is None or call.now_ms - since > 700:
+            since, image = images[key] = (call.now_ms, call.image)
+        return original(managers, Call(image, call.message, call.version, call.context, call.now_ms))
+
+    monkeypatch.setitem(READS, DescribeConfigsRequest, describe)
+    words = said(faults=())
+    assert "older than an acknowledgement" in words or "a topic is said" in words
+
+
+def test_a_controller_that_fails_and_goes_on_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def elect(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(PartitionChangeBuilder, "elect_leader", elect)
+    assert "the controller failed" in said(faults=("resign",))
