@@ -128,14 +128,15 @@ def _goes_first(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, now_
 def _make_way(core: RaftCore, now_ms: int) -> None:
     """A pre-vote was given: let its candidate ask for the vote before this node stands too.
 
-    That never takes longer than the fetch timeout.
+    That never takes longer than the fetch timeout, and one who waits for an election does it once.
     """
     state = core.state
     until_ms = now_ms + core.config.make_way_ms
     if isinstance(state, Follower):
         state.makes_way_until_ms = until_ms
         state.suspect_at_ms = max(state.suspect_at_ms, until_ms)
-    elif isinstance(state, Unattached):
+    elif isinstance(state, Unattached) and not state.has_made_way:
+        state.has_made_way = True
         state.deadline_ms = max(state.deadline_ms, until_ms)
 
 

@@ -81,6 +81,7 @@ class Unattached:
     deadline_ms: int  # of the election timeout; NEVER_MS for an observer
     leader_id: int = -1
     voted: ReplicaKey | None = None
+    has_made_way: bool = False  # waits a moment longer for another one, who has this node's pre-vote
 
 
 @dataclass(slots=True)

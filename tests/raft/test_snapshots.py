@@ -23,6 +23,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.raft.effects import SendRequest
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.raft.quorum_state import Follower
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet
 from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, key, only, snapshot_bytes
@@ -259,7 +260,12 @@ def test_a_piece_of_a_newer_epoch_ends_the_download_and_moves_the_follower() -> 
     node = following(log=_log(batch(0, 1)))
     node.answer(node.fetch_out(), fetch_response(1, 3, snapshot_id=(50, 2)))
     request, _ = piece_wanted(node)
+    state = node.client.state
+    assert isinstance(state, Follower)
+    assert state.download is not None
     node.answer(request, snapshot_answer(0, data, len(data), epoch=4, error=ErrorCode.FENCED_LEADER_EPOCH))
+    with pytest.raises(ValueError, match="is closed"):
+        state.download.sink.append(b"more")
     assert (node.client.epoch, node.client.leader_id) == (4, 1)
     assert SNAPSHOT_ID not in node.log.snapshots
     assert node.log.end_offset == 1

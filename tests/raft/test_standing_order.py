@@ -98,6 +98,15 @@ def test_making_way_never_takes_longer_than_the_fetch_timeout() -> None:
     assert node.now - lost <= node.config.fetch_timeout_ms + 20
 
 
+def test_one_that_waits_without_a_leader_makes_way_once() -> None:
+    node = OneNode()
+    began = node.now
+    while node.client.state_name == "unattached":
+        assert only(node.request(vote_request(2, 0, pre_vote=True), 2)).vote_granted
+        node.pass_time(20)
+    assert node.now - began <= node.config.election_timeout_ms
+
+
 def test_one_that_waits_without_a_leader_makes_way_too() -> None:
     node = OneNode()
     while node.client.next_deadline_ms() > node.now + 5:
