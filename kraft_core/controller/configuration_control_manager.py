@@ -13,6 +13,7 @@ Source: ConfigurationControlManager, ControllerConfigurationValidator, Kafka 4.3
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kraft_core.controller.config_def import ConfigException
@@ -122,7 +123,7 @@ class ConfigurationControlManager:
         """IncrementalAlterConfigs, versions 0 and 1: SET, DELETE, APPEND, SUBTRACT; each resource all or nothing.
 
         Per resource the errors of `incremental_alter_resource`, INVALID_REQUEST for a repeated one, UNSUPPORTED_VERSION
-        for an unknown type. Log levels (BROKER_LOGGER) are the server's business and INVALID_REQUEST here.
+        for an unknown type. Log levels (BROKER_LOGGER) are the server's business and do not come here.
         Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
         """
         changes: list[tuple[_Resource, Operations]] = [
@@ -181,12 +182,21 @@ class ConfigurationControlManager:
         )
 
     def describe_configs(
-        self, image: MetadataImage, request: DescribeConfigsRequest, access: TopicAccess = EVERYTHING
+        self,
+        image: MetadataImage,
+        request: DescribeConfigsRequest,
+        access: TopicAccess = EVERYTHING,
+        log_levels: Mapping[str, str] = MappingProxyType({}),
     ) -> DescribeConfigsResponse:
-        """DescribeConfigs, versions 1 to 4, as this controller sees the image."""
+        """DescribeConfigs, versions 1 to 4, as this controller sees the image; `log_levels` are its own."""
         config = self._config
         return describe_configs(
-            image, request, node_id=config.node_id, static_configs=config.static_configs, access=access
+            image,
+            request,
+            node_id=config.node_id,
+            static_configs=config.static_configs,
+            loggers=log_levels,
+            access=access,
         )
 
     def incremental_alter_resource(
@@ -294,9 +304,6 @@ class ConfigurationControlManager:
             if not resource_name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
             validate_group_configs(configs, self._config.static_configs)
-        elif resource_type == BROKER_LOGGER and resource_name != str(self._config.node_id):
-            reason = f"Unexpected node id. Expected {self._config.node_id}, but received {resource_name}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
@@ -345,6 +352,8 @@ def _alter_each(
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
             if counts[resource] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            if kind == BROKER_LOGGER:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
             if not access.may_alter_configs(kind, name):
                 raise KafkaError(_UNAUTHORIZED.get(kind, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
             records.extend(alter(resource, change))

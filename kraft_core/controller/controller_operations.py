@@ -285,7 +285,9 @@ def _describe_cluster(managers: Managers, call: Call) -> Message:
 
 
 def _describe_configs(managers: Managers, call: Call) -> Message:
-    return managers.configuration.describe_configs(call.image, call.message, _access(managers, call))
+    return managers.configuration.describe_configs(
+        call.image, call.message, _access(managers, call), call.context.log_levels
+    )
 
 
 def _describe_acls(managers: Managers, call: Call) -> Message:

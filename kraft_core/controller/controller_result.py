@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kraft_core.protocol.metadata_records import MetadataRecord
 
@@ -46,7 +47,7 @@ class RequestContext:
 
     `principal` is "User:name"; `deadline_ms` on the node's clock: a request not begun by then has no effect.
     `listener_name` is the listener that the request came in by. `forwarded`: it came in an Envelope. `access`: what the
-    authorizer lets the sender do.
+    authorizer lets the sender do. `log_levels`: those of the node by logger, for a request that asks for them.
     Source: ControllerRequestContext.
     """
 
@@ -59,3 +60,4 @@ class RequestContext:
     security_protocol: int = 0
     token_authenticated: bool = False
     access: TopicAccess = EVERYTHING
+    log_levels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

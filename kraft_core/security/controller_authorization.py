@@ -106,6 +106,10 @@ class ControllerAuthorization:
         if api_key in RIGHTS_BY_ITEM:
             self._require_loaded(context)
 
+    def may_act_on_cluster(self, context: RequestContext) -> bool:
+        """Say whether the sender may change what is this node's own: its log levels. Raises KafkaError as `check`."""
+        return self._may_on_cluster(context, _A.CLUSTER_ACTION, ApiKey.INCREMENTAL_ALTER_CONFIGS)
+
     def access(self, api_key: int, context: RequestContext) -> TopicAccess:
         """Return the rights of one request, each judged when a manager asks for it."""
         on_topic = partial(self._may, context, api_key, resource_type=ResourceType.TOPIC)

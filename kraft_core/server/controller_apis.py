@@ -16,6 +16,9 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final, Protocol
 
+import msgspec
+
+from kraft_core.controller.config_operations import BROKER_LOGGER
 from kraft_core.controller.controller_operations import asks_nothing
 from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
 from kraft_core.controller.error_responses import error_response
@@ -41,15 +44,22 @@ from kraft_core.protocol.messages import (
     DeleteAclsRequestDeleteAclsFilter,
     DeleteTopicsRequest,
     DescribeAclsRequest,
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
     ElectLeadersRequest,
     EnvelopeRequest,
     EnvelopeResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
 from kraft_core.server.kafka_client import says_not_active
+from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 from kraft_core.server.socket_server import Request
 
 log = logging.getLogger(__name__)
@@ -131,9 +141,11 @@ class ControllerApis:
         owner: ControllerView,
         api_versions: ApiVersionsAnswers,
         heartbeat_interval_ms: int,
+        loggers: RuntimeLoggerManager,
         authorization: ControllerAuthorization | None = None,
     ) -> None:
         self._owner = owner
+        self._loggers = loggers
         self._authorization = authorization
         self._api_versions = api_versions
         self._heartbeat_interval_ms = heartbeat_interval_ms
@@ -194,7 +206,50 @@ class ControllerApis:
                 answer(error_response(message, header.api_version, error.code, error.message))
                 return
             context = replace(context, access=self._authorization.access(header.api_key, context))
+        if isinstance(message, IncrementalAlterConfigsRequest) and any(map(_is_logger, message.resources)):
+            self._alter_loggers(header, message, context, answer)
+            return
+        if isinstance(message, DescribeConfigsRequest) and any(map(_is_logger, message.resources)):
+            context = replace(context, log_levels=self._loggers.levels())
         self._dispatch(header, message, context, answer)
+
+    def _alter_loggers(
+        self, header: RequestHeader, message: IncrementalAlterConfigsRequest, context: RequestContext, answer: Answer
+    ) -> None:
+        """Change this node's own log levels, and pass on what else is asked for; the levels are answered last."""
+        said = tuple(
+            self._alter_logger(resource, context, validate_only=message.validate_only)
+            for resource in message.resources
+            if _is_logger(resource)
+        )
+
+        def with_loggers(others: Message) -> None:
+            assert isinstance(others, IncrementalAlterConfigsResponse), "the answer to this request"
+            answer(msgspec.structs.replace(others, responses=others.responses + said))
+
+        rest = tuple(resource for resource in message.resources if not _is_logger(resource))
+        self._dispatch(header, msgspec.structs.replace(message, resources=rest), context, with_loggers)
+
+    def _alter_logger(
+        self,
+        resource: IncrementalAlterConfigsRequestAlterConfigsResource,
+        context: RequestContext,
+        *,
+        validate_only: bool,
+    ) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
+        code, words = ErrorCode.NONE, None
+        try:
+            if self._authorization is not None and not self._authorization.may_act_on_cluster(context):
+                raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            self._loggers.alter(resource, validate_only=validate_only)
+        except KafkaError as error:
+            code, words = error.code, error.message
+        return IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            error_code=code,
+            error_message=words,
+        )
 
     def _dispatch(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
         refusal = _UNSERVED.get(header.api_key)
@@ -273,6 +328,12 @@ class ControllerApis:
             token_authenticated=principal.token_authenticated,
         )
         return header, message, context
+
+
+def _is_logger(
+    resource: DescribeConfigsRequestDescribeConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource,
+) -> bool:
+    return resource.resource_type == BROKER_LOGGER
 
 
 def _refused(message: Message, version: int, code: ErrorCode) -> Message:

@@ -51,6 +51,7 @@ from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
+from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 from kraft_core.server.socket_server import SocketServer, SocketServerLimits
 from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
@@ -100,6 +101,7 @@ class ControllerServer:
             self,
             api_versions,
             config.controller.heartbeat_interval_ms,
+            RuntimeLoggerManager(self.node_id),
             None
             if authorizer is None
             else ControllerAuthorization(authorizer, lambda: self.node.image, lambda: self.is_loaded),

@@ -3,7 +3,8 @@
 Each is a name, a function from what the side knows (topic ids, broker epochs, the cluster id) to the message, and the
 version it is sent in. Topics get their replicas by hand, so that both sides place them alike. Left out is what makes
 Apache's controller fail and resign (one key twice in a resource, an unknown config operation, an unknown recovery
-state, a growth by more records than a batch takes) and null as a topic's config value, which ours refuses.
+state, a growth by more records than a batch takes, null as a log level) and null as a topic's config value, which ours
+refuses.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.interop.controller_requests.configs import config_requests
 from tests.interop.controller_requests.describe import describe_requests
 from tests.interop.controller_requests.features import feature_requests
 from tests.interop.controller_requests.lifecycle import lifecycle_requests
+from tests.interop.controller_requests.loggers import logger_requests
 from tests.interop.controller_requests.partitions import isr_requests, reassignment_requests
 from tests.interop.controller_requests.quorum import quorum_requests
 from tests.interop.controller_requests.security import (
@@ -48,6 +50,7 @@ def all_requests() -> list[Case]:
         *broker_requests(),
         *topic_requests(),
         *config_requests(),
+        *logger_requests(),
         *describe_requests(),
         *isr_requests(),
         *reassignment_requests(),
@@ -77,6 +80,7 @@ def secure_requests() -> list[Case]:
         *broker_requests(),
         *topic_requests(),
         *config_requests(),
+        *logger_requests(),
         *describe_requests(),
         *isr_requests(),
         *reassignment_requests(),

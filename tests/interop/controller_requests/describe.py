@@ -71,8 +71,7 @@ SOME_KEYS = (
 def describe_requests() -> Iterator[Case]:
     """Requests that change nothing."""
     for kind, name in RESOURCES:
-        if (kind, name) != (BROKER_LOGGER, "1"):  # programs of different languages
-            yield fixed(f"settings of {kind} {name!r}", settings_of((kind, name)), 4)
+        yield fixed(f"settings of {kind} {name!r}", settings_of((kind, name)), 4)
         yield fixed(f"some settings of {kind} {name!r}", settings_of((kind, name), keys=SOME_KEYS), 4)
     for version in range(1, 5):
         yield fixed("settings without words", settings_of((TOPIC, "made-2"), synonyms=False, docs=False), version)

@@ -1,0 +1,93 @@
+"""A node's log levels, shown and changed while it runs: the resource BROKER_LOGGER of `kafka-configs`.
+
+Loggers have the names of our packages and modules, `kraft_core.raft.election` below `kraft_core.raft`; one without a level of its
+own has that of the next above it. Levels have Kafka's names. Nothing is kept: a restart begins with the file's.
+Source: RuntimeLoggerManager, LoggingController, LogLevelConfig, Kafka 4.3.1; KIP-412, KIP-1106.
+"""
+
+import logging
+import re
+from typing import Final
+
+from kraft_core.controller.config_operations import APPEND, DELETE, SET, SUBTRACT
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+
+log = logging.getLogger(__name__)
+
+ROOT_LOGGER: Final = "root"
+LEVELS: Final = {
+    "DEBUG": logging.DEBUG,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "INFO": logging.INFO,
+    "TRACE": logging.DEBUG - 5,
+    "WARN": logging.WARNING,
+}
+_PACKAGE: Final = "kraft_core"
+
+
+class RuntimeLoggerManager:
+    """The loggers of one node."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+
+    def levels(self) -> dict[str, str]:
+        """Return the level in force of each logger, by name."""
+        names = {_PACKAGE, *(each for each in logging.root.manager.loggerDict if each.startswith(f"{_PACKAGE}."))}
+        loggers = {ROOT_LOGGER: logging.root, **{name: logging.getLogger(name) for name in sorted(names)}}
+        return {name: _name_of(logger.getEffectiveLevel()) for name, logger in loggers.items()}
+
+    def alter(self, resource: IncrementalAlterConfigsRequestAlterConfigsResource, *, validate_only: bool) -> None:
+        """Set and unset levels, all or none.
+
+        Raises KafkaError: INVALID_REQUEST (not this node, an operation other than SET and DELETE, the root logger's
+        level deleted), INVALID_CONFIG (no such logger or level).
+        """
+        self._check_node(resource.resource_name)
+        known = self.levels()
+        for config in resource.configs:
+            _check(config, known)
+        if validate_only:
+            return
+        for config in resource.configs:
+            level = LEVELS[config.value or ""] if config.config_operation == SET else logging.NOTSET
+            logging.getLogger(None if config.name == ROOT_LOGGER else config.name).setLevel(level)
+            log.warning("log_level_changed", extra={"changed_logger": config.name, "level": config.value or "unset"})
+
+    def _check_node(self, name: str) -> None:
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", name):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        if int(name) != self._node_id:
+            message = f"Unexpected node id. Expected {self._node_id}, but received {int(name)}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _check(config: IncrementalAlterConfigsRequestAlterableConfig, known: dict[str, str]) -> None:
+    operation, name = config.config_operation, config.name
+    if operation in {APPEND, SUBTRACT}:
+        word = "APPEND" if operation == APPEND else "SUBTRACT"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{word} operation is not allowed for the BROKER_LOGGER resource")
+    if operation not in {SET, DELETE}:
+        message = f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if name not in known:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+    if operation == SET and config.value not in LEVELS:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Cannot set the log level of {name} to {config.value} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(sorted(LEVELS))}",
+        )
+    if operation == DELETE and name == ROOT_LOGGER:
+        message = "Removing the log level of the root logger is not allowed"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _name_of(level: int) -> str:
+    """Return Kafka's name of the nearest level that is not above this one; TRACE for what is lower than all."""
+    return max((each, name) for name, each in LEVELS.items() if each <= max(level, LEVELS["TRACE"]))[1]
