@@ -12,9 +12,11 @@ from kraft_core.protocol.api_keys import APIS, ApiKey, request_class
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
+    CreateDelegationTokenRequest,
     CreateTopicsRequest,
     DescribeClusterRequest,
     EnvelopeRequest,
+    ExpireDelegationTokenRequest,
     RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
@@ -160,6 +162,8 @@ UNUSUAL = [
     request("handshake", SaslHandshakeRequest(mechanism="PLAIN"), 1),
     request("handshake of an unknown mechanism", SaslHandshakeRequest(mechanism="\x00" * 9), 0),
     request("authenticate", SaslAuthenticateRequest(auth_bytes=b"\x00user\x00password"), 2),
+    request("a token", CreateDelegationTokenRequest(max_lifetime_ms=-1), 3),
+    request("the end of a token", ExpireDelegationTokenRequest(hmac=b"\x01" * 20, expiry_time_period_ms=-1), 2),
     request("renewal of a token", RenewDelegationTokenRequest(hmac=b"\x01" * 20), 2),
     envelope("with a cut request", INNER[:9]),
     envelope("with nothing", b""),
