@@ -103,7 +103,7 @@ async def run(quorum: ProxiedQuorum, seed: int, seconds: float) -> Outcome:
     committed.observer.start()
     await until_active(client, broker)
     watchers = [asyncio.create_task(each) for each in (broker.keep_alive(0.5), leaders.watch(), votes.watch())]
-    load = [take_blocks(quorum, accounts, broker), write_register(quorum, accounts)]
+    load = [take_blocks(quorum, accounts, broker), write_register(quorum, accounts, reads_own_writes=not quorum.apache)]
     load += [write_topics(quorum, accounts, number, random.Random(seed + number)) for number in range(WRITERS)]
     writers = [asyncio.create_task(each) for each in load]
     wrong: list[str] = []
@@ -213,7 +213,10 @@ def main() -> int:
             print("WRONG", line)
         if wrong:
             failed += 1
-            print(f"replay: python -m tests.hostile.chaos --seed {seed} --seconds {chosen.seconds:g}; files: {folder}")
+            again = "".join(f" --apache {node_id}" for node_id in chosen.apache)
+            print(
+                f"replay: python -m tests.hostile.chaos --seed {seed} --seconds {chosen.seconds:g}{again}; files: {folder}"
+            )
         else:
             shutil.rmtree(folder)
     return 1 if failed else 0
