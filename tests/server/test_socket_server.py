@@ -231,6 +231,26 @@ def test_a_full_pipeline_is_not_read_until_answers_leave() -> None:
     run(scenario())
 
 
+def test_one_connection_waits_with_little_more_than_the_bytes_of_one_frame() -> None:
+    parked: list[Request] = []
+    large = ApiVersionsRequest(client_software_name="x" * 400, client_software_version="1")
+
+    async def scenario() -> None:
+        async with listener(parked.append, max_frame_bytes=1_000) as (server, connect):
+            reader, writer = await connect()
+            writer.write(b"".join(encode_request(large, 3, number, "tester") for number in range(6)))
+            await until(lambda: len(parked) == 3)
+            await asyncio.sleep(0.05)
+            assert len(parked) == 3
+            assert 1_000 < server.queued_bytes < 2_000
+            for number in range(6):
+                await until(lambda number=number: len(parked) > number)
+                parked[number].respond(ApiVersionsResponse())
+                assert (await answer_of(reader))[0] == number
+
+    run(scenario())
+
+
 def test_nobody_is_read_while_the_queue_of_all_is_full_and_everybody_when_it_is_not() -> None:
     parked: list[Request] = []
     size = len(question(1)) - 4
