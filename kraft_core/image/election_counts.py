@@ -31,7 +31,7 @@ class ElectionCounts:
         for record in records:
             if type(record) is PartitionChangeRecord:
                 self.unclean += record.leader_recovery_state == RECOVERING
-                if record.leader >= 0:
+                if record.leader >= 0 and record.eligible_leader_replicas is not None:  # a leader leaves the ELR
                     topic = old.topics.by_id.get(record.topic_id)
                     before = None if topic is None else topic.partitions.get(record.partition_id)
                     self.from_elr += before is not None and record.leader in (before.elr or ())

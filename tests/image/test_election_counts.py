@@ -30,8 +30,8 @@ def change(index: int, **fields: object) -> r.PartitionChangeRecord:
 
 
 def test_a_leader_out_of_the_elr_is_counted() -> None:
-    assert counted(change(0, leader=2, isr=(2,))) == (0, 1)
-    assert counted(change(0, leader=3, isr=(3,))) == (0, 0)
+    assert counted(change(0, leader=2, isr=(2,), eligible_leader_replicas=())) == (0, 1)
+    assert counted(change(0, leader=3, isr=(3,), eligible_leader_replicas=())) == (0, 0)
 
 
 def test_a_leader_that_may_lack_records_is_counted() -> None:
@@ -46,11 +46,15 @@ def test_what_elects_nobody_is_not_counted() -> None:
 def test_counts_add_up() -> None:
     counts = ElectionCounts()
     for _ in range(3):
-        counts.add(IMAGE, IMAGE, [change(0, leader=2), change(1, leader_recovery_state=RECOVERING)])
+        counts.add(
+            IMAGE,
+            IMAGE,
+            [change(0, leader=2, eligible_leader_replicas=()), change(1, leader_recovery_state=RECOVERING)],
+        )
     assert (counts.unclean, counts.from_elr) == (3, 3)
 
 
 def test_a_partition_that_is_new_has_no_elr_to_be_elected_from() -> None:
     made = [r.TopicRecord(name="u", topic_id=topic_id(2)), partition(2, 0)]
-    changed = r.PartitionChangeRecord(topic_id=topic_id(2), partition_id=0, leader=2)
+    changed = r.PartitionChangeRecord(topic_id=topic_id(2), partition_id=0, leader=2, eligible_leader_replicas=())
     assert counted(*made, changed) == (0, 0)

@@ -334,7 +334,12 @@ def compare(apache: Side, ours: Side, cases: list[Case]) -> None:
         assert expected == record, f"record {number}:\n" + "\n".join(differences(expected, record))
 
 
-SETTINGS: dict[str, object] = {"broker.session.timeout.ms": 600_000, "controller.quorum.append.linger.ms": 0}
+SETTINGS: dict[str, object] = {
+    "broker.session.timeout.ms": 600_000,
+    "controller.quorum.append.linger.ms": 0,
+    "default.replication.factor": 2,
+    "num.partitions": 3,
+}
 
 
 def test_a_long_list_of_requests_has_the_same_answers_and_makes_the_same_records(tmp_path: Path) -> None:

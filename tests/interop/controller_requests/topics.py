@@ -79,8 +79,26 @@ WRONG_TOPICS = (
 )
 
 
+def placed_requests() -> Iterator[Case]:
+    """CreateTopics where the controller chooses counts or places; only validated, since it draws."""
+    for name, partitions, replicas in (
+        ("by default", -1, -1),
+        ("some partitions", 5, -1),
+        ("some replicas", -1, 1),
+        ("as many replicas as brokers", 2, 3),
+        ("more replicas than brokers", 2, 4),
+        ("many partitions", 9_999, 1),
+        ("too many partitions", 10_000, 1),
+    ):
+        for version in (4, 7):
+            request = creation(counted(name.replace(" ", "-"), partitions, replicas), validate_only=True)
+            yield fixed(f"validate {name}", request, version)
+    yield fixed("validate 10,001 of two", creation(counted("a", 5_000, 1), counted("b", 5_001, 1)), 7)
+
+
 def topic_requests() -> Iterator[Case]:
     """CreateTopics, CreatePartitions and DeleteTopics."""
+    yield from placed_requests()
     for version in range(2, 8):
         yield fixed("create", creation(topic(f"made-{version}", (101, 102), (102, 103))), version)
         yield fixed("create again", creation(topic(f"made-{version}", (101, 102))), version)
