@@ -1,5 +1,6 @@
 """KIP-853 and KIP-1186 on one node. Names in docstrings are Kafka's own tests (RELIABILITY 3)."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterRequestListener,
+    AddRaftVoterResponse,
     ApiVersionsRequest,
     ApiVersionsResponse,
     ApiVersionsResponseSupportedFeatureKey,
@@ -203,6 +205,71 @@ def test_a_change_that_is_not_committed_in_time_times_out() -> None:
     asked = node.last_request_id()
     node.pass_time(2001)
     assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
+
+
+def test_a_new_voter_that_cannot_be_asked_is_not_added() -> None:
+    """testAddVoterTimeout: it does not say which versions it has."""
+    node = leading()
+    catch_up(node, 3)
+    assert node.request(add_request(3), 1) is None
+    asked = node.last_request_id()
+    node.fail(probe(node))
+    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
+    assert list(node.client.voters.by_id) == [0, 1, 2]
+    node.pass_time(100)
+    assert node.request(add_request(3), 1) is None, "another try may begin"
+
+
+def test_a_change_that_timed_out_keeps_others_from_being_made_until_it_is_committed() -> None:
+    """testRemoveVoterTimedOut: its record is in the log."""
+    node = leading()
+    node.request(remove_request(2), 0)
+    node.pass_time(2001)
+    assert node.request(add_request(3), 1).error_code == ErrorCode.REQUEST_TIMED_OUT
+    catch_up(node, 1)
+    catch_up(node, 3)
+    assert node.request(add_request(3), 1) is None
+
+
+@pytest.mark.parametrize("is_appended", [False, True])
+def test_a_pending_addition_ends_with_the_leadership(*, is_appended: bool) -> None:
+    """testAddVoterFailsWhenLosingLeadership."""
+    node = leading()
+    catch_up(node, 3)
+    node.request(add_request(3), 1)
+    asked = node.last_request_id()
+    if is_appended:
+        node.answer(probe(node), supports())
+    node.follow(1, 5)
+    assert node.answers[asked].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # type: ignore[attr-defined]  # as above
+
+
+def test_auto_join_is_tried_again_until_it_is_done() -> None:
+    """KIP-1186; the leader may be busy with another change."""
+    node = OneNode((1, 2, 3), auto_join=True)
+    node.follow(1, 1)
+    asked = []
+    for _ in range(15):
+        node.answer(node.fetch_out(), fetch_response(1, 1))
+        for request in node.sent(AddRaftVoterRequest):
+            asked.append(node.now)
+            node.answer(request, AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT))
+        node.pass_time(450)
+    assert len(asked) == 3
+    assert all(1_500 < later - earlier < 2_500 for earlier, later in pairwise(asked))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"auto_join": False}, {"auto_join": True, "kraft_version": 0}], ids=["not told to", "static voters"]
+)
+def test_one_that_may_not_join_by_itself_does_not_ask(settings: dict[str, Any]) -> None:
+    """testObserverDoesNotAddItselfWhenAutoJoinDisabled, testObserverDoesNotAutoJoinWithKRaftVersion0."""
+    node = OneNode((1, 2, 3), **settings)
+    node.follow(1, 1)
+    for _ in range(15):
+        node.answer(node.fetch_out(), fetch_response(1, 1))
+        node.pass_time(450)
+    assert not node.sent(AddRaftVoterRequest)
 
 
 def test_a_removed_leader_commits_without_itself_and_resigns() -> None:
