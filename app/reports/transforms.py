@@ -35,11 +35,8 @@ def partition_facts(
     rf = F.size("replicas") - F.size("adding")
     joined = (
         partitions.join(F.broadcast(topics.select("topic_idx", "min_isr_config", "unclean")), "topic_idx", "inner")
-        .withColumn("target", targets)
-        .withColumn("rf", rf)
-        .withColumn("min_isr", F.least("min_isr_config", "rf"))
-        .withColumn("alive", F.array_except("replicas", "offline_replicas"))
-        .withColumn("racks", named_racks)
+        .withColumns({"target": targets, "rf": rf, "alive": F.array_except("replicas", "offline_replicas")})
+        .withColumns({"min_isr": F.least("min_isr_config", "rf"), "racks": named_racks})
     )
     counts = F.sort_array(
         F.transform(
@@ -70,18 +67,17 @@ def _with_health(facts: DataFrame) -> DataFrame:
     in_sync = F.size("isr")
     leaderless = F.col("leader") < 0
     rackless = F.size("racks") < F.size("target")
-    return (
-        facts.withColumn("offline", leaderless)
-        .withColumn("under_min", leaderless | (in_sync < F.col("min_isr")))
-        .withColumn("at_min", ~leaderless & (in_sync == F.col("min_isr")))
-        .withColumn("under_replicated", F.col("rf") - in_sync > 0)
-        .withColumn("cli_under_min", leaderless | (in_sync < F.col("min_isr_config")))
-        .withColumn("cli_at_min", ~leaderless & (in_sync == F.col("min_isr_config")))
-        .withColumn("margin", in_sync - F.col("min_isr"))
-        .withColumn(
-            "rack_verdict",
-            F.when(F.col("rack_moves") > 0, "violated").when(rackless, "unknown").otherwise("ok"),
-        )
+    return facts.withColumns(  # in one call: Spark analyses the whole plan in each
+        {
+            "offline": leaderless,
+            "under_min": leaderless | (in_sync < F.col("min_isr")),
+            "at_min": ~leaderless & (in_sync == F.col("min_isr")),
+            "under_replicated": F.col("rf") - in_sync > 0,
+            "cli_under_min": leaderless | (in_sync < F.col("min_isr_config")),
+            "cli_at_min": ~leaderless & (in_sync == F.col("min_isr_config")),
+            "margin": in_sync - F.col("min_isr"),
+            "rack_verdict": F.when(F.col("rack_moves") > 0, "violated").when(rackless, "unknown").otherwise("ok"),
+        }
     )
 
 
@@ -158,9 +154,8 @@ def losses(touched: DataFrame, *, elr: bool) -> DataFrame:
     survivors = F.array_except("isr", "dead")
     eligible = F.array_except("elr", "dead") if elr else F.array().cast("array<int>")
     judged = (
-        touched.withColumn("survivors", survivors)
+        touched.withColumns({"survivors": survivors, "leader_dies": F.array_contains("dead", F.col("leader"))})
         .withColumn("candidates", F.when(F.size("survivors") > 0, F.col("survivors")).otherwise(eligible))
-        .withColumn("leader_dies", F.array_contains("dead", F.col("leader")))
         .withColumn("elected", _first_alive_candidate())
         .withColumn("leads_after", F.when(F.col("leader_dies"), F.col("elected")).otherwise(F.col("leader")))
     )
