@@ -208,7 +208,7 @@ async def reassign(
         changes=plan_rows(image, wanted),
         checks=[(False, f"{name}-{index}: {refusal(each)[0]}") for (name, index), each in failures.items()][:SHOWN_MAX],
         consequences=[
-            _copying(copies(image, wanted)),
+            _copying(copies(image, {key: ids for key, ids in wanted.items() if key not in failures})),
             "A reassignment can be cancelled as long as it runs.",
         ],
         curl=curl(request, services, "POST", "reassignments", {"data": data}),

@@ -27,7 +27,7 @@ CHANGES_ON_DASHBOARD: Final = 12
 CHANGES_ON_PAGE: Final = 100
 LINES_OF_ONE_CHANGE_ON_PAGE: Final = 25
 _PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
-LINES_OF_ONE_CHANGE: Final = 4  # on the dashboard: a broker's failure alone could fill it
+LINES_OF_ONE_CHANGE: Final = 3  # on the dashboard: a broker's failure alone could fill it
 TICK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.2  # however fast the log grows, a browser hears of it five times a second at most
 
