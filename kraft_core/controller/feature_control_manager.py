@@ -71,7 +71,7 @@ def update_features(
     records: list[MetadataRecord] = []
     try:
         for update in wanted.values():
-            records.extend(_update(image, update, version, proposed, node_id, quorum, request.validate_only))
+            records.extend(_update(image, update, proposed, node_id, quorum, request.validate_only))
     except KafkaError as error:
         log.warning("feature_update_refused", extra={"reason": error.message})
         message = f"The update failed for all features since the following feature had an error: {error.message}"
@@ -90,16 +90,13 @@ def update_features(
 def _update(
     image: MetadataImage,
     update: UpdateFeaturesRequestFeatureUpdateKey,
-    version: int,
     proposed: Mapping[str, int],
     node_id: int,
     quorum: RecordWriter,
     validate_only: bool,
 ) -> Iterator[MetadataRecord]:
     name, level = update.feature, update.max_version_level
-    kind = update.upgrade_type
-    if version == 0:
-        kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+    kind = update.upgrade_type  # v0 has none, and is an upgrade whatever its allow_downgrade says, as in Kafka
     if kind not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
         raise _invalid(name, level, "The controller does not support the given upgrade type.")
     current = quorum.kraft_version if name == KRAFT_VERSION else image.features.level(name)

@@ -132,11 +132,13 @@ def test_kraft_version_is_raised_by_raft_and_answered_after_a_noop():
     assert active.log()[-1] == NoOpRecord()
 
 
-def test_version_0_downgrades_by_a_flag():
-    active = at(27, transaction_version=2)
+@pytest.mark.parametrize("allowed", [False, True])
+def test_version_0_can_only_upgrade_whatever_its_flag_says(allowed: bool):
+    """KRaft's controllers do not look at AllowDowngrade; only later versions say how a downgrade is meant."""
+    active = at(27, transaction_version=1)
     key = m.UpdateFeaturesRequestFeatureUpdateKey
-    for allowed, code in ((False, ErrorCode.INVALID_UPDATE_VERSION), (True, ErrorCode.NONE)):
-        wanted = key(feature="transaction.version", max_version_level=1, allow_downgrade=allowed)
+    for level, code in ((0, ErrorCode.INVALID_UPDATE_VERSION), (2, ErrorCode.NONE)):
+        wanted = key(feature="transaction.version", max_version_level=level, allow_downgrade=allowed)
         assert active.ask(m.UpdateFeaturesRequest(feature_updates=(wanted,)), 0).error_code == code
 
 
