@@ -11,7 +11,7 @@ from kraft_core.image.metadata_image import BROKER, TOPIC
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.protocol.metadata_version import FEATURES
+from kraft_core.protocol.metadata_version import FEATURES, METADATA_VERSION
 from kraft_core.protocol.wire import Message
 from tests.simulator.invariant import check
 from tests.simulator.metadata_model import ELR, UNCLEAN, MetadataModel
@@ -25,6 +25,9 @@ ADMIN_ID = 99
 TOPICS = 12
 PREFERRED, UNCLEAN_ELECTION = 0, 1
 SET, DELETE = 0, 1
+UPGRADE, SAFE_DOWNGRADE = 1, 2
+NEWEST = 30
+MIN_ISR = "min.insync.replicas"
 MEMORY = "retention.ms"
 """The setting whose values are all different, so that an answer tells which write it has seen."""
 
@@ -41,7 +44,7 @@ OPERATIONS = {
     "acls": 1,
     "quotas": 1,
     "scram": 1,
-    "eligible_replicas": 1,
+    "features": 1,
     "register_controllers": 1,
     "unregister_broker": 1,
 }
@@ -142,7 +145,7 @@ class AdminLoad(SimClient):
             if self.random.random() < 0.3:
                 configs[UNCLEAN] = self.random.choice(["true", "false"])
             if self.random.random() < 0.3:
-                configs["min.insync.replicas"] = self.random.choice(["1", "2"])
+                configs[MIN_ISR] = self.random.choice(["1", "2"])
             count = self.random.randint(1, 4)
             assignments: tuple[m.CreateTopicsRequestCreatableReplicaAssignment, ...] = ()
             if self.random.random() < 0.5:
@@ -238,7 +241,10 @@ class AdminLoad(SimClient):
     def alter_configs(self) -> None:
         """Of a topic, or the default of all brokers."""
         name = self._name()
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.2:
+            kind, resource = self.random.choice([(TOPIC, name), (BROKER, "")])
+            self._alter_config(kind, resource, MIN_ISR, self.random.choice(["1", "2", "3"]), is_unique=False)
+        elif self.random.random() < 0.3:
             self._alter_config(BROKER, "", UNCLEAN, self.random.choice(["true", "false"]), is_unique=False)
         elif self.random.random() < 0.5:
             self._alter_config(TOPIC, name, UNCLEAN, self.random.choice(["true", "false", None]), is_unique=False)
@@ -412,11 +418,11 @@ class AdminLoad(SimClient):
         )
         self._request(m.AlterUserScramCredentialsRequest(upsertions=(upsertion,)), self._ignore)
 
-    def eligible_replicas(self) -> None:
-        """Switch eligible leader replicas on or off."""
-        level = self.random.choice([0, 1, 1])
+    def features(self) -> None:
+        """Switch eligible leader replicas on or off, or go to the newest metadata.version."""
+        name, level = self.random.choice([(ELR, 0), (ELR, 1), (ELR, 1), (METADATA_VERSION, NEWEST)])
         update = m.UpdateFeaturesRequestFeatureUpdateKey(
-            feature=ELR, max_version_level=level, upgrade_type=1 if level else 2
+            feature=name, max_version_level=level, upgrade_type=UPGRADE if level else SAFE_DOWNGRADE
         )
         self._request(m.UpdateFeaturesRequest(feature_updates=(update,)), self._ignore)
 

@@ -77,7 +77,7 @@ class MetadataModel:
     acls: set[UUID] = field(default_factory=set)
     acl_ids: set[UUID] = field(default_factory=set)  # for ever
     asked_unclean: set[tuple[str, int]] = field(default_factory=set)
-    elr_changes: int = 0
+    elr_changes: int = 0  # of the feature or by a new minimum ISR: partitions may be left with nobody to elect
     elections: int = 0
     unclean_elections: int = 0
     on_topic: Callable[[str, UUID], None] = lambda _name, _id: None
@@ -290,6 +290,7 @@ class MetadataModel:
         check(known, "the ELR of an unknown topic was cleared", record)
         for key, it in list(self.partitions.items()):
             if record.topic_name in {"", self.topics[key[0]].name} and (it.elr or it.last_known_elr):
+                self.elr_changes += not it.isr  # nobody is left to elect: Kafka, too, forgets who that would be
                 self._put(key, replace(it, elr=(), last_known_elr=(), partition_epoch=it.partition_epoch + 1))
 
     # --- the rest ---------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Settings:
             observers=random.choice([0, 0, 1, 2]),
             kraft_version=kraft_version,
             faults=some,
-            fault_seconds=random.choice([3.0, 6.0, 10.0]),
+            fault_seconds=random.choice([3.0, 5.0, 8.0]),
             writes_per_second=random.choice([2, 10, 30]),
             encodes=random.random() < 0.06,
             auto_join=random.random() < 0.2,

@@ -130,7 +130,9 @@ class SimBroker(SimClient):
     def repeat(self) -> None:
         """A request of some time ago comes once more, perhaps one of an earlier life."""
         if self.is_up and self.sent:
-            super().ask(self.random.choice(self.sent), lambda _node, _answer: None, lambda: None)
+            earlier = [each for each in self.sent if getattr(each, "broker_epoch", self.epoch) != self.epoch]
+            message = self.random.choice(earlier or list(self.sent))
+            super().ask(message, lambda _node, _answer: None, lambda: None)
 
     # --- registration and heartbeats ----------------------------------------------------------------------------------
 
