@@ -41,6 +41,7 @@ from kraft_core.server.controller_apis import RAFT_APIS, ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.log_format import configure_logging
 from kraft_core.server.node_settings import advertised_endpoints, raft_config, socket_limits
+from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 from kraft_core.server.socket_server import SocketServer
 from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
@@ -66,7 +67,8 @@ class RaftServer:
             {key: served for key, served in controller_versions().items() if key in RAFT_APIS or key == 18},
             lambda: (-1, {}),
         )
-        self._apis = ControllerApis(self, answers, config.broker_heartbeat_interval_ms)
+        loggers = RuntimeLoggerManager(config.node_id)
+        self._apis = ControllerApis(self, answers, config.broker_heartbeat_interval_ms, loggers)
         self._socket_servers = [
             SocketServer(each.host, each.port, self._apis.handle, socket_limits(config), listener_name=each.name)
             for each in config.controller_listeners
