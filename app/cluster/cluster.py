@@ -200,6 +200,10 @@ class Cluster:
         image = image or self.image
         return broker_entries(NodeConfigs.of(image.configs, broker_id, self.statics.of(broker_id)))
 
+    def configs_of_all_brokers(self, image: MetadataImage | None = None) -> list[ConfigEntry]:
+        """Return what every broker falls back on where it says nothing itself, sorted by name."""
+        return broker_entries(NodeConfigs.of((image or self.image).configs))
+
     def cluster_configs(self, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return the configs set for all brokers at once, sorted by name."""
         image = image or self.image

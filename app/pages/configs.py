@@ -16,6 +16,7 @@ from app.pages.frame import UNKNOWN, go_to, page_of, refusal, render
 from app.pages.topic import curl, known_topic
 from app.security.roles import Role
 from app.services import BrokerConfigEditor, ConfigEditor, Reader, services_of, visitor_of
+from kraft_core.controller.config_def import UpdateMode
 from kraft_core.controller.effective_config import ConfigEntry, ConfigSource, topic_fallback
 from kraft_core.image.changes import is_secret_config
 from kraft_core.protocol.errors import KafkaError
@@ -152,6 +153,35 @@ async def broker_configs(
     return render(request, "configs.html", page=page, view=view)
 
 
+@router.get("/broker-configs")
+async def configs_of_all_brokers(request: Request, _caller: Reader, q: str = "", only_set: str = "") -> Response:
+    """The settings that all brokers can be given at once, or those that are looked for."""
+    rows = [
+        config_row(each, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+        for each in services_of(request).cluster.configs_of_all_brokers()
+        if each.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG or _is_cluster_wide(each)
+    ]
+    view = ConfigsView(
+        parents="Brokers",
+        parents_url="/brokers",
+        parent="all",
+        parent_url="/brokers",
+        action="/broker-configs",
+        note="What is set here counts for every broker that does not say otherwise itself. What stands in a broker's "
+        "server.properties is overruled by it, and is not shown here.",
+        may_edit=_may(request, Role.ADMIN),
+        search=q,
+        only_set=bool(only_set),
+        total=len(rows),
+        rows=_wanted(rows, q, only_set),
+    )
+    return render(request, "configs.html", page=page_of(request, "Settings of all brokers", "/brokers"), view=view)
+
+
+def _is_cluster_wide(entry: ConfigEntry) -> bool:
+    return entry.key is not None and entry.key.update_mode is UpdateMode.CLUSTER_WIDE
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigWish:
     """One key to set or reset."""
@@ -177,7 +207,10 @@ class ConfigWish:
 
 @dataclass(frozen=True, slots=True)
 class ConfigTarget:
-    """What a form changes: a topic or a broker. `otherwise` says what a key is worth once it is reset."""
+    """What a form changes: the configs of a topic, a broker or all brokers.
+
+    `path` is the address of the page, and of the configs in REST. `otherwise` says what a key is worth once it is reset.
+    """
 
     title: str
     active: str
@@ -195,11 +228,11 @@ class ConfigTarget:
         now = "unknown" if entry is None else "hidden" if is_secret else shown(entry.value)
         after = shown(wish.value) if is_set else "default" if entry is None else shown(self.otherwise(entry))
         body = {"value": "…" if is_secret else wish.value} if is_set else None
-        address = f"{self.path}/configs/{wish.name}"
+        address = f"{self.path}/{wish.name}"
         return ConfirmView(
-            back=f"{self.back} / configs",
-            back_url=f"/{self.path}/configs",
-            action=f"/{self.path}/configs",
+            back=self.back,
+            back_url=f"/{self.path}",
+            action=f"/{self.path}",
             button="Set config" if is_set else "Reset config",
             changes=[(wish.name, now, "hidden" if is_secret else after)],
             consequences=[entry.documentation] if entry is not None and entry.documentation else [],
@@ -222,9 +255,7 @@ async def _alter(request: Request, target: ConfigTarget, wish: ConfigWish, confi
             what = "reset" if wish.operation == "delete" else "set"
             if wish.operation == "set" and not is_secret_config(wish.name):
                 what += f" to {shown(wish.value)}"
-            return go_to(
-                request, f"/{target.path}/configs", Flash("good", f"{wish.name} was {what} at offset {offset}.")
-            )
+            return go_to(request, f"/{target.path}", Flash("good", f"{wish.name} was {what} at offset {offset}."))
     view = target.confirm_view(request, wish, error)
     return render(request, "confirm.html", status, page=page_of(request, target.title, target.active), view=view)
 
@@ -250,8 +281,8 @@ async def alter_topic_config(
     target = ConfigTarget(
         title=f"Change a config of {name}",
         active="/topics",
-        back=name,
-        path=f"topics/{name}",
+        back=f"{name} / configs",
+        path=f"topics/{name}/configs",
         entries=services.cluster.topic_configs(name),
         otherwise=lambda entry: topic_fallback(entry.name, defaults)[0] if entry.key is not None else None,
         alter=alter,
@@ -281,8 +312,8 @@ async def alter_broker_config(
     target = ConfigTarget(
         title=f"Change a setting of broker {broker_id}",
         active="/brokers",
-        back=f"broker {broker_id}",
-        path=f"brokers/{broker_id}",
+        back=f"broker {broker_id} / configs",
+        path=f"brokers/{broker_id}/configs",
         entries=services.cluster.broker_configs(broker_id),
         otherwise=_broker_fallback,
         alter=alter,
@@ -292,3 +323,30 @@ async def alter_broker_config(
 
 def _broker_fallback(entry: ConfigEntry) -> str | None:
     return next((each.value for each in entry.synonyms if each.source != ConfigSource.DYNAMIC_BROKER_CONFIG), None)
+
+
+@router.post("/broker-configs")
+async def alter_config_of_all_brokers(
+    request: Request,
+    caller: BrokerConfigEditor,
+    key: Annotated[str, Form(alias="name")] = "",
+    value: Annotated[str, Form()] = "",
+    operation: Annotated[str, Form()] = "set",
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Change a setting of all brokers."""
+    services = services_of(request)
+
+    async def alter(wish: ConfigWish, validate_only: bool) -> int | None:
+        return await services.actions.alter_broker_configs(caller, None, [wish.change], validate_only=validate_only)
+
+    target = ConfigTarget(
+        title="Change a setting of all brokers",
+        active="/brokers",
+        back="settings of all brokers",
+        path="broker-configs",
+        entries=services.cluster.configs_of_all_brokers(),
+        otherwise=lambda entry: None if entry.key is None else entry.key.default,
+        alter=alter,
+    )
+    return await _alter(request, target, ConfigWish.read(key, value, operation), confirmed)

@@ -19,6 +19,7 @@ PAGES = (
     "/brokers",
     "/brokers/1",
     "/brokers/1/configs",
+    "/broker-configs",
     "/topics",
     "/create-topic",
     "/changes",
@@ -215,6 +216,27 @@ def test_the_settings_of_a_broker_can_be_searched(page: Page) -> None:
     page.get_by_label("only those set here").check()
     page.get_by_role("button", name="Search").click()
     expect(page.locator("main")).to_contain_text("No key matches.")
+
+
+def test_a_setting_of_all_brokers_is_set_and_reset_with_a_preview(page: Page, product: Product) -> None:
+    page.goto("/brokers")
+    page.get_by_role("link", name="Settings of all brokers").click()
+    expect(page.locator("tr[id='broker.id']")).to_have_count(0)
+    page.goto("/broker-configs?q=cleaner.threads")
+    page.get_by_label("New value of log.cleaner.threads").fill("3")
+    page.get_by_role("button", name="Set").click()
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"log\.cleaner\.threads\s*1\s*3"))
+    page.get_by_role("button", name="Set config").click()
+    expect(page.get_by_role("status")).to_contain_text("log.cleaner.threads was set to 3 at offset")
+    config = f"{product.cluster_path}/broker-configs/log.cleaner.threads"
+    assert product.call("GET", config)[1]["value"] == "3"
+    page.goto("/broker-configs?q=log.cleaner&only_set=yes")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"log\.cleaner\.threads\s*3\s*1"))
+    page.get_by_role("button", name="Reset config").click()
+    expect(page.get_by_role("status")).to_contain_text("was reset at offset")
+    assert product.call("GET", config)[0] == 404
 
 
 def test_a_topic_is_created_without_javascript(chromium: Browser, product: Product, admin_state: Path) -> None:
