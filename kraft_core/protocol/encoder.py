@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kraft_core.protocol import primitives
-from kraft_core.protocol.codegen import FIXED_FORMATS, Source, is_fixed, plain_fields, tagged_fields
+from kraft_core.protocol.codegen import FIXED_FORMATS, Source, fixed_size, is_fixed, plain_fields, tagged_fields
 from kraft_core.protocol.wire import FieldSpec, Message, fields_of
 
 Encoder = Callable[[Any, list[bytes]], None]
@@ -233,6 +233,13 @@ class _EncoderCompiler:
 
     def _tag(self, spec: FieldSpec, x: str, tags: str) -> None:
         source = self._source
+        if is_fixed(spec):  # tag, size and value in one struct call
+            value = f"{x}.int.to_bytes(16)" if spec.kind == "uuid" else x
+            formats = "BB" + FIXED_FORMATS[spec.kind]
+            assert spec.wire.tag < 0x80, "such a tag takes more than a byte"
+            pack = source.constant("PACK", formats, struct.Struct(">" + formats).pack)
+            source.line(f"{tags}.append({pack}({spec.wire.tag}, {fixed_size(spec.kind)}, {value}))")
+            return
         outer, value = source.fresh("q"), source.fresh("v")
         source.line(f"{outer} = p")
         source.line("p = []")
