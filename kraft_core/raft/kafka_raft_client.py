@@ -456,19 +456,6 @@ class KafkaRaftClient:
         """kraft.version as of the log's end."""
         return self._core.control.kraft_version
 
-    @property
-    def is_voter(self) -> bool:
-        """Whether this node is in its own voter set."""
-        return self._core.is_voter
-
-    def voters_at(self, offset: int) -> VoterSet:
-        """Voter set as of the log's first `offset` records, for a snapshot's header."""
-        return self._core.control.voters_at(offset)
-
-    def kraft_version_at(self, offset: int) -> int:
-        """kraft.version as of the log's first `offset` records."""
-        return self._core.control.kraft_version_at(offset)
-
     def record_idle(self, now_ms: int, idle_ms: float) -> None:
         """Note that the node had nothing to do for so long, until now: for `poll-idle-ratio-avg`."""
         self._metrics.idle(idle_ms, now_ms)

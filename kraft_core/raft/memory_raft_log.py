@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
-from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from kraft_core.raft.raft_log import OffsetAndEpoch
 
 
 class MemorySnapshotSink:
@@ -160,15 +160,6 @@ class MemoryRaftLog:
     def begin_snapshot(self, snapshot_id: OffsetAndEpoch) -> MemorySnapshotSink:
         """Start a snapshot."""
         return MemorySnapshotSink(self, snapshot_id)
-
-    def clean(self, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
-        """Keep only the newest snapshot and the log from it on when the log is above `retention_bytes`."""
-        latest = self.latest_snapshot_id()
-        size = sum(batch.size for batch in self.batches)
-        if latest is None or latest == BOOTSTRAP_SNAPSHOT_ID or not 0 <= retention_bytes < size:
-            return False
-        self.drop_before(latest)
-        return True
 
     def drop_before(self, snapshot_id: OffsetAndEpoch) -> None:
         """Make `snapshot_id` the log's start."""

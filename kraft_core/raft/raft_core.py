@@ -241,8 +241,7 @@ class RaftCore:
         state = self.state
         if endpoint is None and leader_id >= 0:
             endpoint = self.voter_endpoint(leader_id)
-        if epoch < state.epoch:
-            return True
+        assert epoch >= state.epoch, f"Epoch {epoch} is over, and was not refused."
         if leader_id == self.me.id and not (epoch == state.epoch and state.leader_id == leader_id):
             log.warning("peer_says_i_lead", extra={"node_id": self.me.id, "epoch": epoch, "own_epoch": state.epoch})
             return False

@@ -306,7 +306,7 @@ def test_a_voter_set_is_found_again_after_a_restart() -> None:
     again = OneNode(log=node.log)
     assert list(again.client.voters.by_id) == [0, 1]
     assert again.client.kraft_version == 1
-    assert list(again.client.voters_at(3).by_id) == [0, 1, 2]
+    assert list(again.client._core.control.voters_at(3).by_id) == [0, 1, 2]
 
 
 def test_one_whose_removal_is_not_committed_may_still_be_elected() -> None:

@@ -202,4 +202,4 @@ def test_old_voter_sets_are_forgotten_once_a_snapshot_stands_for_them() -> None:
     assert [offset for offset, _ in entries] == [-1, 2], "offset 2 is not in the snapshot"
     node.step(SnapshotCreated(OffsetAndEpoch(node.log.end_offset, 1)))
     assert [offset for offset, _ in entries] == [2]
-    assert node.client.voters == voters == node.client.voters_at(node.log.end_offset)
+    assert node.client.voters == voters == node.client._core.control.voters_at(node.log.end_offset)
