@@ -35,13 +35,15 @@ class FlushedOffset:
         self._path = directory / FILE_NAME
         self._descriptor = -1
         self.known: OffsetAndEpoch | None = None
+        self.is_damaged = False
 
     def open(self) -> None:
         """Read the file, or create it. Raises StorageError."""
         with storage_errors("open", self._path):
             if self._files.size_of(self._path):
                 self.known = _parse(read_file(self._path, self._files))
-                if self.known is None:
+                self.is_damaged = self.known is None
+                if self.is_damaged:
                     log.warning("flushed_offset_unreadable", extra={"file": str(self._path)})
             self._descriptor = self._files.open(self._path, os.O_RDWR | os.O_CREAT)
 

@@ -126,12 +126,14 @@ def _make_durable(files: FileSystem, directory: Path, recovered: RecoveredLog) -
     """Sync what was found: the process that wrote it may have died before it could.
 
     Its sync may also have failed, after which the kernel takes pages for clean that are not on disk: so what lies above
-    the flushed offset is written once more before the sync.
+    the flushed offset is written once more before the sync, and the whole segment when that offset cannot be read.
     """
-    active, known = recovered.segments[-1], recovered.flushed.known
+    active, flushed = recovered.segments[-1], recovered.flushed
+    known = 0 if flushed.known is None else flushed.known.offset
+    may_rewrite = flushed.known is not None or flushed.is_damaged
     with storage_errors("write", active.path):
-        if known is not None and active.size and active.end_offset > known.offset:
-            position = active.find(max(known.offset, active.base_offset), active.size)[0]
+        if may_rewrite and active.size and active.end_offset > known:
+            position = active.find(max(known, active.base_offset), active.size)[0]
             while data := files.pread(active.descriptor, _CHUNK_BYTES, position):
                 write_all(files, active.descriptor, data, position)
                 position += len(data)

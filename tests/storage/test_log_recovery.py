@@ -138,6 +138,25 @@ def test_what_was_found_above_the_flushed_offset_is_written_again_and_synced(tmp
     log.close()
 
 
+def test_when_the_flushed_offset_cannot_be_read_the_segment_is_written_again(tmp_path: Path):
+    """Seed 1848: a failed sync, then damage to the file that would have told how far the log was on disk."""
+    batches = filled(tmp_path, 3)
+    damage(directory_of(tmp_path) / "conclave.flushed-offset", 0, bytes(20))
+    files = RecordingFiles()
+    KafkaRaftLog.open(tmp_path, files=files).close()
+    assert files.written[f"{0:020d}.log"] == b"".join(batches)
+    assert not files.unsynced
+
+
+def test_where_nobody_noted_a_flushed_offset_nothing_is_written_again(tmp_path: Path):
+    """Apache's node left the folder; the log may be large."""
+    filled(tmp_path, 3)
+    (directory_of(tmp_path) / "conclave.flushed-offset").unlink()
+    files = RecordingFiles()
+    KafkaRaftLog.open(tmp_path, files=files).close()
+    assert f"{0:020d}.log" not in files.written
+
+
 @pytest.mark.parametrize("place", ["bit", "length", "zeroed", "offset", "epoch", "last offset"])
 @pytest.mark.parametrize("config", [LogConfig(), SMALL], ids=["one segment", "many segments"])
 def test_damage_with_good_batches_after_it_stops_the_start_naming_file_and_offset(
