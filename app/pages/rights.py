@@ -1,167 +1,37 @@
-"""The cluster's own access control: ACLs, SCRAM users and client quotas, as brokers and controllers check them."""
+"""The cluster's own access control, as brokers and controllers check it: ACLs, SCRAM users, quotas, delegation tokens."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.access import QuotaEntity, acls_of
+from app.cluster.access import QuotaEntity
 from app.flash import Flash
 from app.pages.confirm import ConfirmView
 from app.pages.frame import amount, go_to, page_of, refusal, render, whole_number
+from app.pages.rights_view import (
+    DEFAULT_ITERATIONS,
+    ENTITY_TYPES,
+    NOTHING_GIVEN,
+    acl_row,
+    code,
+    entity_text,
+    rights_view,
+)
 from app.pages.topic import curl
 from app.services import Admin, services_of
 from kraft_core.image.acls_image import AclFilter, StandardAcl
-from kraft_core.image.metadata_image import MetadataImage
-from kraft_core.image.scram_mechanism import (
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
-    SCRAM_MECHANISMS,
-    SCRAM_MECHANISMS_BY_TYPE,
-)
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False, prefix="/rights")
 
-ROWS_MAX: Final = 1_000
-DEFAULT_ITERATIONS: Final = 8192
-QUOTA_KEYS: Final = (
-    "producer_byte_rate",
-    "consumer_byte_rate",
-    "request_percentage",
-    "controller_mutation_rate",
-    "connection_creation_rate",
-)
-ENTITY_TYPES: Final = ("user", "client-id", "ip")
-FILTER_ONLY: Final = {"UNKNOWN", "ANY", "MATCH"}
 
-
-@dataclass(frozen=True, slots=True)
-class AclRow:
-    """One ACL in Kafka's words; `fields` find it again."""
-
-    resource: str
-    pattern: str
-    principal: str
-    host: str
-    operation: str
-    permission: str
-    fields: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ScramRow:
-    """One password of a user."""
-
-    name: str
-    mechanism: str
-    iterations: int
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaRow:
-    """One quota; `entity` in words, `fields` find it again."""
-
-    entity: str
-    key: str
-    value: float
-    fields: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RightsView:
-    """What rights.html shows; the words are what its forms offer."""
-
-    acls: Sequence[AclRow]
-    acls_total: int
-    scram: Sequence[ScramRow]
-    quotas: Sequence[QuotaRow]
-    resource_types: Sequence[str]
-    pattern_types: Sequence[str]
-    operations: Sequence[str]
-    permissions: Sequence[str]
-    mechanisms: Sequence[str]
-    iterations: int
-    entity_types: Sequence[str]
-    quota_keys: Sequence[str]
-    error: str
-
-
-def _words(kind: type[IntEnum]) -> list[str]:
-    return [each.name for each in kind if each.name not in FILTER_ONLY]
-
-
-def _code(kind: type[IntEnum], text: str) -> int:
-    if text not in _words(kind):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{text[:40]}' is none of {', '.join(_words(kind))}.")
-    return kind[text]
-
-
-def acl_row(acl: StandardAcl) -> AclRow:
-    """An ACL in words."""
-    kind, pattern = ResourceType(acl.resource_type).name, PatternType(acl.pattern_type).name
-    operation, permission = AclOperation(acl.operation).name, AclPermissionType(acl.permission_type).name
-    fields = (
-        ("resource_type", kind),
-        ("resource_name", acl.resource_name),
-        ("pattern_type", pattern),
-        ("principal", acl.principal),
-        ("host", acl.host),
-        ("operation", operation),
-        ("permission", permission),
-    )
-    return AclRow(
-        f"{kind.lower()} {acl.resource_name}", pattern.lower(), acl.principal, acl.host, operation, permission, fields
-    )
-
-
-def entity_text(entity: QuotaEntity) -> str:
-    """Whom a quota is for, in words."""
-    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity)
-
-
-def quota_rows(image: MetadataImage) -> list[QuotaRow]:
-    """All quotas, by entity and key."""
-    rows = []
-    for entity, quotas in image.client_quotas.items():
-        fields = [
-            each for kind, name in entity for each in ((kind, name or ""), (f"{kind}-default", "" if name else "yes"))
-        ]
-        rows += [QuotaRow(entity_text(entity), key, value, [*fields, ("key", key)]) for key, value in quotas.items()]
-    return sorted(rows, key=lambda row: (row.entity, row.key))
-
-
-def rights_view(image: MetadataImage, error: str = "") -> RightsView:
-    """The whole page."""
-    acls = acls_of(image, AclFilter())
-    return RightsView(
-        acls=[acl_row(acl) for acl in acls[:ROWS_MAX]],
-        acls_total=len(acls),
-        scram=[
-            ScramRow(name, SCRAM_MECHANISMS_BY_TYPE[kind].name, credential.iterations)
-            for kind in sorted(image.scram)
-            for name, credential in sorted(image.scram[kind].items())
-        ],
-        quotas=quota_rows(image),
-        resource_types=_words(ResourceType),
-        pattern_types=_words(PatternType),
-        operations=_words(AclOperation),
-        permissions=_words(AclPermissionType),
-        mechanisms=list(SCRAM_MECHANISMS),
-        iterations=DEFAULT_ITERATIONS,
-        entity_types=ENTITY_TYPES,
-        quota_keys=QUOTA_KEYS,
-        error=error,
-    )
-
-
-def _page(request: Request, error: str = "", status: int = 200) -> Response:
-    view = rights_view(services_of(request).cluster.image, error)
+def _page(request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN) -> Response:
+    view = rights_view(services_of(request).cluster.image, error, given)
     return render(request, "rights.html", status, page=page_of(request, "Access control", "/rights"), view=view)
 
 
@@ -201,13 +71,13 @@ class AclForm:
         """Read it. Raises KafkaError INVALID_REQUEST."""
         given = dict(self.fields)
         return StandardAcl(
-            resource_type=_code(ResourceType, given["resource_type"]),
+            resource_type=code(ResourceType, given["resource_type"]),
             resource_name=given["resource_name"],
-            pattern_type=_code(PatternType, given["pattern_type"]),
+            pattern_type=code(PatternType, given["pattern_type"]),
             principal=given["principal"],
             host=given["host"],
-            operation=_code(AclOperation, given["operation"]),
-            permission_type=_code(AclPermissionType, given["permission"]),
+            operation=code(AclOperation, given["operation"]),
+            permission_type=code(AclPermissionType, given["permission"]),
         )
 
 
@@ -308,13 +178,14 @@ async def put_scram_user(
         "The password is empty.": not password,
         f"Iterations must be a whole number from {MIN_ITERATIONS} to {MAX_ITERATIONS}.": count is None,
     }
+    given = {"scram-name": name, "scram-mechanism": mechanism, "scram-iterations": iterations}
     if any(wrong.values()) or found is None or count is None:
-        return _page(request, next(text for text, holds in wrong.items() if holds), 422)
+        return _page(request, next(text for text, holds in wrong.items() if holds), 422, given)
     was = name in services_of(request).cluster.image.scram.get(found.type, {})
     try:
         offset = await services_of(request).operator.put_scram_user(caller, name, found, password, count)
     except (KafkaError, ConnectionError) as refused:
-        return _page(request, *refusal(refused))
+        return _page(request, *refusal(refused), given)
     done = "has a new password" if was else "can log in"
     return go_to(request, "/rights", Flash("good", f"{name} {done} by {found.name} since offset {offset}."))
 
@@ -386,7 +257,7 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
             raise ValueError(f"'{text[:40]}' is not a number above 0.")
     except ValueError as error:
         said = str(error) if not str(error).startswith("could not") else f"'{text[:40]}' is not a number."
-        return _page(request, said, 422)
+        return _page(request, said, 422, {f"quota-{name}": given for name, given in form.items()})
     refused_text, verdict, status = "", "", 200
     try:
         offset = await services.operator.alter_client_quota(caller, entity, {key: value}, validate_only=not confirmed)

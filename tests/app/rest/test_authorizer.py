@@ -181,10 +181,12 @@ def test_a_token_for_another_is_not_the_makers_to_renew(web: LiveWeb) -> None:
 def test_what_a_token_s_holder_shows_is_kept_nowhere(web: LiveWeb, quorum: SecureQuorum) -> None:
     made = create_token(web)
     web.client.post(f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac})
+    page = web.client.get("/rights", headers={"Accept": "text/html"}).text
+    assert made.token_id in page
     audit = web.client.get("/v3/audit?resource=delegation-token/*").text
     assert made.token_id in audit
     records = web.client.get(f"{web.cluster}/metadata/records?from_offset=0&limit=1000").text
-    for text in (audit, records, quorum.outputs()):
+    for text in (audit, records, page, quorum.outputs()):
         assert made.hmac not in text
         assert base64.b64decode(made.hmac).hex() not in text
 
