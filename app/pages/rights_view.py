@@ -95,10 +95,12 @@ class RightsView:
 
 
 def words(kind: type[IntEnum]) -> list[str]:
+    """Kafka's words that an ACL can have; those for filters are left out."""
     return [each.name for each in kind if each.name not in FILTER_ONLY]
 
 
 def code(kind: type[IntEnum], text: str) -> int:
+    """Read such a word. Raises KafkaError INVALID_REQUEST that lists the words."""
     if text not in words(kind):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{text[:40]}' is none of {', '.join(words(kind))}.")
     return kind[text]
