@@ -1,10 +1,15 @@
 """The node as a whole: raft, controller and image, driven by events under a virtual clock."""
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import pytest
 
+from kraft_core.controller.controller_operations import WRITES
 from kraft_core.controller.controller_result import RequestContext
-from kraft_core.node import ControllerRequest, SnapshotFailed
+from kraft_core.node import CleanLog, ControllerRequest, NodeEffect, SnapshotFailed
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import CreateTopicsRequest
 from kraft_core.protocol.metadata_records import NoOpRecord
 from kraft_core.raft.events import Shutdown, Timer
 from kraft_core.raft.snapshot_reader import SnapshotReader
@@ -293,3 +298,39 @@ def test_no_snapshot_is_begun_on_the_way_out() -> None:
     active.node._bytes_since_snapshot = 10**6
     active.step(Timer())
     assert active.snapshots == []
+
+
+def test_a_fault_in_the_controller_gives_the_leadership_to_another_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(3)
+    active = cluster.with_broker()
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setitem(WRITES, CreateTopicsRequest, broken)
+        failed = active.request(create_topic("orders"), 7)
+        assert not active.node.is_active
+    assert active.answers[failed].topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    cluster.until(lambda: cluster.active() is not active)
+    again = cluster.active().request(create_topic("orders"), 7)
+    cluster.run(1000)
+    assert cluster.active().answers[again].topics[0].error_code == ErrorCode.NONE
+
+
+def test_the_log_is_looked_at_for_cleaning_once_a_minute() -> None:
+    """metadata.max.retention.bytes and .ms."""
+    cluster = Cluster(1)
+    active = cluster.active()
+    asked: list[int] = []
+    carry_out = active.carry_out
+
+    def watched(effects: Iterable[NodeEffect]) -> None:
+        found = list(effects)
+        asked.extend(cluster.now_ms for each in found if isinstance(each, CleanLog))
+        carry_out(found)
+
+    active.carry_out = watched  # type: ignore[method-assign]  # watched
+    cluster.run(200_000, 500)
+    assert len(asked) == 3
+    assert all(60_000 <= later - earlier <= 61_000 for earlier, later in pairwise(asked))

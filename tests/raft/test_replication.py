@@ -5,17 +5,20 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     FetchRequest,
 )
 from kraft_core.protocol.record_batch import encode_batch
-from kraft_core.raft.effects import Flush, Respond
+from kraft_core.raft import leader_state
+from kraft_core.raft.effects import Flush, Respond, Stopped
 from kraft_core.raft.events import Shutdown
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.raft.raft_log import OffsetAndEpoch
 from tests.raft.one_node import (
     OneNode,
     batch,
@@ -24,6 +27,7 @@ from tests.raft.one_node import (
     fetch_response,
     key,
     only,
+    snapshot_bytes,
     vote_request,
 )
 
@@ -386,3 +390,77 @@ def test_failed_fetches_back_off_more_and_more() -> None:
             node.fail(request)
         node.pass_time(10)
     assert node.client._core.next_correlation < 40
+
+
+# --- limits and ends ----------------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_of_another_cluster_or_by_the_leaders_own_id_is_refused() -> None:
+    node = leading()
+    asked = fetch_request(1, 1, 0, 0, max_wait_ms=0)
+    other = node.request(structs.replace(asked, cluster_id="other"))
+    assert (other.error_code, other.responses) == (ErrorCode.INCONSISTENT_CLUSTER_ID, ())
+    itself = structs.replace(asked, replica_state=structs.replace(asked.replica_state, replica_id=0))
+    assert only(node.request(itself)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_parked_fetch_whose_place_was_cleaned_away_gets_the_snapshot() -> None:
+    node = leading()
+    node.append([b"a"])
+    node.commit_epoch()
+    end = node.log.end_offset
+    assert node.request(fetch_request(2, 1, end, 1)) is None
+    waiting = node.last_request_id()
+    node.log.append(batch(end, 1, b"b"))
+    snapshot_id = OffsetAndEpoch(end + 1, 1)
+    node.log.snapshots[snapshot_id] = snapshot_bytes(snapshot_id, 1, dynamic_voters(0, 1, 2), [])
+    node.log.drop_before(snapshot_id)
+    node.pass_time(500)
+    told = only(node.answers[waiting])
+    assert (told.snapshot_id.end_offset, told.snapshot_id.epoch) == (end + 1, 1)
+    assert told.records == b""
+
+
+def test_of_too_many_observers_the_one_that_is_silent_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader_state, "MAX_OBSERVERS", 3)
+    node = leading()
+    for observer in (7, 8, 9, 7, 10):
+        node.request(fetch_request(observer, 1, 0, 0, max_wait_ms=0))
+        node.pass_time(10)
+    state = node.client.state
+    assert isinstance(state, Leader)
+    assert sorted(each.id for each in state.observers) == [7, 9, 10]
+
+
+def test_an_anonymous_reader_is_served_and_not_counted() -> None:
+    """An observer with replica id -1, such as a dashboard."""
+    node = leading()
+    node.commit_epoch()
+    assert only(node.request(fetch_request(-1, 1, 0, 0, max_wait_ms=0))).records
+    state = node.client.state
+    assert isinstance(state, Leader)
+    assert not state.observers
+
+
+def test_a_follower_that_stops_waits_for_its_flush() -> None:
+    """What it has acknowledged is on disk; what it has only received may be, too, before the process ends."""
+    node = OneNode()
+    node.follow()
+    node.holds_flushes = True
+    node.answer(node.fetch_out(), fetch_response(1, 1, batch(0, 1)))
+    node.step(Shutdown(5_000))
+    assert not any(isinstance(each, Stopped) for each in node.effects)
+    node.finish_flush()
+    assert any(isinstance(each, Stopped) for each in node.effects)
+
+
+def test_a_node_that_stops_waits_for_its_disk_no_longer_than_it_may() -> None:
+    node = OneNode()
+    node.follow()
+    node.holds_flushes = True
+    node.answer(node.fetch_out(), fetch_response(1, 1, batch(0, 1)))
+    node.step(Shutdown(300))
+    node.pass_time(299)
+    assert not any(isinstance(each, Stopped) for each in node.effects)
+    node.pass_time(1)
+    assert any(isinstance(each, Stopped) for each in node.effects)
