@@ -5,6 +5,7 @@ costs little since images share their parts. Lines in words are made when somebo
 """
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from kraft_core.protocol.metadata_records import (
 from kraft_core.server.observed_log import CommittedChange
 
 VOTER_SETS_MAX: Final = 100
+_PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
 _MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
 
 
@@ -49,6 +51,11 @@ class Change:
         if not self.records:
             return tuple(image_changes(self.before, self.after))
         return tuple(describe_batch(self.before, [record for _, record in self.records], self.offset, self.epoch))
+
+    @cached_property
+    def headlines_first(self) -> tuple[str, ...]:
+        """The same lines; those that say more than what became of one partition come first."""
+        return tuple(sorted(self.lines, key=lambda line: _PARTITION_LINE.match(line) is not None))
 
 
 class OffsetGone(LookupError):  # noqa: N818 - what happened, not what class it is

@@ -3,7 +3,6 @@
 import asyncio
 import datetime as dt
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +25,6 @@ router = APIRouter(include_in_schema=False)
 CHANGES_ON_DASHBOARD: Final = 12
 CHANGES_ON_PAGE: Final = 100
 LINES_OF_ONE_CHANGE_ON_PAGE: Final = 25
-_PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
 LINES_OF_ONE_CHANGE: Final = 3  # on the dashboard: a broker's failure alone could fill it
 TICK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.2  # however fast the log grows, a browser hears of it five times a second at most
@@ -54,17 +52,13 @@ def feed_lines(
     lines: list[FeedLine] = []
     for change in changes:
         at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
-        texts = sorted((text for text in change.lines if wanted(text)), key=_is_of_partition)
+        texts = [text for text in change.headlines_first if wanted(text)]
         if len(texts) > each_max:
             texts = [*texts[:each_max], f"… and {len(texts) - each_max} more at this offset"]
         lines += [FeedLine(change.offset, change.epoch, at, text) for text in texts]
         if len(lines) >= limit:
             break
     return lines
-
-
-def _is_of_partition(text: str) -> bool:
-    return _PARTITION_LINE.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
