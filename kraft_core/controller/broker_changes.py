@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from kraft_core.controller.partition_changes import (
     PartitionChanges,
-    leaderless_partitions,
     partitions_in_directory,
     partitions_in_elr,
     partitions_in_isr,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from uuid import UUID
 
+    from kraft_core.controller.partition_scan import PartitionScan
     from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
     from kraft_core.protocol.metadata_records import MetadataRecord
 
@@ -37,8 +37,9 @@ IN_CONTROLLED_SHUTDOWN: Final = 1
 class BrokerChanges:
     """Records for brokers that come and go, over any image."""
 
-    def __init__(self, changes: PartitionChanges) -> None:
+    def __init__(self, changes: PartitionChanges, scan: PartitionScan) -> None:
         self._changes = changes
+        self._scan = scan
 
     def broker_fenced(self, image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
         """Take the broker out of every ISR and leadership, then fence it. It must be registered."""
@@ -48,10 +49,17 @@ class BrokerChanges:
         return [*records, change]
 
     def broker_unfenced(self, image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
-        """Unfence the broker, then let it lead those of its partitions that have no leader and may have it."""
+        """Unfence the broker, then elect leaders in all partitions without one that can have one now.
+
+        Mostly it is this broker; but where unclean elections were allowed meanwhile, it may be any live replica.
+        """
         registration = _registration(image, broker_id)
         change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=registration.epoch, fenced=UNFENCE)
-        leaderless = leaderless_partitions(image, broker_id)
+        leaderless = (
+            (found.topic, index, found.topic.partitions[index])
+            for found in self._scan.findings(image)
+            for index in found.leaderless
+        )
         return [change, *self._changes.leader_and_isr_updates(image, leaderless, add=broker_id)]
 
     def broker_in_controlled_shutdown(self, image: MetadataImage, broker_id: int) -> list[MetadataRecord]:

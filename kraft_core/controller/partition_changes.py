@@ -14,7 +14,6 @@ import msgspec
 
 from kraft_core.controller.cluster_describer import ClusterDescriber
 from kraft_core.controller.partition_change_builder import Election, PartitionChangeBuilder
-from kraft_core.image.topics_image import LEADER_NONE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -144,11 +143,6 @@ def partitions_in_isr(image: MetadataImage, broker_id: int) -> Iterator[Partitio
 def partitions_in_elr(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:
     """Yield the partitions that have the broker among their eligible leader replicas."""
     return (ref for ref in image.topics.partitions_of_broker(broker_id) if broker_id in ref[2].elr)
-
-
-def leaderless_partitions(image: MetadataImage, broker_id: int) -> Iterator[PartitionRef]:
-    """Yield the broker's partitions that nobody leads."""
-    return (ref for ref in image.topics.partitions_of_broker(broker_id) if ref[2].leader == LEADER_NONE)
 
 
 def partitions_in_directory(image: MetadataImage, broker_id: int, directory: UUID) -> Iterator[PartitionRef]:

@@ -80,7 +80,7 @@ class ReplicationControlManager:
         placer = StripedReplicaPlacer(random)
         self._creation = TopicCreation(config, configuration_control, placer, random)
         self._reassignments = ReassignmentControl(self.changes, self._scan)
-        self.brokers = BrokerChanges(self.changes)
+        self.brokers = BrokerChanges(self.changes, self._scan)
         self.elections = LeaderElection(self.changes, self._scan, config.leader_balance_max_elections)
 
     def create_topics(

@@ -71,8 +71,9 @@ def _check_change(
     if new.leader not in {old.leader, NONE}:
         assert new.leader_epoch > old.leader_epoch, f"25: {record}"
         _check_new_leader(image, new)
-    # The leader may vouch for a replica in the very change that completes its addition.
-    vouched_for = old.adding_replicas if old.leader != NONE and not new.adding_replicas and new.isr != old.isr else ()
+    # The leader may vouch for replicas in the very change that completes a reassignment.
+    completes = old.is_reassigning and not new.is_reassigning and new.isr != old.isr
+    vouched_for = old.replicas if old.leader != NONE and completes else ()
     was_in_sync = {*old.isr, *old.elr, *vouched_for}
     if new.leader != NONE and new.leader not in was_in_sync:
         assert new.isr == (new.leader,), f"26: {old} -> {new}"

@@ -134,6 +134,26 @@ def test_fencing_moves_leaders_and_unfencing_gives_leaderless_partitions_back(ac
     assert [partition.leader for partition in active.partitions("u")] == leaders
 
 
+def test_any_broker_that_comes_back_ends_the_wait_of_partitions_that_may_elect_uncleanly(active: ActiveController):
+    """ReplicationControlManager.handleBrokerUnfenced looks at every partition that nobody leads."""
+    active.start_broker(3)
+    assignment = m.CreateTopicsRequestCreatableReplicaAssignment(partition_index=0, broker_ids=(1, 2))
+    active.create("t", partitions=-1, factor=-1, assignments=(assignment,))
+    for broker_id in (2, 1, 3):
+        active.heartbeat(broker_id, want_fence=True)
+    active.heartbeat(2)
+    assert [partition.leader for partition in active.partitions("t")] == [-1], "2 was out of sync"
+    config = m.IncrementalAlterConfigsRequestAlterableConfig(name="unclean.leader.election.enable", value="true")
+    resource = m.IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=2, resource_name="t", configs=(config,)
+    )
+    active.ask(m.IncrementalAlterConfigsRequest(resources=(resource,)))
+    assert [partition.leader for partition in active.partitions("t")] == [-1]
+    active.heartbeat(3)
+    (partition,) = active.partitions("t")
+    assert (partition.leader, partition.isr, partition.leader_recovery_state) == (2, (2,), 1)
+
+
 def test_a_broker_without_leaderships_may_shut_down_at_once(active: ActiveController):
     assert flags(active.heartbeat(1, want_shut_down=True)) == (True, True, True)
     assert active.tip.cluster.brokers[1].fenced

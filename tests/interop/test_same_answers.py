@@ -45,6 +45,7 @@ from tests.interop import kafka
 from tests.interop.conclave import Quorum
 from tests.interop.controller_requests import all_requests, lifecycle, secure_requests
 from tests.interop.controller_requests.case import BY_TOKEN, UNKNOWN_ID, Case, Known
+from tests.interop.controller_requests.histories import history
 from tests.security.secure_quorum import PASSWORD, SCRAM_MODULE, SecureQuorum
 
 pytestmark = pytest.mark.interop
@@ -68,6 +69,8 @@ OFFSETS = {"high_watermark", "log_end_offset", "finalized_features_epoch"}
 UNORDERED = {
     "DeleteTopicsResponse": "responses",  # shuffled
     "DescribeConfigsResponseDescribeConfigsResult": "configs",
+    "ListPartitionReassignmentsResponse": "topics",
+    "ListPartitionReassignmentsResponseOngoingTopicReassignment": "partitions",
     "DescribeAclsResponse": "resources",
     "DescribeAclsResponseDescribeAclsResource": "acls",
     "DeleteAclsResponseDeleteAclsFilterResult": "matching_acls",
@@ -355,6 +358,14 @@ def test_brokers_that_come_and_go_are_treated_alike(tmp_path: Path) -> None:
     settings: dict[str, object] = {**SETTINGS, "broker.session.timeout.ms": 3000}
     with two_sides(Quorum(tmp_path / "apache", 1, settings), Quorum(tmp_path / "ours", 1, settings)) as (apache, ours):
         compare(apache, ours, lifecycle())
+
+
+def test_random_histories_of_partitions_are_the_same(tmp_path: Path) -> None:
+    kafka.require()
+    cases = [case for seed in (1, 2, 3) for with_elr in (True, False) for case in history(seed, with_elr=with_elr)]
+    both = Quorum(tmp_path / "apache", 1, SETTINGS), Quorum(tmp_path / "ours", 1, SETTINGS)
+    with two_sides(*both) as (apache, ours):
+        compare(apache, ours, cases)
 
 
 MORE_SETTINGS = f"""
