@@ -1,7 +1,6 @@
 """Rights on a secured quorum of ours: Apache's tools as users with and without them, and Apache's brokers as peers."""
 
 import asyncio
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from kraft_core.server.kafka_client import KafkaConnection
 from kraft_core.storage.properties import parse_properties
 from tests.interop import kafka
 from tests.interop.conclave import create_topics
+from tests.interop.tools import ACLS, QUORUM, STORAGE, Printed, Tools
 from tests.security.certificates import authority
 from tests.security.secure_quorum import (
     PASSWORD,
@@ -54,23 +54,10 @@ def user_config(found: SecureQuorum, name: str, password: str = PASSWORD) -> Pat
     )
 
 
-def tool(found: SecureQuorum, main_class: str, *arguments: str, config: Path | None = None) -> tuple[int, str]:
-    """Run a tool of Apache's against the controllers -> (exit code, what it printed)."""
-    outcome = subprocess.run(
-        kafka.java(
-            main_class,
-            "--bootstrap-controller",
-            found.bootstrap,
-            "--command-config",
-            str(config or found.command_config),
-            *arguments,
-            log_level="ERROR",
-        ),
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
-    return outcome.returncode, outcome.stdout + outcome.stderr
+def run(jvm: Tools, found: SecureQuorum, main_class: str, *arguments: str, config: Path | None = None) -> Printed:
+    """Run a tool of Apache's against the controllers."""
+    address = ("--bootstrap-controller", found.bootstrap, "--command-config", config or found.command_config)
+    return jvm.attempt(main_class, *address, *arguments)
 
 
 def load_properties(path: Path) -> dict[str, str]:
@@ -85,8 +72,7 @@ def add_user(found: SecureQuorum, name: str) -> None:
         path.write_text(path.read_text().replace("user_admin=", f'user_{name}="{PASSWORD}" user_admin='))
 
 
-def test_rights_are_given_asked_and_taken_back(tmp_path: Path) -> None:
-    kafka.require()
+def test_rights_are_given_asked_and_taken_back(tmp_path: Path, tools: Tools) -> None:
     with secure_quorum(tmp_path, 3, "SASL_SSL", "PLAIN", **AUTHORIZER) as found:
         add_user(found, "alice")
         alice = user_config(found, "alice")
@@ -95,26 +81,25 @@ def test_rights_are_given_asked_and_taken_back(tmp_path: Path) -> None:
             found.start(node_id)
         found.wait_for_leader()
         wait_for_voters(found)
-        acls = "org.apache.kafka.tools.AclCommand"
-        quorum = "org.apache.kafka.tools.MetadataQuorumCommand"
-
-        code, said = tool(found, quorum, "describe", "--status", config=alice)
+        code, said = run(tools, found, QUORUM, "describe", "--status", config=alice)
         assert code != 0
         assert "ClusterAuthorizationException" in said, said
-        code, said = tool(found, acls, "--add", "--allow-principal", "User:alice", "--operation", "Alter", "--cluster")
+        code, said = run(
+            tools, found, ACLS, "--add", "--allow-principal", "User:alice", "--operation", "Alter", "--cluster"
+        )
         assert code == 0, said
-        code, said = tool(found, quorum, "describe", "--status", config=alice)
+        code, said = run(tools, found, QUORUM, "describe", "--status", config=alice)
         assert code == 0, said
         assert "LeaderId" in said
-        code, said = tool(found, acls, "--list")
+        code, said = run(tools, found, ACLS, "--list")
         assert "principal=User:alice, host=*, operation=ALTER, permissionType=ALLOW" in said, said
 
-        asyncio.run(revoke_on_an_open_connection(found, client_security(load_properties(alice)), acls))
+        asyncio.run(revoke_on_an_open_connection(found, client_security(load_properties(alice)), tools))
         assert "authorization_denied" in found.outputs()
         assert PASSWORD not in found.outputs()
 
 
-async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecurity, acls: str) -> None:
+async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecurity, jvm: Tools) -> None:
     """What Alice may on her open connection changes with the ACLs, and she keeps it."""
     connection = await KafkaConnection.open("127.0.0.1", found.port_of(1), "alice", 5_000, security)
     ask = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
@@ -127,7 +112,17 @@ async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecu
     assert [topic.error_code for topic in created.topics] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     client.close()
     said = await asyncio.to_thread(
-        tool, found, acls, "--remove", "--force", "--allow-principal", "User:alice", "--operation", "Alter", "--cluster"
+        run,
+        jvm,
+        found,
+        ACLS,
+        "--remove",
+        "--force",
+        "--allow-principal",
+        "User:alice",
+        "--operation",
+        "Alter",
+        "--cluster",
     )
     assert said[0] == 0, said
     answer = await connection.request(ask)
@@ -160,8 +155,9 @@ def broker_config(found: SecureQuorum, folder: Path, port: int) -> Path:
     )
 
 
-def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_judge_them(tmp_path: Path) -> None:
-    kafka.require()
+def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_judge_them(
+    tmp_path: Path, tools: Tools
+) -> None:
     settings = {**AUTHORIZER, "super_users": "User:controller;User:admin;User:broker"}
     with secure_quorum(tmp_path, 3, "SASL_SSL", "PLAIN", **settings) as found:
         add_user(found, "broker")
@@ -174,7 +170,7 @@ def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_judge_
         folder.mkdir()
         (port,) = kafka.free_ports(1)
         config = broker_config(found, folder, port)
-        kafka.format_storage(config, found.cluster_id, "-N")
+        tools.run(STORAGE, "format", "-t", found.cluster_id, "-c", config, "-N")
         with kafka.start("apache-broker", config) as broker:
             broker.wait_for_output("Kafka Server started")
             at_broker = {"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "SASL_PLAINTEXT"}

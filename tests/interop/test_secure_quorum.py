@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop import kafka
 from tests.interop.conclave import RawBroker, create_topics
+from tests.interop.tools import QUORUM, Tools
 from tests.security.secure_quorum import PASSWORD, STORE_PASSWORD, SecureQuorum, secure_quorum, wait_for_voters
 
 pytestmark = pytest.mark.interop
@@ -45,8 +45,9 @@ def test_three_of_ours_elect_serve_and_fail_over(tmp_path: Path, protocol: str, 
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), KINDS)
-def test_apache_s_controllers_and_ours_are_one_quorum(tmp_path: Path, protocol: str, mechanism: str | None) -> None:
-    kafka.require()
+def test_apache_s_controllers_and_ours_are_one_quorum(
+    tmp_path: Path, tools: Tools, protocol: str, mechanism: str | None
+) -> None:
     with secure_quorum(tmp_path, 3, protocol, mechanism, **(MUTUAL if mechanism is None else {})) as found:
         for node_id in found.node_ids:
             found.format(node_id)
@@ -56,15 +57,8 @@ def test_apache_s_controllers_and_ours_are_one_quorum(tmp_path: Path, protocol: 
         found.wait_for_leader(40)
         wait_for_voters(found, 40)
         asyncio.run(use(found, "together", 101))
-        said = kafka.tool(
-            "org.apache.kafka.tools.MetadataQuorumCommand",
-            "--bootstrap-controller",
-            found.bootstrap,
-            "--command-config",
-            str(found.command_config),
-            "describe",
-            "--status",
-        )
+        address = ("--bootstrap-controller", found.bootstrap, "--command-config", found.command_config)
+        said = tools.run(QUORUM, *address, "describe", "--status")
         assert re.search(r"CurrentVoters:.*\"id\": 1.*\"id\": 2.*\"id\": 3", said), said
         ours_led = found.wait_for_leader(40)
         found.processes[ours_led].stop()
