@@ -9,7 +9,7 @@ from tests.hostile.votes import ask_for_vote
 from tests.interop.conclave import Quorum, quorum
 from tests.interop.log_files import partition_folder
 
-EPOCHS = (5, 6, 40)
+EPOCHS = (5, 40)
 
 
 def started(found: Quorum) -> None:
