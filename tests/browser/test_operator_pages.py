@@ -159,3 +159,29 @@ def test_an_acl_that_cannot_count_is_refused_with_the_reason(product: Product, p
     expect(page.locator("table.what")).to_contain_text("ALLOW ALL on topic orders (literal) to User:alice from *")
     page.get_by_role("button", name="Create the ACL").click()
     expect(page.get_by_role("alert")).to_contain_text("SECURITY_DISABLED")
+
+
+def test_lists_follow_the_cluster_and_leave_alone_what_is_being_typed(product: Product, page: Page) -> None:
+    page.goto("/rights")
+    page.get_by_label("Principal").fill("User:half-typed")
+    user = f"{product.cluster_path}/scram-users/elsewhere/credentials/SCRAM-SHA-256"
+    assert product.call("PUT", user, {"password": "made by REST"})[0] == 204
+    quota = {
+        "entity": [{"entity_type": "ip", "entity_name": "10.0.0.7"}],
+        "data": [{"key": "connection_creation_rate", "value": 20}],
+    }
+    assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", quota)[0] == 204
+    expect(page.locator("#scram-list")).to_contain_text("elsewhere")
+    expect(page.locator("#quota-list")).to_contain_text("ip 10.0.0.7")
+    expect(page.get_by_label("Principal")).to_have_value("User:half-typed")
+    assert product.call("DELETE", user)[0] == 204
+    gone = {**quota, "data": [{"key": "connection_creation_rate", "value": None}]}
+    assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", gone)[0] == 204
+    expect(page.locator("#scram-list")).not_to_contain_text("elsewhere")
+    expect(page.locator("#quota-list")).not_to_contain_text("10.0.0.7")
+    page.goto("/reassignments")
+    register(product, 5)
+    create(product, "watched")
+    body = {"data": [{"topic_name": "watched", "partition_id": 0, "replica_ids": [1, 5]}]}
+    assert product.call("POST", f"{product.cluster_path}/reassignments", body)[0] == 200
+    expect(page.locator("#moving")).to_contain_text("watched-0")
