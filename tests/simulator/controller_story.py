@@ -1,6 +1,8 @@
 """Brokers and administrators beside the quorum: their settings, their start, and what must come about once all is healed."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
@@ -66,18 +68,24 @@ def controller_config(node_id: int, cluster_id: str, choices: Choices | None) ->
     )
 
 
-class Loud(logging.Handler):
-    """A controller that swallows a fault of its own and goes on has failed all the same."""
-
+class _Loud(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Raise it."""
         fault = record.exc_info[1] if record.exc_info else None
         raise InvariantBrokenError(f"the controller failed: {record.getMessage()}: {fault!r}")
 
 
-_FAULTS = logging.getLogger("kraft_core.controller.quorum_controller")
-_FAULTS.setLevel(logging.ERROR)
-_FAULTS.addHandler(Loud())
+@contextmanager
+def loud_faults() -> Iterator[None]:
+    """Meanwhile a controller that swallows a fault of its own and goes on has failed all the same."""
+    logger, handler = logging.getLogger("kraft_core.controller.quorum_controller"), _Loud()
+    level_before = logger.level
+    logger.setLevel(logging.ERROR)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level_before)
 
 
 class ControllerStory:

@@ -9,7 +9,7 @@ from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kraft_core.storage.kafka_raft_log import LogConfig
 from tests.simulator import faults
-from tests.simulator.controller_story import UNSPLIT, ControllerStory, controller_config, draw_choices
+from tests.simulator.controller_story import UNSPLIT, ControllerStory, controller_config, draw_choices, loud_faults
 from tests.simulator.faults import Faults
 from tests.simulator.invariant import check
 from tests.simulator.network import Network
@@ -155,6 +155,10 @@ class Scenario:
 
     def run(self) -> Report:
         """Run the seed to its end."""
+        with loud_faults():
+            return self._run()
+
+    def _run(self) -> Report:
         world, settings = self.world, self.settings
         for node in self.nodes:
             world.after(self.random.randint(0, 200_000), self.operator.start, node)
