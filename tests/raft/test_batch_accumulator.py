@@ -123,6 +123,16 @@ def test_memory_is_bounded_and_free_again_after_a_drain() -> None:
     assert accumulator.append(EPOCH, [b"x" * 100]) == 8
 
 
+def test_a_list_that_would_share_a_batch_is_refused_when_too_much_waits() -> None:
+    """The batch has room for it, the memory has not."""
+    accumulator = BatchAccumulator(EPOCH, 0, max_batch_bytes=1_000, max_waiting_bytes=300)
+    accumulator.append(EPOCH, [b"x" * 100])
+    with pytest.raises(BufferExhausted, match="of 300 bytes wait"):
+        accumulator.append(EPOCH, [b"x" * 200])
+    assert accumulator.append(EPOCH, [b"x" * 50]) == 1
+    assert [batch.record_count for batch in batches_of(accumulator)] == [2]
+
+
 def test_epochs_are_checked() -> None:
     """testLeaderChangeMessageWritten's counterpart: testAppendWithFencedEpoch, testAppendWithLargerEpoch."""
     accumulator = BatchAccumulator(EPOCH, 0)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kraft_core.protocol.control_records import VotersRecord, encode_control
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
@@ -21,12 +22,14 @@ from kraft_core.protocol.messages import (
     UpdateRaftVoterResponseCurrentLeader,
     VoteRequest,
 )
+from kraft_core.protocol.record_batch import encode_batch
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.raft.effects import SendRequest
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from tests.raft.one_node import (
     CLUSTER_ID,
     LISTENER,
+    T0,
     OneNode,
     batch,
     dynamic_voters,
@@ -439,3 +442,16 @@ def test_a_control_batch_counts_from_its_append() -> None:
     node.answer(node.fetch_out(), fetch_response(1, 1, leader.log.read(0, 10_000) + batch(4, 1)))
     assert list(node.client.voters.by_id) == [0, 1]
     assert node.client.high_watermark == -1
+
+
+@pytest.mark.parametrize("ids", [(), (1, 1)], ids=["nobody", "one of them twice"])
+def test_a_voter_set_that_cannot_be_is_not_taken_from_a_peer(ids: tuple[int, ...]) -> None:
+    """The good batches before it are kept; it is not in the log, so it counts for nothing after a restart either."""
+    node = OneNode()
+    node.follow(1, 1)
+    said = VotersRecord(voters=tuple(dynamic_voters(each).to_record().voters[0] for each in ids))
+    key_, value = encode_control(said)
+    wrong = encode_batch(1, 1, T0, [value], control_keys=[key_])
+    node.answer(node.fetch_out(), fetch_response(1, 1, batch(0, 1) + wrong))
+    assert node.log.end_offset == 1
+    assert list(node.client.voters.by_id) == [0, 1, 2]
