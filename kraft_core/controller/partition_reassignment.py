@@ -84,7 +84,8 @@ class PartitionReassignmentRevert:
     """The way back from a running reassignment.
 
     `is_unclean`: no original replica is in sync, so the first of them is taken although it may lack records; the caller
-    must check that unclean elections are allowed.
+    must check that unclean elections are allowed. With eligible leader replicas an original one may be eligible: then the
+    ISR is left empty, for a clean election among those, where Kafka would forget them.
     """
 
     replicas: tuple[int, ...]
@@ -92,11 +93,11 @@ class PartitionReassignmentRevert:
     is_unclean: bool
 
     @classmethod
-    def of(cls, partition: PartitionRegistration) -> PartitionReassignmentRevert:
+    def of(cls, partition: PartitionRegistration, *, elr_enabled: bool = False) -> PartitionReassignmentRevert:
         """Plan it. Raises KafkaError INVALID_REPLICA_ASSIGNMENT if every replica is an added one."""
         replicas = PartitionReassignmentReplicas.of(partition).original_replicas
         isr = tuple(replica for replica in partition.isr if replica not in partition.adding_replicas)
-        if isr:
+        if isr or (elr_enabled and not set(replicas).isdisjoint(partition.elr)):
             return cls(replicas, isr, is_unclean=False)
         if not replicas:
             raise KafkaError(

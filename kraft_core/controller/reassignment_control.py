@@ -138,7 +138,7 @@ class ReassignmentControl:
     ) -> PartitionChangeRecord | None:
         if not partition.is_reassigning:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        revert = PartitionReassignmentRevert.of(partition)
+        revert = PartitionReassignmentRevert.of(partition, elr_enabled=image.features.elr_enabled)
         unclean_allowed = self._changes.unclean_election_enabled(image, topic.name)
         if revert.is_unclean and not unclean_allowed:
             message = (

@@ -343,3 +343,22 @@ def test_running_reassignments_are_listed_all_or_by_partition() -> None:
     )
     request = ListPartitionReassignmentsRequest(topics=asked)
     assert context.manager.list_partition_reassignments(context.image, request).topics == everything.topics
+
+
+def test_a_cancelled_reassignment_leaves_the_eligible_replicas_what_they_are() -> None:
+    """Kafka would put the first replica into the ISR, dead and behind as it may be, and forget who is eligible."""
+    context = ReplicationContext(elr=True)
+    context.create_assigned("foo", (0, 1), configs={"min.insync.replicas": "2"})
+    context.set_unclean("foo")
+    context.reassign("foo", (1, 2))
+    context.fence(2)
+    for broker_id in (0, 1):
+        context.fence(broker_id)
+    before = context.partition("foo")
+    assert (before.isr, before.leader, before.is_reassigning) == ((), -1, True)
+    assert 1 in before.elr
+    context.reassign("foo", None)
+    after = context.partition("foo")
+    assert (after.isr, after.elr, after.leader_recovery_state) == ((), before.elr, 0)
+    context.unfence(1)
+    assert (context.partition("foo").leader, context.partition("foo").leader_recovery_state) == (1, 0)

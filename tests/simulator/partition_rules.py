@@ -137,10 +137,16 @@ def check_change(key: Key, was: Partition, now: Partition, record: PartitionChan
         check(is_last or around.may_be_unclean(), "an unclean election without permission", key, was, now)
     elif record.leader == SAME_LEADER:
         recovers = now.leader_recovery_state == RECOVERING != was.leader_recovery_state
-        check(not recovers, "recovering without an election", key, was, now)
+        check(not recovers or _is_forced_back(was, now, around), "recovering without an election", key, was, now)
     for each in set(now.isr) - set(was.isr):
-        revert = set(now.replicas) < set(was.replicas) and now.leader == NOBODY and around.may_be_unclean()
-        check(revert or around.is_active(each), "a broker that is not active came in sync", key, each, was, now)
+        check(
+            _is_forced_back(was, now, around) or around.is_active(each),
+            "a broker that is not active came in sync",
+            key,
+            each,
+            was,
+            now,
+        )
     if not around.elr_enabled:
         check(bool(now.isr) or not was.isr, "nobody is in sync", key, was, now)
         check(set(now.elr) <= set(was.elr), "eligible replicas without the feature", key, was, now)
@@ -150,6 +156,17 @@ def check_change(key: Key, was: Partition, now: Partition, record: PartitionChan
         keeps = not gone or bool(stay & {*was.isr, *now.isr})
         check(keeps or is_unclean or around.may_be_unclean(), "a reassignment dropped all copies", key, was, now)
     return is_unclean
+
+
+def _is_forced_back(was: Partition, now: Partition, around: Surroundings) -> bool:
+    """Whether a reassignment was cancelled although none of the replicas that stay was in sync or eligible.
+
+    Then the first of them counts as in sync, dead or alive, where unclean elections are allowed.
+    """
+    moved = was.adding_replicas or was.removing_replicas
+    is_cancelled = bool(moved) and not (now.adding_replicas or now.removing_replicas)
+    has_none = not set(now.replicas) & ({*was.isr, *was.elr} if around.elr_enabled else set(was.isr))
+    return is_cancelled and has_none and now.leader == NOBODY and around.may_be_unclean()
 
 
 def _is_unclean(was: Partition, now: Partition) -> bool:
