@@ -153,7 +153,7 @@ def check_change(key: Key, was: Partition, now: Partition, record: PartitionChan
     check(set(now.elr) <= {*was.elr, *was.isr}, "an eligible replica out of the blue", key, was, now)
     if record.replicas is not None:
         gone, stay = set(was.replicas) - set(now.replicas), set(now.replicas)
-        keeps = not gone or bool(stay & {*was.isr, *now.isr})
+        keeps = not gone or bool(stay & {*was.isr, *was.elr, *now.isr})
         check(keeps or is_unclean or around.may_be_unclean(), "a reassignment dropped all copies", key, was, now)
     return is_unclean
 
