@@ -244,11 +244,14 @@ class Oracle:
             node.voters_changed_ms = node.now_ms
         state = raft.state
         if isinstance(state, Leader):
-            if node.led_epoch != epoch:
+            if (
+                node.led_epoch != epoch and node.election.leader_epoch == epoch
+            ):  # a sole voter's vote may not be stored yet
                 self._on_elected(node, epoch)
-            check(state.high_watermark >= node.led_high_watermark, "a leader's high watermark went back", node)
-            node.led_high_watermark = state.high_watermark
-            self._check_quorum(node)
+            if node.led_epoch == epoch:
+                check(state.high_watermark >= node.led_high_watermark, "a leader's high watermark went back", node)
+                node.led_high_watermark = state.high_watermark
+                self._check_quorum(node)
         if log.start_offset != node.seen_start_offset:
             self._on_start_offset(node, log.start_offset)
         high_watermark = raft.high_watermark

@@ -274,7 +274,10 @@ class SimDisk(FileSystem):
 
 
 def _lose(inode: Inode, random: Random, *, leaves_holes: bool) -> None:
-    """Put a part of what is pending on the platter: a prefix torn at a sector or, with holes, any of its sectors."""
+    """Put a part of what is pending on the platter: a prefix torn at a sector or, with holes, any of its sectors.
+
+    A hole counts as damage: a start may be refused for it.
+    """
     kind = random.choice(["none", "prefix", "prefix", "all", "holes" if leaves_holes else "prefix"])
     if kind == "none":
         return
@@ -294,6 +297,8 @@ def _lose(inode: Inode, random: Random, *, leaves_holes: bool) -> None:
                 _apply(inode.platter, (position, data[: max(end - end % SECTOR_BYTES - position, 0)]))
         else:
             _keep_some_sectors(inode.platter, position, data, random)
+    if kind == "holes":
+        inode.is_damaged |= inode.platter != inode.data
 
 
 def _keep_some_sectors(platter: bytearray, position: int, data: bytes, random: Random) -> None:
