@@ -108,6 +108,15 @@ class MixedQuorum:
         self.start(leader_id)
         self.wait_until_caught_up(*VOTERS)
 
+    def tool(self, *words: object) -> tools.Printed:
+        """Run kafka-metadata-quorum, again while a controller that has just started has not loaded the metadata yet."""
+
+        def answered() -> tools.Printed | None:
+            printed = self.tools.attempt(tools.QUORUM, *words)
+            return None if "not supported with the current MetadataVersion" in printed.text else printed
+
+        return kafka.wait_until(answered, 30, "the controllers that are asked have loaded the metadata")
+
     def add(self, node_id: int, with_tool: str) -> None:
         """Make a running node a voter, by Apache's command or ours."""
         bootstrap = ("--bootstrap-controller", self.nodes.bootstrap)
@@ -115,7 +124,7 @@ class MixedQuorum:
 
         self.wait_until_caught_up(node_id)
         if with_tool == "apache":
-            self.tools.run(tools.QUORUM, *bootstrap, "--command-config", config, "add-controller")
+            self.tool(*bootstrap, "--command-config", config, "add-controller")
         else:
             conclave("quorum", "add", *bootstrap, "-c", config)
         assert self.voters()[node_id] == self.directory_id(node_id)
@@ -125,7 +134,7 @@ class MixedQuorum:
         words = ("--controller-id", node_id, "--controller-directory-id", self.directory_id(node_id))
         bootstrap = ("--bootstrap-controller", self.nodes.bootstrap)
         if with_tool == "apache":
-            self.tools.run(tools.QUORUM, *bootstrap, "remove-controller", *words)
+            self.tool(*bootstrap, "remove-controller", *words)
         else:
             conclave("quorum", "remove", *bootstrap, *words)
         assert node_id not in self.voters()

@@ -21,8 +21,8 @@ from tests.interop.load import CLIENT_METRICS, Load, set_interval
 from tests.interop.log_files import first_segment, raw_batches, snapshots
 from tests.interop.mixed import JOINER, VOTERS, MixedQuorum
 
-ELDER, CHANGING, OTHER = 2, 1, 3
-"""A voter that never stops; one of the same kind and one of the other that lead, die and come back in turn."""
+FIRST_TWO, OTHER = (1, 2), 3
+"""Two voters of one kind and one of the other: the first leader and the other lead, die and come back in turn."""
 BROKER = 5
 """A broker of Apache's, which follows them all as an observer."""
 SETTINGS = {
@@ -39,6 +39,8 @@ class Story:
 
     quorum: MixedQuorum
     load: Load
+    changing: int  # the first leader
+    elder: int  # the voter of its kind, which never stops
     deposed: list[tuple[str, str]] = field(default_factory=list)  # whose leader, killed or stopped
     described: dict[tuple[str, str], tuple[str, str, str]] = field(
         default_factory=dict
@@ -63,7 +65,7 @@ class Story:
     @property
     def whole_log(self) -> dict[int, bytes]:
         """Every batch from offset 0 on: the elder's only segment still holds what its log start has passed."""
-        return self.logs[ELDER]
+        return self.logs[self.elder]
 
 
 @contextmanager
@@ -74,16 +76,17 @@ def told(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Sto
         for node_id in VOTERS:
             mixed.format(node_id)
         mixed.format(JOINER, as_voter=False)
-        for node_id in (CHANGING, ELDER):  # a majority, so the first leader is of their kind
+        for node_id in FIRST_TWO:  # a majority, so the first leader is of their kind
             mixed.start(node_id)
-        assert mixed.leader_id in {CHANGING, ELDER}
+        first = mixed.leader_id
+        (elder,) = {*FIRST_TWO} - {first}
         mixed.start(OTHER)
         mixed.start(JOINER)
         with (
             kafka.broker(folder / f"node-{BROKER}", BROKER, nodes.bootstrap, nodes.cluster_id) as (broker, _),
             Load(nodes) as load,
         ):
-            story = Story(mixed, load)
+            story = Story(mixed, load, first, elder)
             _add_and_remove_the_joiner(story)
             _let_all_sides_lead(story)
             _bring_the_joiner_back(story)
@@ -97,7 +100,7 @@ def told(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Sto
 
 
 def _first_side(story: Story) -> str:
-    return story.quorum.side(ELDER)
+    return story.quorum.side(story.elder)
 
 
 def _other_side(story: Story) -> str:
@@ -109,18 +112,17 @@ def _describe(story: Story) -> None:
     mixed = story.quorum
     mixed.wait_until_caught_up(*VOTERS)
     leader_id = mixed.leader_id
-    for asked in (leader_id, OTHER if leader_id != OTHER else ELDER):
+    for asked in (leader_id, OTHER if leader_id != OTHER else story.elder):
         bootstrap = ("--bootstrap-controller", f"127.0.0.1:{mixed.nodes.port_of(asked)}")
         printed = [
-            mixed.tools.run(tools.QUORUM, *bootstrap, "describe", *words)
+            mixed.tool(*bootstrap, "describe", *words).text
             for words in (("--status",), ("--replication",), ("--replication", "--human-readable"))
         ]
         story.described[mixed.side(leader_id), mixed.side(asked)] = (printed[0], printed[1], printed[2])
         unknown = ("--controller-id", "9", "--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAZg")
-        add = ("--command-config", mixed.nodes.config_of(ELDER), "add-controller")
+        add = ("--command-config", mixed.nodes.config_of(story.elder), "add-controller")
         refused = [
-            mixed.tools.attempt(tools.QUORUM, *bootstrap, *words)
-            for words in (("remove-controller", *unknown), add, (*add, "--dry-run"))
+            mixed.tool(*bootstrap, *words) for words in (("remove-controller", *unknown), add, (*add, "--dry-run"))
         ]
         story.refused[mixed.side(leader_id), mixed.side(asked)] = [
             (each.code, each.text.partition("\n")[0].partition("Exception: ")[0]) for each in refused
@@ -145,23 +147,28 @@ def _let_all_sides_lead(story: Story) -> None:
     while wanted:
         leader_id = mixed.leader_id
         how = next((how for side, how in sorted(wanted) if side == mixed.side(leader_id)), signal.SIGTERM)
-        successor = CHANGING if leader_id == OTHER else OTHER
+        successor = story.changing if leader_id == OTHER else OTHER
         mixed.hand_over(successor, how, story.load)
         wanted.discard((mixed.side(leader_id), how))
         story.deposed.append((mixed.side(leader_id), how.name))
         if successor == OTHER and len(story.described) == 2:
             _describe(story)
-    if mixed.leader_id != ELDER:
-        mixed.hand_over(ELDER, signal.SIGTERM, story.load)
+    if mixed.leader_id != story.elder:
+        mixed.hand_over(story.elder, signal.SIGTERM, story.load)
 
 
 def _bring_the_joiner_back(story: Story) -> None:
-    """Start it when the leader's log begins behind its end, and make it a voter again."""
+    """Start it when the leader's log begins behind its end, and make it a voter again.
+
+    Both sides look once a minute for snapshots to delete, and then keep the newest only. A log that was cleaned begins
+    at 0 again after a restart, so a clean-up counts from now on.
+    """
     mixed = story.quorum
-    elder = mixed.nodes.folder_of(ELDER)
+    elder = story.folder(story.elder)
+    newest = max(snapshots(elder), default=0)
     kafka.wait_until(
         lambda: (
-            next(iter(snapshots(elder)), -1) > story.joiner_end
+            next(iter(snapshots(elder)), -1) > max(story.joiner_end, newest - 1)
             and not (elder / "data" / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint").exists()
         ),
         120,
