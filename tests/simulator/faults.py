@@ -177,7 +177,7 @@ class Faults:
         Together with a power loss nobody could tell damage at the log's end from a torn write.
         """
         node = self._any()
-        if not self.scenario.operator.may_destroy(node):
+        if not self.scenario.operator.may_destroy(node) or node.disk.has_lost_power:
             return
         node.kill()
         disk = node.disk

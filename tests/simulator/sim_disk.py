@@ -68,6 +68,7 @@ class SimDisk(FileSystem):
         self.random = random
         self.directories: set[Path] = {Path("/")}
         self.files: dict[Path, Inode] = {}
+        self.has_lost_power = False  # since a process last started on it
         self.named: dict[Path, Inode] = {}  # the names on the platter
         self.renames: list[Renaming] = []  # changes of names that no sync has covered
         self.descriptors: dict[int, Inode] = {}
@@ -230,6 +231,7 @@ class SimDisk(FileSystem):
     def lose_power(self, *, leaves_holes: bool) -> None:
         """The cache is gone. What no sync covered is on the platter in part; `leaves_holes`: later parts without earlier."""
         random = self.random
+        self.has_lost_power = True
         kept = random.choice([0.0, 0.5, 1.0])
         for change in self.renames:
             if random.random() < kept:

@@ -218,6 +218,7 @@ class SimNode:
         self._show_batches()
         self.seen_epoch = self.election.leader_epoch
         random = Random(self.world.random.getrandbits(64))
+        self.disk.has_lost_power = False
         self.node = Node(self.config, log, election, random, self.now_ms)
         return list(self.node.start(self.now_ms))
 
