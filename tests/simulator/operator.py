@@ -53,7 +53,12 @@ class Operator:
         """Whether the promise still holds when this node's disk is lost too."""
         if not node.is_dynamic or node.disk.is_damaged:
             return False
-        return all(self._survives(each.voters, node) for each in self.nodes if len(each.voters))
+        committed_end = self.scenario.oracle.committed_end
+        known = [each.voters for each in self.nodes]
+        known += [
+            each.previous_voters for each in self.nodes if each.voters_changed_end > committed_end
+        ]  # may be undone
+        return all(self._survives(voters, node) for voters in known if len(voters))
 
     # --- nodes that stopped -----------------------------------------------------------------------------------------
 

@@ -241,7 +241,7 @@ class Oracle:
         node.seen_epoch = epoch
         if raft.voters is not node.voters:
             node.previous_voters, node.voters = node.voters, raft.voters
-            node.voters_changed_ms = node.now_ms
+            node.voters_changed_ms, node.voters_changed_end = node.now_ms, log.end_offset
         state = raft.state
         if isinstance(state, Leader):
             if (

@@ -87,6 +87,7 @@ class SimNode:
         self.crashes = self.truncations = self.snapshots_installed = self.snapshots_written = self.cleanings = 0
         self.is_paused = False
         self.voters = self.previous_voters = VoterSet()  # as of the log's end; what a dead process knew last
+        self.voters_changed_end = 0  # where the log ended when it learnt them
         self.admin = Origin(self, BY_HAND, -1, 0)
         self.vote_requests: dict[int, Any] = {}
         self.claim: Claim | None = None
