@@ -21,6 +21,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
+@pytest.mark.timeout(900)
 def test_invariants_hold_in_every_seed() -> None:
     command = [sys.executable, "-m", "tests.simulator", "--seeds", str(SEEDS), "--jobs", "2"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
