@@ -143,6 +143,9 @@ def _put(cluster: ClusterImage, broker: BrokerRegistration) -> ClusterImage:
 
 
 def _endpoints(endpoints: Sequence[EndpointData]) -> tuple[Endpoint, ...]:
+    for each in endpoints:
+        if each.security_protocol not in _SECURITY_PROTOCOLS:
+            raise ReplayError(f"Unknown security protocol {each.security_protocol} in listener {each.name}")
     return tuple(Endpoint(each.name, each.host, each.port, each.security_protocol) for each in endpoints)
 
 
@@ -151,6 +154,9 @@ def _features(features: Sequence[_FeatureData]) -> HashTrieMap[str, VersionRange
         {each.name: VersionRange(each.min_supported_version, each.max_supported_version) for each in features}
     )
 
+
+_SECURITY_PROTOCOLS: Final = range(4)
+"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 _SIGN_BITS: Final = 1 << 127 | 1 << 63
 

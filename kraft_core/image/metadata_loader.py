@@ -102,7 +102,8 @@ class MetadataLoader:
     def load_snapshot(self, batches: Iterable[RecordBatch], end_offset: int, epoch: int) -> MetadataImage:
         """Take a snapshot in the place of all there was; `end_offset` (exclusive) and `epoch` are the snapshot's id.
 
-        Raises ReplayError when the header is not first, the footer not last, or a record cannot be applied.
+        Raises ReplayError when the header is not first, the footer not last, or a record cannot be applied; one that
+        begins or ends a transaction has no place in a snapshot either.
         """
         for _ in self.load_in_pieces(batches, end_offset, epoch):
             pass
@@ -134,7 +135,10 @@ class MetadataLoader:
                     left = records_per_piece
                 left -= 1
                 try:
-                    delta.replay(decode_record(value))
+                    record = decode_record(value)
+                    if type(record) in _TRANSACTION_MARKS:
+                        raise ReplayError(f"{type(record).__name__} cannot appear within a snapshot")
+                    delta.replay(record)
                 except Exception as error:  # whatever is wrong with a snapshot, the reader must not use it
                     raise ReplayError(
                         f"Error loading record {batch.base_offset + index} of snapshot {end_offset}-{epoch}: {error}"

@@ -14,6 +14,8 @@ from rpds import HashTrieMap
 
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.image.topics_image import (
+    RECOVERED,
+    RECOVERING,
     PartitionRegistration,
     TopicImage,
     TopicsImage,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_STATE_CHANGE: Final = -1
+_RECOVERY_STATES: Final = (RECOVERED, RECOVERING)
 
 
 def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
@@ -51,7 +54,7 @@ def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
         elr=intern_ids(elr) if elr else (),
         last_known_elr=intern_ids(last_known_elr) if last_known_elr else (),
         leader=record.leader,
-        leader_recovery_state=record.leader_recovery_state,
+        leader_recovery_state=_recovery_state(record),
         leader_epoch=record.leader_epoch,
         partition_epoch=record.partition_epoch,
     )
@@ -78,10 +81,17 @@ def merge_partition(partition: PartitionRegistration, record: PartitionChangeRec
         elr=_changed(partition.elr, record.eligible_leader_replicas),
         last_known_elr=_changed(partition.last_known_elr, record.last_known_elr),
         leader=record.leader if leads else partition.leader,
-        leader_recovery_state=partition.leader_recovery_state if keeps_state else record.leader_recovery_state,
+        leader_recovery_state=partition.leader_recovery_state if keeps_state else _recovery_state(record),
         leader_epoch=partition.leader_epoch + 1 if leads else partition.leader_epoch,
         partition_epoch=partition.partition_epoch + 1,
     )
+
+
+def _recovery_state(record: PartitionRecord | PartitionChangeRecord) -> int:
+    state = record.leader_recovery_state
+    if state not in _RECOVERY_STATES:
+        raise ReplayError(f"Value {state} is not a valid leader recovery state: {record}")
+    return state
 
 
 def _changed(before: tuple[int, ...], change: tuple[int, ...] | None) -> tuple[int, ...]:

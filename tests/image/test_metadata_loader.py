@@ -151,6 +151,16 @@ def test_a_snapshot_without_header_first_and_footer_last_is_refused(
     assert loader.image == MetadataImage.EMPTY
 
 
+@pytest.mark.parametrize("mark", [BEGIN, END, ABORT], ids=["begin", "end", "abort"])
+def test_a_snapshot_holds_no_marks_of_transactions(mark: MetadataRecord):
+    """OffsetControlManager.replay of Kafka."""
+    batches = [control(0, SnapshotHeaderRecord()), data_batch(1, [T0, mark]), control(3, SnapshotFooterRecord())]
+    loader = MetadataLoader()
+    with pytest.raises(ReplayError, match=f"{type(mark).__name__} cannot appear within a snapshot"):
+        loader.load_snapshot(batches, 40, 3)
+    assert loader.image == MetadataImage.EMPTY
+
+
 def test_equal_replica_lists_are_kept_once():
     """A million partitions fit only because most share their lists."""
     loader = MetadataLoader()

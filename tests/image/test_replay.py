@@ -168,11 +168,20 @@ def test_secrets_are_not_in_an_images_text():
     assert not any(secret in text for secret in ("SALT", "STORED", "SERVER", "TOKEN-ID"))
 
 
+BROKER_ENDPOINT = r.RegisterBrokerRecordBrokerEndpoint(name="X", host="h", port=1, security_protocol=4)
+CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", host="h", port=1, security_protocol=-1)
+
+
 @pytest.mark.parametrize(
     ("records", "reason"),
     [
         ([partition(5, 0)], "No topic with id"),
         ([r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=9, leader=1)], "no partition 9"),
+        ([partition(0, 1, leader_recovery_state=2)], "not a valid leader recovery state"),
+        (
+            [r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=0, leader_recovery_state=-2)],
+            "not a valid leader recovery state",
+        ),
         ([r.RemoveTopicRecord(topic_id=topic_id(5))], "No topic with id"),
         ([r.TopicRecord(name="t", topic_id=topic_id(8))], "exists already"),
         ([r.TopicRecord(name="u", topic_id=topic_id(0))], "exists already"),
@@ -181,6 +190,15 @@ def test_secrets_are_not_in_an_images_text():
         ([register_broker(1, 4), r.UnregisterBrokerRecord(broker_id=1, broker_epoch=5)], "did not match"),
         ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=1)], "did not"),
         ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=4, fenced=2)], "Unknown"),
+        ([register_broker(1, 4, end_points=(BROKER_ENDPOINT,))], "Unknown security protocol 4 in listener X"),
+        (
+            [
+                r.RegisterControllerRecord(
+                    controller_id=1, incarnation_id=topic_id(1), end_points=(CONTROLLER_ENDPOINT,)
+                )
+            ],
+            "Unknown security protocol -1 in listener Y",
+        ),
         ([r.FeatureLevelRecord(name="metadata.version", feature_level=31)], "does not support"),
         ([r.FeatureLevelRecord(name="metadata.version", feature_level=6)], "does not support"),
         ([r.FeatureLevelRecord(name="unheard.of", feature_level=1)], "does not support"),
