@@ -342,6 +342,8 @@ class Node:
             return
         if self.applied_offset < self.raft.high_watermark or self.applied_offset <= self._log.start_offset:
             return
+        if self.image.features.metadata_version is None:  # a leader was elected, and has not said anything yet
+            return
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms
         offset = self.applied_offset

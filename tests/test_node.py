@@ -195,6 +195,14 @@ def test_a_snapshot_is_asked_for_by_time_only_when_something_was_written() -> No
     assert bool(active.snapshots) is bool(written)
 
 
+def test_no_snapshot_is_made_before_the_log_says_anything() -> None:
+    """Of a leader's first message alone there is nothing to write. MetadataLoader.stillNeedToCatchUp."""
+    cluster = Cluster(1, max_bytes_between_snapshots=1)
+    active = cluster.active()
+    cluster.run(100)
+    assert active.write_snapshot().image.features.metadata_version == 30
+
+
 def test_a_failed_snapshot_is_tried_again_later() -> None:
     cluster = Cluster(1, max_bytes_between_snapshots=2_000)
     active = cluster.with_broker()

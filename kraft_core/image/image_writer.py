@@ -1,7 +1,8 @@
 """Writing an image as records, for a snapshot: replaying them onto the empty image gives the same metadata.
 
 Order as Kafka writes it (INTEROP 3.3): features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens;
-inside each part sorted, so that equal images give equal bytes. Source: MetadataImage.write, Kafka 4.3.1.
+inside each part sorted, so that equal images give equal bytes. What the metadata.version in force has no words for is
+never left out in silence: the log below a snapshot is deleted. Source: MetadataImage.write, ImageWriterOptions of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_version import (
     METADATA_VERSION,
+    is_controller_registration_supported,
     is_cordoned_log_dirs_supported,
+    is_delegation_token_supported,
     is_directory_assignment_supported,
     is_elr_supported,
+    is_migration_supported,
+    is_scram_supported,
+    metadata_version_name,
 )
+from kraft_core.protocol.uuids import DIRECTORY_MIGRATING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +33,6 @@ if TYPE_CHECKING:
     from kraft_core.image.metadata_image import (
         BrokerRegistration,
         ControllerRegistration,
-        MetadataImage,
         PartitionRegistration,
         TopicsImage,
     )
@@ -34,22 +41,36 @@ if TYPE_CHECKING:
 _first: Callable[[tuple[Any, Any]], Any] = itemgetter(0)  # values are not for comparing
 
 
+class UnwritableMetadataError(Exception):
+    """Metadata that the metadata.version in force cannot say. Source: UnwritableMetadataException."""
+
+    def __init__(self, metadata_version: int, loss: str) -> None:
+        super().__init__(
+            f"metadata.version {metadata_version_name(metadata_version)} cannot express, and a snapshot would lose, {loss}"
+        )
+
+
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield the records of a snapshot of `image`.
 
-    What the image's metadata.version cannot say (directories below 17, ELR below 23, cordoned directories below 30)
-    is left out, as Kafka does. An image without metadata.version yields its other content all the same.
+    Raises UnwritableMetadataError, on the way, for what the image's metadata.version cannot say: directories below 17,
+    cordoned ones below 30, controllers below 15 and so on; ELR below 23 is left out. Raises ValueError for an image
+    without metadata.version, unless it is empty altogether.
     """
     version = image.features.metadata_version
-    if version is not None:
-        yield records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=version)
+    if version is None:
+        if not image.same_metadata(MetadataImage.EMPTY):
+            raise ValueError(f"Unknown metadata version for the image at offset {image.offset}")
+        return
+    _check_expressible(image, version)
+    yield records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=version)
     for name, level in sorted(image.features.levels.items()):
         yield records.FeatureLevelRecord(name=name, feature_level=level)
     for _, broker in sorted(image.cluster.brokers.items(), key=_first):
-        yield broker_record(broker, version or 0)
+        yield broker_record(broker, version)
     for _, controller in sorted(image.cluster.controllers.items(), key=_first):
         yield controller_record(controller)
-    yield from _topic_records(image.topics, version or 0)
+    yield from _topic_records(image.topics, version)
     for (resource_type, resource_name), configs in sorted(image.configs.by_resource.items(), key=_first):
         for name, value in sorted(configs.items()):
             yield records.ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
@@ -59,8 +80,34 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _security_records(image)
 
 
+def _check_expressible(image: MetadataImage, version: int) -> None:
+    """Check what stands and falls as a whole; brokers and partitions are checked one by one."""
+    if len(image.cluster.controllers) and not is_controller_registration_supported(version):
+        raise UnwritableMetadataError(version, "controller registration data")
+    if len(image.scram) and not is_scram_supported(version):
+        raise UnwritableMetadataError(version, "SCRAM credentials")
+    if len(image.delegation_tokens) and not is_delegation_token_supported(version):
+        raise UnwritableMetadataError(version, "delegation tokens")
+
+
 def broker_record(broker: BrokerRegistration, metadata_version: int) -> records.RegisterBrokerRecord:
-    """Say a broker's registration as a record."""
+    """Say a broker's registration as a record. Raises UnwritableMetadataError."""
+    for loss, is_lost in (
+        (
+            "the isMigratingZkBroker state",
+            broker.is_migrating_zk_broker and not is_migration_supported(metadata_version),
+        ),
+        (
+            "the online log directories",
+            bool(broker.directories) and not is_directory_assignment_supported(metadata_version),
+        ),
+        (
+            "the cordoned log directories",
+            broker.cordoned_directories is not None and not is_cordoned_log_dirs_supported(metadata_version),
+        ),
+    ):
+        if is_lost:
+            raise UnwritableMetadataError(metadata_version, f"{loss} of one or more brokers")
     return records.RegisterBrokerRecord(
         broker_id=broker.id,
         is_migrating_zk_broker=broker.is_migrating_zk_broker,
@@ -81,8 +128,8 @@ def broker_record(broker: BrokerRegistration, metadata_version: int) -> records.
         rack=broker.rack,
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
-        log_dirs=broker.directories if is_directory_assignment_supported(metadata_version) else (),
-        cordoned_log_dirs=broker.cordoned_directories if is_cordoned_log_dirs_supported(metadata_version) else None,
+        log_dirs=broker.directories,
+        cordoned_log_dirs=broker.cordoned_directories,
     )
 
 
@@ -110,8 +157,11 @@ def controller_record(controller: ControllerRegistration) -> records.RegisterCon
 def partition_record(
     topic_id: UUID, index: int, partition: PartitionRegistration, metadata_version: int
 ) -> records.PartitionRecord:
-    """Say a partition's whole state as a record; an empty ELR is left out."""
+    """Say a partition's whole state as a record; an empty ELR is left out. Raises UnwritableMetadataError."""
     with_elr = is_elr_supported(metadata_version)
+    with_directories = is_directory_assignment_supported(metadata_version)
+    if not with_directories and any(directory != DIRECTORY_MIGRATING for directory in partition.directories):
+        raise UnwritableMetadataError(metadata_version, "the directory assignment state of one or more replicas")
     return records.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -123,7 +173,7 @@ def partition_record(
         leader_recovery_state=partition.leader_recovery_state,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        directories=partition.directories if is_directory_assignment_supported(metadata_version) else (),
+        directories=partition.directories if with_directories else (),
         eligible_leader_replicas=(partition.elr or None) if with_elr else None,
         last_known_elr=(partition.last_known_elr or None) if with_elr else None,
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.image.image_writer import image_records
+from kraft_core.image.image_writer import UnwritableMetadataError, image_records
 from kraft_core.image.metadata_delta import REPLAY, replay, replay_all
 from kraft_core.image.metadata_image import RECOVERING, TOPIC, MetadataImage
 from kraft_core.image.replay_error import ReplayError
@@ -168,6 +168,50 @@ def test_secrets_are_not_in_an_images_text():
     assert not any(secret in text for secret in ("SALT", "STORED", "SERVER", "TOKEN-ID"))
 
 
+CONTROLLER = r.RegisterControllerRecord(controller_id=1, incarnation_id=topic_id(1))
+CREDENTIAL = r.UserScramCredentialRecord(
+    name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+)
+TOKEN = r.DelegationTokenRecord(token_id="p", owner="User:a")
+
+
+@pytest.mark.parametrize(
+    ("below", "records", "loss"),
+    [
+        (8, [register_broker(1, 4, log_dirs=(), is_migrating_zk_broker=True)], "isMigratingZkBroker state"),
+        (11, [CREDENTIAL], "SCRAM credentials"),
+        (14, [TOKEN], "delegation tokens"),
+        (15, [CONTROLLER], "controller registration data"),
+        (17, [register_broker(1, 4)], "online log directories of one or more brokers"),
+        (17, [r.TopicRecord(name="t", topic_id=topic_id(0)), partition(0, 0)], "assignment state of one or more rep"),
+        (30, [register_broker(1, 4, cordoned_log_dirs=())], "cordoned log directories of one or more brokers"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_snapshot_that_would_lose_metadata_is_refused(below: int, records: list[MetadataRecord], loss: str):
+    """ImageDowngradeTest: ImageWriterOptions' loss handler throws."""
+
+    def at(level: int) -> MetadataImage:
+        return image_of(r.FeatureLevelRecord(name="metadata.version", feature_level=level), *records)
+
+    assert len(list(image_records(at(below)))) == 1 + len(records)
+    with pytest.raises(UnwritableMetadataError, match=loss):
+        list(image_records(at(below - 1)))
+
+
+def test_what_needs_no_words_is_written_at_every_metadata_version():
+    """Replicas in no known directory, and an image without anything."""
+    level = r.FeatureLevelRecord(name="metadata.version", feature_level=7)
+    image = replay_all(one_partition(directories=()), [level, register_broker(1, 4, log_dirs=())], 9, 1)
+    assert replay_all(EMPTY, list(image_records(image)), 9, 1) == image
+    assert list(image_records(EMPTY)) == []
+
+
+def test_metadata_without_a_metadata_version_makes_no_snapshot():
+    with pytest.raises(ValueError, match="Unknown metadata version"):
+        list(image_records(one_partition()))
+
+
 BROKER_ENDPOINT = r.RegisterBrokerRecordBrokerEndpoint(name="X", host="h", port=1, security_protocol=4)
 CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", host="h", port=1, security_protocol=-1)
 
@@ -210,7 +254,7 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
 )
 def test_a_record_that_cannot_follow_stops_the_replay(records: list[MetadataRecord], reason: str):
     """RELIABILITY 31: stop, do not skip."""
-    image = one_partition()
+    image = replay(one_partition(), r.FeatureLevelRecord(name="metadata.version", feature_level=30))
     before = list(image_records(image))
     with pytest.raises(ReplayError, match=reason):
         replay_all(image, records, 9, 1)
