@@ -248,15 +248,13 @@ class Node:
             self._claimed_epoch = -1
             self._pending.clear()
             self._tip = self.image
-            self._loader.reset(self.image)
+            if not self._loader.in_transaction:
+                self._loader.reset(self.image)
             self.controller.on_resign(self._now_ms)
         if leader.is_leader(self.config.raft.node_id):
             self._claimed_epoch = leader.epoch
             self._tip = self.image
-            in_transaction = self._loader.in_transaction
-            self._loader.reset(self.image)
-            self._read_records.clear()
-            self.controller.on_leader(leader.epoch, self._now_ms, in_transaction=in_transaction)
+            self.controller.on_leader(leader.epoch, self._now_ms, in_transaction=self._loader.in_transaction)
 
     def begin_shutdown(self) -> None:
         """Begin no snapshot any more."""
@@ -268,13 +266,20 @@ class Node:
         self.controller.on_commit(self.image, self._now_ms)
 
     def _advance(self, last_offset: int) -> list[MetadataRecord]:
-        """Move the committed image along the tips that were remembered; returns the records between."""
+        """Move the committed image along the tips that were remembered; returns the records between.
+
+        A transaction that a dead leader left open is closed by the first of them, its abort; until that is committed the
+        loader keeps it, for this node may lose the leadership again.
+        """
         records: list[MetadataRecord] = []
         pending = self._pending
         while pending and pending[0].end_offset <= last_offset + 1:
             entry = pending.popleft()
             self.image = entry.image
             records += entry.records
+        if records and self._loader.in_transaction:
+            self._loader.reset(self.image)
+            self._read_records.clear()
         return records
 
     def _replay(self, reader: BatchReader) -> list[MetadataRecord]:

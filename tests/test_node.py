@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import pairwise
+from uuid import UUID
 
 import pytest
 
@@ -10,10 +11,10 @@ from kraft_core.controller.controller_result import RequestContext
 from kraft_core.node import CleanLog, ControllerRequest, NodeEffect, SnapshotFailed
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import CreateTopicsRequest
-from kraft_core.protocol.metadata_records import NoOpRecord
+from kraft_core.protocol.metadata_records import BeginTransactionRecord, NoOpRecord, TopicRecord
 from kraft_core.raft.events import Shutdown, Timer
 from kraft_core.raft.snapshot_reader import SnapshotReader
-from tests.node_cluster import Cluster, create_topic
+from tests.node_cluster import Cluster, Member, create_topic
 
 
 def test_a_new_leader_writes_the_bootstrap_records_and_everyone_replays_them() -> None:
@@ -105,6 +106,46 @@ def test_losing_the_leadership_drops_the_tip_and_answers_not_controller() -> Non
     cluster.cut_off.clear()
     cluster.until(lambda: old.topics() == {"kept"})
     assert old.node.image == new.node.image
+
+
+def test_a_transaction_whose_abort_was_never_committed_is_still_open_to_the_next_leader() -> None:
+    """KIP-868: the leader that finds it open aborts it, and may itself lose the leadership before anybody knows."""
+    cluster = Cluster(5)
+    dead = cluster.with_broker()
+    cluster.run(1000)
+    others = [each for each in cluster.members.values() if each is not dead]
+    dead.node.append([BeginTransactionRecord(name="x"), TopicRecord(name="half", topic_id=UUID(int=7 << 64))])
+    dead.step(Timer())
+    cluster.until(lambda: all(each.node._loader.in_transaction for each in others))
+    for each in others:
+        _hold_flushes_once_leading(each)
+    cluster.cut_off |= {dead.node_id, others[-1].node_id}  # three of five are left: nothing is committed without all
+    cluster.until(lambda: any(each.node.is_active for each in others))
+    short_lived = next(each for each in others if each.node.is_active)
+    assert short_lived.node.next_offset > short_lived.node.applied_offset, "the abort is not committed"
+    cluster.cut_off = {dead.node_id, short_lived.node_id}
+    cluster.until(lambda: not short_lived.node.is_active)
+    assert short_lived.node._loader.in_transaction
+    for each in others:
+        del each.node.controller.on_leader  # as it is in the class
+    short_lived.flush_held = False
+    rest = [each for each in others if each is not short_lived]
+    cluster.until(lambda: any(each.node.is_active for each in rest))
+    cluster.cut_off.remove(short_lived.node_id)
+    active = next(each for each in rest if each.node.is_active)
+    active.request(create_topic("whole"), 7)
+    cluster.until(lambda: all(each.topics() == {"whole"} for each in others))
+    assert not any(each.node._loader.in_transaction for each in others)
+
+
+def _hold_flushes_once_leading(member: Member) -> None:
+    on_leader = member.node.controller.on_leader
+
+    def held(epoch: int, now_ms: int, *, in_transaction: bool) -> None:
+        member.flush_held = True
+        on_leader(epoch, now_ms, in_transaction=in_transaction)
+
+    member.node.controller.on_leader = held  # type: ignore[method-assign]  # its disk becomes slow
 
 
 def test_a_follower_shows_nothing_that_is_not_committed() -> None:
