@@ -22,6 +22,7 @@ from kraft_core.image.metadata_image import (
     StandardAcl,
 )
 from kraft_core.image.replay_error import ReplayError
+from kraft_core.image.supported_configs import is_supported_config
 from kraft_core.image.topics_delta import TopicsDelta
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION
@@ -153,6 +154,8 @@ def _clear_elr(delta: MetadataDelta, record: records.ClearElrRecord) -> None:
 
 
 def _config(delta: MetadataDelta, record: records.ConfigRecord) -> None:
+    if not is_supported_config(record.resource_type, record.name):
+        return
     resource = (record.resource_type, record.resource_name)
     configs = delta.configs.get(resource, ConfigurationsImage.EMPTY_RESOURCE)
     if record.value is not None:

@@ -13,6 +13,7 @@ from kraft_core.controller.config_definitions import broker_synonyms, broker_val
 from kraft_core.controller.config_definitions_topic import TOPIC_SYNONYMS, group_synonym
 from kraft_core.controller.effective_config import normalize
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.image.supported_configs import SUPPORTED_CONFIGS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config_definitions.txt.gz"
 KINDS = {"broker": BROKER, "topic": TOPIC, "client-metrics": CLIENT_METRICS, "group": GROUP}
@@ -24,6 +25,10 @@ def golden(tag: str) -> list[list[str]]:
     lines = gzip.decompress(GOLDEN.read_bytes()).decode().split("\n")
     rows = [line.split("\t") for line in lines if line]
     return [row[1:] for row in rows if row[0] == tag]
+
+
+def test_an_image_holds_just_the_configs_that_are_defined():
+    assert {kind: set(config_def(kind)) for kind in (TOPIC, CLIENT_METRICS, GROUP)} == SUPPORTED_CONFIGS
 
 
 def keys_of(kind: str) -> dict[str, ConfigKey]:

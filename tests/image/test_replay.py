@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kraft_core.image.image_writer import UnwritableMetadataError, image_records
 from kraft_core.image.metadata_delta import REPLAY, replay, replay_all
-from kraft_core.image.metadata_image import RECOVERING, TOPIC, MetadataImage
+from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, RECOVERING, TOPIC, MetadataImage
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol import metadata_records as r
 from kraft_core.protocol.metadata_records import MetadataRecord, decode_record, encode_record
@@ -119,7 +119,7 @@ def test_directories_must_be_as_many_as_replicas():
 
 def test_deleting_a_topic_takes_its_partitions_and_configs_along():
     image = replay(
-        replay(one_partition(), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="x", value="1")),
+        replay(one_partition(), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="segment.ms", value="1")),
         r.RemoveTopicRecord(topic_id=topic_id(0)),
     )
     assert image.same_metadata(EMPTY)
@@ -152,9 +152,31 @@ def test_a_feature_at_level_0_is_not_there():
 
 
 def test_the_last_value_removed_removes_the_resource():
-    record = r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="x", value="1")
-    image = replay(image_of(record), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="x", value=None))
+    record = r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="segment.ms", value="1")
+    image = image_of(record)
+    assert image.configs.of(TOPIC, "t")["segment.ms"] == "1"
+    image = replay(image, r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="segment.ms", value=None))
     assert len(image.configs.by_resource) == 0
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "is_kept"),
+    [
+        (TOPIC, "retention.ms", True),
+        (TOPIC, "message.format.version", False),
+        (BROKER, "a.plugins.own", True),
+        (CLIENT_METRICS, "interval.ms", True),
+        (CLIENT_METRICS, "retention.ms", False),
+        (GROUP, "share.isolation.level", True),
+        (GROUP, "retention.ms", False),
+        (8, "kafka.controller", False),
+    ],
+)
+def test_configs_that_this_release_does_not_know_are_passed_over(resource_type: int, name: str, is_kept: bool):
+    """SupportedConfigChecker: an older release may have written them."""
+    image = image_of(r.ConfigRecord(resource_type=resource_type, resource_name="1", name=name, value="v"))
+    assert list(image.configs.by_resource) == ([(resource_type, "1")] if is_kept else [])
+    assert image.configs.of(resource_type, "1").get(name) == ("v" if is_kept else None)
 
 
 def test_secrets_are_not_in_an_images_text():
