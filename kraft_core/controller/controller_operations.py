@@ -308,7 +308,14 @@ _NEEDS_AUTHORIZER: Final = frozenset({m.CreateAclsRequest, m.DeleteAclsRequest})
 _OF_TOKENS: Final = frozenset(
     {m.CreateDelegationTokenRequest, m.RenewDelegationTokenRequest, m.ExpireDelegationTokenRequest}
 )
-_UNBOUNDED: Final = frozenset({m.BrokerRegistrationRequest, m.BrokerHeartbeatRequest, m.AlterPartitionRequest})
+_UNBOUNDED: Final = frozenset(
+    {
+        m.BrokerRegistrationRequest,
+        m.BrokerHeartbeatRequest,
+        m.AlterPartitionRequest,
+        m.AssignReplicasToDirsRequest,
+    }
+)
 """Brokers' requests, whose records are as many as it takes."""
 
 

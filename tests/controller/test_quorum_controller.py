@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from kraft_core.controller import controller_operations
+from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.image.image_writer import image_records
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol import messages as m
-from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import NoOpRecord, PartitionChangeRecord
+from kraft_core.protocol.wire import Message
 from tests.controller.active_controller import ActiveController
 
 
@@ -104,6 +106,14 @@ def test_a_request_for_more_than_10000_records_is_refused_as_a_whole(active: Act
     result = active.create("t", partitions=10_001)
     assert result.error_code == ErrorCode.POLICY_VIOLATION
     assert "t" not in active.tip.topics.by_name
+
+
+@pytest.mark.parametrize("request_class", [m.AlterPartitionRequest, m.AssignReplicasToDirsRequest])
+def test_a_brokers_request_writes_as_many_records_as_it_takes(request_class: type[Message]):
+    result: ControllerResult[Message] = ControllerResult((NoOpRecord(),) * 10_001, request_class())
+    controller_operations.check_size(request_class(), result)
+    with pytest.raises(KafkaError, match="excessively large"):
+        controller_operations.check_size(m.UnregisterBrokerRequest(), result)
 
 
 def test_losing_leadership_answers_what_waits_and_forgets_the_tip(active: ActiveController):
