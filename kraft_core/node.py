@@ -117,6 +117,7 @@ class Node:
         self.controller = QuorumController(config.controller, random, self, config.bootstrap_records)
         self.image = MetadataImage.EMPTY
         self.applied_offset = 0
+        self.load_snapshot_count = 0  # how often raft gave a snapshot instead of records; the one at the start counts
         self._log = log
         self._loader = MetadataLoader()
         self._tip = self.image
@@ -235,6 +236,7 @@ class Node:
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:
         """Begin to load a snapshot; the image stays as it is until all of it is there."""
         assert self._claimed_epoch < 0, "a leader has everything that is committed"
+        self.load_snapshot_count += 1
         snapshot_id = reader.snapshot_id
         pieces = self._loader.load_in_pieces(
             reader, snapshot_id.offset, snapshot_id.epoch, records_per_piece=SNAPSHOT_RECORDS_PER_STEP

@@ -4,6 +4,7 @@ Equal images give equal bytes. Source: RaftSnapshotWriter, SnapshotEmitter of Ka
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -14,6 +15,17 @@ from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, recor
 from kraft_core.raft.snapshot_writer import SnapshotWriter
 
 RECORDS_PER_BATCH: Final = 1024
+
+
+@dataclass(slots=True)
+class SnapshotEmitterMetrics:
+    """What is told of the snapshots this process made. Source: SnapshotEmitterMetrics.
+
+    `latest_generated_time_ms`: by the node's clock; as in Kafka, before the first it is the start of the process.
+    """
+
+    latest_generated_time_ms: int
+    latest_generated_bytes: int = 0
 
 
 def image_values(image: MetadataImage) -> Iterator[list[bytes]]:
@@ -27,11 +39,14 @@ def image_values(image: MetadataImage) -> Iterator[list[bytes]]:
         yield values
 
 
-def write_image(image: MetadataImage, writer: SnapshotWriter) -> None:
-    """Write all of `image` and freeze the snapshot; nothing is left of it when that fails. Raises as the writer."""
+def write_image(image: MetadataImage, writer: SnapshotWriter) -> int:
+    """Write all of `image`, freeze the snapshot and return its size in bytes; nothing is left of it when that fails.
+
+    Raises as the writer, and UnwritableMetadataError for what the metadata.version cannot say.
+    """
     try:
         for values in image_values(image):
             writer.append(values)
-        writer.freeze()
+        return writer.freeze()
     finally:
         writer.close()

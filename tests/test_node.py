@@ -275,6 +275,7 @@ def test_a_follower_far_behind_loads_the_snapshot_of_its_leader() -> None:
     cluster.cut_off.clear()
     cluster.until(lambda: len(behind.topics()) == 100, ms=60_000)
     assert behind.log.start_offset == wanted.id.offset
+    assert [each.node.load_snapshot_count for each in (behind, active)] == [1, 0]
     cluster.until(lambda: behind.node.image == cluster.active().node.image)
 
 

@@ -55,10 +55,12 @@ class SnapshotWriter:
         self._accumulator.append(self.snapshot_id.epoch, values)
         self._write()
 
-    def freeze(self) -> None:
-        """Add the footer and make the snapshot durable and visible. Raises as `append`."""
+    def freeze(self) -> int:
+        """Add the footer, make the snapshot durable and visible, and return its size in bytes. Raises as `append`."""
         self._accumulator.append_control([SnapshotFooterRecord()])
-        self._write().freeze()
+        sink = self._write()
+        sink.freeze()
+        return sink.size
 
     def close(self) -> None:
         """Throw away what was written, unless it is frozen."""

@@ -28,7 +28,7 @@ from kraft_core.node import (
     NodeEvent,
     SnapshotFailed,
 )
-from kraft_core.node_snapshot import write_image
+from kraft_core.node_snapshot import SnapshotEmitterMetrics, write_image
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
@@ -135,6 +135,7 @@ class ControllerServer:
         self._started = False
         self._ended = False
         self._metadata_listeners = MetadataListeners()
+        self.snapshot_emitter = SnapshotEmitterMetrics(self.clock.now_ms())
         self.elections = ElectionCounts()
         self.subscribe(self.elections.add)
 
@@ -337,12 +338,13 @@ class ControllerServer:
 
     # -- snapshots
 
-    def _write_snapshot(self, effect: CreateSnapshot) -> OffsetAndEpoch:
+    def _write_snapshot(self, effect: CreateSnapshot) -> tuple[OffsetAndEpoch, int]:
         """Write a snapshot; runs on the snapshot thread."""
-        write_image(effect.image, effect.writer)
-        return effect.id
+        return effect.id, write_image(effect.image, effect.writer)
 
-    def _snapshot_written(self, snapshot_id: OffsetAndEpoch) -> None:
+    def _snapshot_written(self, written: tuple[OffsetAndEpoch, int]) -> None:
+        snapshot_id, size_bytes = written
+        self.snapshot_emitter = SnapshotEmitterMetrics(self.clock.now_ms(), size_bytes)
         log.info("snapshot_created", extra={"offset": snapshot_id.offset, "epoch": snapshot_id.epoch})
         self.post(SnapshotCreated(snapshot_id))
 

@@ -3,7 +3,8 @@
 Nothing is measured on the way of a request but a few counters of the listener and of the controller; all else is read
 from the node when somebody asks. The names are those of the rules that Strimzi ships for the JMX exporter, so existing dashboards fit; the
 page docs/operations.md lists each with its MBean. Source: KafkaRaftMetrics, QuorumControllerMetrics,
-ControllerMetadataMetrics, BrokerRegistrationState, MetadataLoaderMetrics, SocketServer of Kafka 4.3.1.
+ControllerMetadataMetrics, BrokerRegistrationState, MetadataLoaderMetrics, SnapshotEmitterMetrics, SocketServer of
+Kafka 4.3.1.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ RAFT: Final = "kafka_server_raftmetrics_"
 CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 STATS: Final = "kafka_controller_controllerstats_"
 LOADER: Final = "kafka_server_metadataloader_"
+EMITTER: Final = "kafka_server_snapshotemitter_"
 SOCKETS: Final = "kafka_server_socket_server_metrics_"
 REQUESTS: Final = "kafka_network_requestmetrics_requests"
 
@@ -66,6 +68,7 @@ class NodeMetrics(Collector):
             yield from _of_work(self._controller, of_raft)
             yield from _of_brokers(self._controller)
             yield from _of_features(self._controller)
+            yield from _of_snapshots(self._controller)
         yield from self._of_listeners(tuple(self._listeners()))
 
     def _of_raft(self, metrics: Mapping[str, float | str]) -> Iterable[Metric]:
@@ -171,10 +174,27 @@ def _of_features(controller: ControllerServer) -> Iterable[Metric]:
         yield GaugeMetricFamily(LOADER + "currentmetadataversion", "metadata.version in force", value=float(version))
     yield GaugeMetricFamily(LOADER + "currentcontrollerid", "the leader, or -1", value=float(controller.node.leader_id))
     levels = GaugeMetricFamily(LOADER + "finalizedlevel", "level of a feature in force", labels=("featureName",))
-    for name, level in sorted({**features.levels, KRAFT_VERSION: controller.node.kraft_version}.items()):
-        if name != METADATA_VERSION:
-            levels.add_metric((_camel(name),), level)
+    finalized = {**features.levels, KRAFT_VERSION: controller.node.kraft_version}
+    if version is not None:
+        finalized[METADATA_VERSION] = version
+    for name, level in sorted(finalized.items()):
+        levels.add_metric((_camel(name),), level)
     yield levels
+
+
+def _of_snapshots(controller: ControllerServer) -> Iterable[Metric]:
+    emitter = controller.snapshot_emitter
+    age_ms = controller.now_ms() - emitter.latest_generated_time_ms
+    for name, text, value in (
+        (
+            f"{LOADER}handleloadsnapshotcount",
+            "snapshots loaded in place of records",
+            controller.node.load_snapshot_count,
+        ),
+        (f"{EMITTER}latestsnapshotgeneratedbytes", "size of the last snapshot made", emitter.latest_generated_bytes),
+        (f"{EMITTER}latestsnapshotgeneratedagems", "since it was made, or since the start", age_ms),
+    ):
+        yield GaugeMetricFamily(name, text, value=float(value))
 
 
 def _camel(name: str) -> str:

@@ -108,7 +108,7 @@ def test_a_snapshot_holds_header_version_voters_records_and_footer() -> None:
     writer.append([b"one", b"two"])
     writer.append([b"three"])
     assert snapshot_id not in node.log.snapshots, "invisible before it is frozen"
-    writer.freeze()
+    assert writer.freeze() == len(node.log.snapshots[snapshot_id])
     node.step(SnapshotCreated(snapshot_id))
     assert node.client.latest_snapshot_id == snapshot_id
     reader = SnapshotReader(node.log, snapshot_id)

@@ -175,10 +175,24 @@ def brokers_are_told(found: Page) -> bool:
     assert set(silent) == set(states)
     assert 0 <= silent["11",] <= silent["12",] == 9000, "a broker that was never heard of counts as long silent"
     assert found["kafka_server_metadataloader_finalizedlevel"]["transactionVersion",] == 2
+    assert found["kafka_server_metadataloader_finalizedlevel"]["metadataVersion",] == 30
     assert found["kafka_server_metadataloader_currentmetadataversion"][()] == 30
     assert found["kafka_controller_kafkacontroller_newactivecontrollerscount"][()] >= 1
     assert found["kafka_controller_kafkacontroller_eventqueueoperationsstartedcount"][()] > 3
     assert found["kafka_controller_kafkacontroller_metadataerrorcount"][()] == 0
+    return True
+
+
+SNAPSHOTS = "metadata.log.max.snapshot.interval.ms=2000\n"
+
+
+def snapshots_are_told(found: Page) -> bool:
+    """One was made, of more than a header and a footer, and none was loaded."""
+    size_bytes = found["kafka_server_snapshotemitter_latestsnapshotgeneratedbytes"][()]
+    if size_bytes < 300:
+        return False
+    assert 0 <= found["kafka_server_snapshotemitter_latestsnapshotgeneratedagems"][()] < 20_000
+    assert found["kafka_server_metadataloader_handleloadsnapshotcount"][()] == 0
     return True
 
 
@@ -188,7 +202,7 @@ def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
         for node_id in nodes.node_ids:
             nodes.format(node_id)
             path = nodes.config_of(node_id)
-            path.write_text(path.read_text() + f"\nconclave.metrics.port={ports[node_id - 1]}\n")
+            path.write_text(path.read_text() + f"\nconclave.metrics.port={ports[node_id - 1]}\n{SNAPSHOTS}")
             nodes.start(node_id)
         leader = nodes.wait_for_leader()
 
@@ -218,6 +232,8 @@ def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
         assert at_leader["kafka_server_socket_server_metrics_incoming_byte_total"]["CONTROLLER",] > 100
         asyncio.run(register_one_of_two(nodes))
         kafka.wait_until(lambda: brokers_are_told(scrape(ports[leader - 1])), 10, "the brokers are told")
+        for port in ports:
+            kafka.wait_until(lambda port=port: snapshots_are_told(scrape(port)), 20, "snapshots are told")
         at_follower = next(scrape(port) for port in ports if port != ports[leader - 1])
         assert at_follower.get("kafka_controller_kafkacontroller_timesincelastheartbeatreceivedms", {}) == {}
         for port in ports:
