@@ -12,6 +12,7 @@ from kraft_core.protocol.metadata_records import PartitionChangeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.wire import Message
@@ -28,10 +29,20 @@ class ElectionCounts:
 
     def add(self, old: MetadataImage, _new: MetadataImage, records: Sequence[Message]) -> None:
         """Count the elections among the records that led from one image to the next."""
+        changed: dict[
+            tuple[UUID, int], tuple[int, ...]
+        ] = {}  # the ELRs that these records set, as far as they are read
         for record in records:
             if type(record) is PartitionChangeRecord:
                 self.unclean += record.leader_recovery_state == RECOVERING
-                if record.leader >= 0 and record.eligible_leader_replicas is not None:  # a leader leaves the ELR
-                    topic = old.topics.by_id.get(record.topic_id)
-                    before = None if topic is None else topic.partitions.get(record.partition_id)
-                    self.from_elr += before is not None and record.leader in (before.elr or ())
+                if record.eligible_leader_replicas is not None:
+                    partition = record.topic_id, record.partition_id
+                    if record.leader >= 0:  # a leader leaves the ELR
+                        elr = changed[partition] if partition in changed else _elr(old, *partition)
+                        self.from_elr += record.leader in elr
+                    changed[partition] = record.eligible_leader_replicas
+
+
+def _elr(image: MetadataImage, topic_id: UUID, index: int) -> tuple[int, ...]:
+    partition = image.topics.partition(topic_id, index)
+    return () if partition is None else partition.elr

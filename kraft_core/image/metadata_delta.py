@@ -167,11 +167,11 @@ def _config(delta: MetadataDelta, record: records.ConfigRecord) -> None:
 
 def _feature_level(delta: MetadataDelta, record: records.FeatureLevelRecord) -> None:
     name, level = record.name, record.feature_level
-    if name == KRAFT_VERSION:
-        return  # KAFKA-18979: it lives in control records; old logs may still say it here
     supported = FEATURES.get(name)
     if level != 0 if supported is None else not supported.minimum <= level <= supported.maximum:
         raise ReplayError(f"The log sets feature {name} to level {level}, which this software does not support.")
+    if name == KRAFT_VERSION:
+        return  # KAFKA-18979: it lives in control records; old logs may still say it here
     if name == METADATA_VERSION:
         delta.features = msgspec.structs.replace(delta.features, metadata_version=level)
         return

@@ -43,6 +43,13 @@ def test_what_elects_nobody_is_not_counted() -> None:
     assert counted(change(1, isr=(1, 2)), change(0, leader=-1), change(1, leader=2)) == (0, 0)
 
 
+def test_a_leader_out_of_an_elr_that_is_new_or_used_up_is_counted_once() -> None:
+    """What is committed together is told together."""
+    into_elr = change(1, isr=(), leader=-1, eligible_leader_replicas=(1,))
+    elected = change(1, isr=(1,), leader=1, eligible_leader_replicas=())
+    assert counted(into_elr, elected, elected) == (0, 1)
+
+
 def test_counts_add_up() -> None:
     counts = ElectionCounts()
     for _ in range(3):

@@ -268,6 +268,7 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
         ([r.FeatureLevelRecord(name="metadata.version", feature_level=31)], "does not support"),
         ([r.FeatureLevelRecord(name="metadata.version", feature_level=6)], "does not support"),
         ([r.FeatureLevelRecord(name="unheard.of", feature_level=1)], "does not support"),
+        ([r.FeatureLevelRecord(name="kraft.version", feature_level=2)], "does not support"),
         ([r.ProducerIdsRecord(next_producer_id=5), r.ProducerIdsRecord(next_producer_id=5)], "not above"),
         ([r.RemoveAccessControlEntryRecord(id=topic_id(0))], "No ACL"),
         ([r.RemoveUserScramCredentialRecord(name="a", mechanism=1)], "no SCRAM credential"),
