@@ -136,6 +136,7 @@ class ControllerServer:
         self._ended = False
         self._metadata_listeners = MetadataListeners()
         self.snapshot_emitter = SnapshotEmitterMetrics(self.clock.now_ms())
+        self._snapshot_failures = 0
         self.elections = ElectionCounts()
         self.subscribe(self.elections.add)
 
@@ -166,8 +167,8 @@ class ControllerServer:
 
     @property
     def metadata_errors(self) -> int:
-        """How often somebody who is told of changes failed at it."""
-        return self._metadata_listeners.failures
+        """How often somebody who is told of changes failed at it, the making of snapshots included."""
+        return self._metadata_listeners.failures + self._snapshot_failures
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""
@@ -350,4 +351,5 @@ class ControllerServer:
 
     def _snapshot_failed(self, error: Exception) -> None:
         log.error("snapshot_failed", extra={"cause": str(error)})
+        self._snapshot_failures += 1
         self.post(SnapshotFailed())

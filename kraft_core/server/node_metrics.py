@@ -132,7 +132,7 @@ def _of_work(controller: ControllerServer, of_raft: Mapping[str, float | str]) -
         ("EventQueueOperationsTimedOutCount", "requests that were too late", counts.operations_timed_out),
         ("TimedOutBrokerHeartbeatCount", "heartbeats among these", counts.timed_out_heartbeats),
         ("NewActiveControllersCount", "changes of the active controller seen", counts.new_active_controllers),
-        ("MetadataErrorCount", "faults of those who are told of changes", controller.metadata_errors),
+        ("MetadataErrorCount", "faults of those told of changes, and of snapshots", controller.metadata_errors),
         ("IgnoredStaticVoters", "1 if the settings' voters are not used", of_raft["ignored-static-voters"]),
     )
     for name, text, value in gauges:

@@ -241,6 +241,30 @@ def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
 
 
+def test_a_snapshot_that_cannot_be_made_counts_as_an_error_and_is_tried_again(tmp_path: Path):
+    """The fault handler of SharedServer's SnapshotGenerator."""
+    (port,) = kafka.free_ports(1)
+    with conclave.quorum(tmp_path, 1) as nodes:
+        nodes.format(1)
+        path = nodes.config_of(1)
+        path.write_text(path.read_text() + f"\nconclave.metrics.port={port}\n{SNAPSHOTS}")
+        nodes.start(1)
+        nodes.wait_for_leader()
+        (folder,) = tmp_path.rglob("__cluster_metadata-0")
+        in_the_way = [folder / f"{offset:020}-{1:010}.checkpoint.part" for offset in range(1, 500)]
+        for each in in_the_way:
+            each.mkdir()
+
+        def has_failed() -> bool:
+            return scrape(port)["kafka_controller_kafkacontroller_metadataerrorcount"][()] > 0
+
+        kafka.wait_until(has_failed, 20, "a snapshot failed")
+        assert scrape(port)["kafka_server_snapshotemitter_latestsnapshotgeneratedbytes"][()] == 0
+        for each in in_the_way:
+            each.rmdir()
+        kafka.wait_until(lambda: snapshots_are_told(scrape(port)), 20, "a snapshot was made")
+
+
 def test_a_port_that_is_taken_stops_the_node_in_one_line(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken, conclave.quorum(tmp_path, 1) as nodes:
         nodes.format(1)
