@@ -61,6 +61,8 @@ class _FeatureData(Protocol):
 
 def register_broker(cluster: ClusterImage, record: RegisterBrokerRecord) -> ClusterImage:
     """Put a registration in the place of the broker's earlier one."""
+    if not all(each.name for each in record.end_points):
+        raise ReplayError(f"Broker listeners must be named: {record}")
     registration = BrokerRegistration(
         id=record.broker_id,
         epoch=record.broker_epoch,

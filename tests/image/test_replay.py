@@ -256,6 +256,10 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
         ([register_broker(1, 4), r.UnregisterBrokerRecord(broker_id=1, broker_epoch=5)], "did not match"),
         ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=1)], "did not"),
         ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=4, fenced=2)], "Unknown"),
+        (
+            [register_broker(1, 4, end_points=(r.RegisterBrokerRecordBrokerEndpoint(name="", host="h", port=1),))],
+            "must be named",
+        ),
         ([register_broker(1, 4, end_points=(BROKER_ENDPOINT,))], "Unknown security protocol 4 in listener X"),
         (
             [
