@@ -137,6 +137,13 @@ def test_one_wrong_key_refuses_the_whole_resource_and_no_other() -> None:
     assert configs_of(context, TOPIC, "bar") == {"flush.ms": "1"}
 
 
+def test_a_config_that_an_older_release_left_behind_stands_in_nobodys_way() -> None:
+    context = topic_context()
+    context.set_config(TOPIC, "foo", "message.format.version", "2.8")
+    assert incremental(context, (TOPIC, "foo", [("flush.ms", SET, "1")])) == [(ErrorCode.NONE, "")]
+    assert configs_of(context, TOPIC, "foo") == {"flush.ms": "1"}
+
+
 def test_a_repeated_resource_is_refused_once() -> None:
     context = topic_context()
     change: tuple[int, str, list[Change]] = (TOPIC, "foo", [("flush.ms", SET, "1")])
