@@ -22,7 +22,6 @@ from kraft_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
-    UnregisterBrokerRequest,
 )
 from kraft_core.protocol.wire import Message
 
@@ -31,7 +30,6 @@ ALTER_CONFIGS_VERSION = 1
 HEARTBEAT_VERSION = 1
 DELETE_TOPICS_VERSION = 6
 ALTER_PARTITION_VERSION = 3
-UNREGISTER_VERSION = 0
 TOPIC_RESOURCE = 2
 
 
@@ -87,11 +85,6 @@ def heartbeat_frame(
     request = cluster.heartbeat_of(broker_id)
     wish = msgspec.structs.replace(request, want_fence=want_fence, want_shut_down=want_shut_down)
     return encode_request(wish, HEARTBEAT_VERSION, 1, "bench")
-
-
-def unregister_frame(broker_id: int) -> bytes:
-    """Forget a broker."""
-    return encode_request(UnregisterBrokerRequest(broker_id=broker_id), UNREGISTER_VERSION, 1, "bench")
 
 
 def delete_topics_frame(names: Sequence[str]) -> bytes:
@@ -157,11 +150,6 @@ def configs_must_be_changed(answers: Iterable[bytes]) -> None:
 def heartbeats_must_be_well(answers: Iterable[bytes]) -> None:
     """Every heartbeat was taken in."""
     must_succeed(answers, 63, HEARTBEAT_VERSION, lambda answer: [answer.error_code])  # type: ignore[attr-defined]  # a BrokerHeartbeatResponse
-
-
-def broker_must_be_unregistered(answers: Iterable[bytes]) -> None:
-    """The broker was forgotten."""
-    must_succeed(answers, 64, UNREGISTER_VERSION, lambda answer: [answer.error_code])  # type: ignore[attr-defined]  # an UnregisterBrokerResponse
 
 
 def partitions_must_be_altered(answers: Iterable[bytes]) -> None:

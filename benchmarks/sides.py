@@ -184,10 +184,11 @@ def cluster(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
 
 @contextmanager
 def running(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
-    """A cluster with a leader and three registered brokers."""
+    """A cluster with all its nodes, a leader that has settled, and three registered brokers."""
     with cluster(side, size, heap) as found:
         found.start()
         found.register_brokers()
+        found.wait_until_caught_up()  # the first leader may go again while the last node starts
         yield found
 
 
