@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
-from kraft_core.protocol.messages import VoteRequest, VoteRequestPartitionData, VoteRequestTopicData
+from kraft_core.protocol.messages import (
+    AllocateProducerIdsRequest,
+    VoteRequest,
+    VoteRequestPartitionData,
+    VoteRequestTopicData,
+)
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID, uuid_from_text
 from kraft_core.protocol.wire import Message
 from tests.interop.conclave import Quorum, call, describe_quorum
@@ -143,7 +149,7 @@ async def _leave_the_first_epochs(twins: Twins) -> None:
 
 
 async def view(quorum: Quorum, timeout_s: float = 30) -> View:
-    """Wait until a leader has committed in its epoch and its follower has fetched, and fetched again."""
+    """Wait until a leader has committed in its epoch, serves, and its follower has fetched, and fetched again."""
     seen: set[tuple[int, int]] = set()  # leader epoch and time of the follower's last fetch
     async with asyncio.timeout(timeout_s):
         while True:
@@ -153,9 +159,16 @@ async def view(quorum: Quorum, timeout_s: float = 30) -> View:
                 epoch = partition.leader_epoch
                 (follower,) = (each for each in partition.current_voters if each.replica_id != found[0])
                 seen = {each for each in seen if each[0] == epoch} | {(epoch, follower.last_fetch_timestamp)}
-                if len(seen) > 2 and follower.log_end_offset >= partition.high_watermark:
+                is_settled = len(seen) > 2 and follower.log_end_offset >= partition.high_watermark
+                if is_settled and await _is_active(quorum.port_of(found[0])):
                     return View(quorum, found[0], epoch, partition.high_watermark)
             await asyncio.sleep(0.05)
+
+
+async def _is_active(port: int) -> bool:
+    """Whether this leader's controller serves, too: it does so some time after the election. A stranger asks, who gets nothing."""
+    answer = await call(port, AllocateProducerIdsRequest(broker_id=77, broker_epoch=7), 0)
+    return answer.error_code != ErrorCode.NOT_CONTROLLER
 
 
 async def send(port: int, data: bytes, timeout_s: float = 4) -> bytes | str:
