@@ -73,7 +73,24 @@ async def views(twins: Twins) -> list[View]:
 
 
 async def differences(twins: Twins, cases: list[Sent]) -> list[tuple[Sent, Any, Any]]:
-    """Send each to both -> (case, ours, Apache's) where the outcomes are not the same."""
+    """Send each to both -> (case, ours, Apache's) where the outcomes are not the same.
+
+    Apache's leader resigns at some requests; what it could not answer meanwhile is asked again.
+    """
+    found = await _differences(twins, cases)
+    for _ in range(5):
+        unanswered = [case for case, _, theirs in found if _is_not_controller(theirs)]
+        if not unanswered:
+            break
+        found = [each for each in found if not _is_not_controller(each[2])] + await _differences(twins, unanswered)
+    return found
+
+
+def _is_not_controller(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer.get("error_code") == ErrorCode.NOT_CONTROLLER
+
+
+async def _differences(twins: Twins, cases: list[Sent]) -> list[tuple[Sent, Any, Any]]:
     ours, apache = await views(twins)
     slots = asyncio.Semaphore(AT_ONCE)
 
