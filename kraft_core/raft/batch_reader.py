@@ -3,12 +3,15 @@
 Source: BatchReader, RecordsBatchReader, MemoryBatchReader of Kafka 4.3.1.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol, Self
+from typing import Final, Generic, Protocol, Self, TypeVar
 
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.raft.batch_accumulator import CompletedBatch
 from kraft_core.raft.raft_log import RaftLog
+
+Batch = TypeVar("Batch", RecordBatch, CompletedBatch)
 
 READ_BYTES: Final = 256 * 1024
 """How much of the log a reader holds, one larger batch excepted: what a listener replays in some 30 ms."""
@@ -40,25 +43,15 @@ class BatchReader(Protocol):
         """Say that all of it was handled. A second call does nothing."""
 
 
-class RecordsBatchReader:
-    """What a piece of the log holds below the high watermark; CRCs have been checked."""
+class _HeldBatches(ABC, Generic[Batch]):
+    """What both kinds of reader are: batches at hand, and whom to tell of the end."""
 
     __slots__ = ("_batches", "_on_close")
 
-    def __init__(self, batches: Sequence[RecordBatch], on_close: Callable[[BatchReader], None]) -> None:
+    def __init__(self, batches: Sequence[Batch], on_close: Callable[[BatchReader], None]) -> None:
         assert batches, "a reader has at least one batch"
-        self._batches = batches
+        self._batches: Sequence[Batch] = batches
         self._on_close: Callable[[BatchReader], None] | None = on_close
-
-    @classmethod
-    def of(cls, log: RaftLog, offset: int, high_watermark: int, on_close: Callable[[BatchReader], None]) -> Self | None:
-        """Read on from `offset`; None when no whole batch from there is committed. Raises CorruptBatch."""
-        batches = []
-        for batch in read_batches(log.read(offset, READ_BYTES)):
-            if batch.last_offset >= high_watermark:
-                break
-            batches.append(batch)
-        return cls(batches, on_close) if batches else None
 
     @property
     def base_offset(self) -> int:
@@ -69,6 +62,42 @@ class RecordsBatchReader:
     def last_offset(self) -> int:
         """See BatchReader."""
         return self._batches[-1].last_offset
+
+    @property
+    @abstractmethod
+    def last_timestamp(self) -> int:
+        """See BatchReader."""
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """See BatchReader."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[RecordBatch]:
+        """See BatchReader."""
+
+    def close(self) -> None:
+        """See BatchReader."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close(self)
+
+
+class RecordsBatchReader(_HeldBatches[RecordBatch]):
+    """What a piece of the log holds below the high watermark; CRCs have been checked."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, log: RaftLog, offset: int, high_watermark: int, on_close: Callable[[BatchReader], None]) -> Self | None:
+        """Read on from `offset`; None when no whole batch from there is committed. Raises CorruptBatch."""
+        batches = []
+        for batch in read_batches(log.read(offset, READ_BYTES)):
+            if batch.last_offset >= high_watermark:
+                break
+            batches.append(batch)
+        return cls(batches, on_close) if batches else None
 
     @property
     def last_timestamp(self) -> int:
@@ -83,32 +112,11 @@ class RecordsBatchReader:
     def __iter__(self) -> Iterator[RecordBatch]:
         return iter(self._batches)
 
-    def close(self) -> None:
-        """See BatchReader."""
-        on_close, self._on_close = self._on_close, None
-        if on_close is not None:
-            on_close(self)
 
-
-class MemoryBatchReader:
+class MemoryBatchReader(_HeldBatches[CompletedBatch]):
     """What the leader appended itself: nothing is read, and nothing decoded unless the listener wants it."""
 
-    __slots__ = ("_batches", "_on_close")
-
-    def __init__(self, batches: Sequence[CompletedBatch], on_close: Callable[[BatchReader], None]) -> None:
-        assert batches, "a reader has at least one batch"
-        self._batches = batches
-        self._on_close: Callable[[BatchReader], None] | None = on_close
-
-    @property
-    def base_offset(self) -> int:
-        """See BatchReader."""
-        return self._batches[0].base_offset
-
-    @property
-    def last_offset(self) -> int:
-        """See BatchReader."""
-        return self._batches[-1].last_offset
+    __slots__ = ()
 
     @property
     def last_timestamp(self) -> int:
@@ -123,9 +131,3 @@ class MemoryBatchReader:
     def __iter__(self) -> Iterator[RecordBatch]:
         for batch in self._batches:
             yield from read_batches(batch.raw, verify_crc=False)
-
-    def close(self) -> None:
-        """See BatchReader."""
-        on_close, self._on_close = self._on_close, None
-        if on_close is not None:
-            on_close(self)
