@@ -1,10 +1,12 @@
 # make run: set up and start the product (ARGS: options of `conclave up`).
 # make chaos: ten times 90 s of kills, pauses, broken links and voter changes on three real controllers under load.
-# make test: set up, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other).
+# make test: set up, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
+#   SEED: draws the order of the tests, else the committed tree does, so that the same commit is tested in the same order).
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 WORKERS ?= 2
+SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || echo 0))
 STAMP := $(VENV)/.installed
 
 .PHONY: help setup run test check format simulate chaos bench clean
@@ -37,7 +39,7 @@ format: setup
 
 test: setup check
 	$(BIN)/python -m tests.needs
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile $(TESTS)
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --randomly-seed=$(SEED) $(TESTS)
 
 simulate: setup
 	$(BIN)/python -m tests.simulator --seeds 10000

@@ -20,6 +20,7 @@ from kraft_core.protocol.messages import (
     BrokerRegistrationRequestListener,
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
+    UnregisterBrokerRequest,
 )
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.protocol.wire import Message
@@ -300,20 +301,26 @@ class RawBroker:
         while until_unfenced and (await self.heartbeat()).is_fenced:
             await asyncio.sleep(0.01)
 
-    async def heartbeat(self):
+    async def heartbeat(self, *, want_fence: bool = False):
         """One heartbeat that claims to have read everything."""
         answer = await self._client.request(
             BrokerHeartbeatRequest(
                 broker_id=self.broker_id,
                 broker_epoch=self.epoch,
                 current_metadata_offset=2**62,
-                want_fence=False,
+                want_fence=want_fence,
                 want_shut_down=False,
             ),
             idempotent=True,
         )
         assert answer.error_code == 0, answer
         return answer
+
+    async def leave(self) -> None:
+        """Be fenced and unregistered, so that whoever comes next finds no broker."""
+        await self.heartbeat(want_fence=True)
+        answer = await self._client.request(UnregisterBrokerRequest(broker_id=self.broker_id))
+        assert answer.error_code == 0, answer
 
     async def keep_alive(self, interval_s: float = 1.0) -> None:
         """Send heartbeats until cancelled; a controller that is away is no reason to stop."""
