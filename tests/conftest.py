@@ -1,10 +1,14 @@
-"""What holds for all tests: in CI nothing is skipped in silence."""
+"""What holds for all tests: in CI nothing is skipped in silence, and no example of a property is judged by its time."""
 
 import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any machine", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.hookimpl(wrapper=True)
