@@ -206,7 +206,7 @@ class KafkaRaftClient:
             case VoteResponse():
                 is_good = election.on_vote_response(core, pending, message, now_ms)
             case BeginQuorumEpochResponse():
-                is_good = leadership.on_begin_response(core, message, now_ms)
+                is_good = leadership.on_begin_response(core, pending, message, now_ms)
             case EndQuorumEpochResponse():
                 is_good = leadership.on_end_response(core, pending.node_id, message, now_ms)
             case FetchSnapshotResponse():
@@ -333,6 +333,25 @@ class KafkaRaftClient:
         if not isinstance(leader, Leader) or core.shutdown_at_ms is not None:
             raise NotController(f"{what} failed because node {core.me.id} is not the current leader.")
         return leader
+
+    def confirm_leadership(self, epoch: int) -> int:
+        """Ask the quorum whether this node leads `epoch` still; returns the round that will tell, see `confirmed_round`.
+
+        What is committed here when that round is confirmed has all that was acknowledged before this call, by whomever.
+        Nothing else says that a round failed than the end of the epoch. Raises NotController when not leader or when
+        `epoch` is over.
+        """
+        leader = self._leader("Reading")
+        if epoch != leader.epoch:
+            raise NotController(f"Reading failed because epoch {epoch} is over.")
+        self._core.is_dirty = True
+        return leader.rounds.request()
+
+    @property
+    def confirmed_round(self) -> int:
+        """The newest round of this epoch that a majority has confirmed; 0: none, or this node does not lead."""
+        state = self._core.state
+        return state.rounds.confirmed if isinstance(state, Leader) else 0
 
     def resign(self, epoch: int) -> None:
         """Give up leadership of `epoch`, with the next `take_effects`; nothing when that epoch is over.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft_core.raft.batch_accumulator import MAX_BATCH_BYTES, BatchAccumulator, CompletedBatch
+from kraft_core.raft.leadership_rounds import LeadershipRounds
 from kraft_core.raft.threshold_purgatory import ThresholdPurgatory
 from kraft_core.raft.voter_set import ReplicaKey, VoterNode, VoterSet
 
@@ -78,6 +79,7 @@ class Leader:
         "leader_id",
         "me",
         "observers",
+        "rounds",
         "started_ms",
         "volatile_voters",
         "voted",
@@ -116,6 +118,7 @@ class Leader:
         self.appends: ThresholdPurgatory[CompletedBatch] = ThresholdPurgatory()  # wait for the high watermark
         self.fetches: ThresholdPurgatory[ParkedFetch] = ThresholdPurgatory()  # wait for the log's end
         self.fetch_tickets: dict[ReplicaKey, int] = {}
+        self.rounds = LeadershipRounds()
         self.observers: dict[ReplicaKey, ReplicaProgress] = {me: ReplicaProgress(me)}
         self.voters: dict[int, ReplicaProgress] = {}
         self.voter_progress: list[ReplicaProgress] = []
@@ -205,6 +208,19 @@ class Leader:
             return True
         self.check_quorum_at_ms = others[needed - 1] + self.check_quorum_timeout_ms
         return self.check_quorum_at_ms > now_ms
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the round under way shows that this leader had no successor when it began; see `LeadershipRounds`.
+
+        Never before a record of this epoch is committed: until then the leader does not know what was committed before.
+        """
+        if self.high_watermark < 0:
+            return False
+        if self.high_watermark > self.rounds.end_offset:
+            return True
+        answered = sum(each.key in self.rounds.answered for each in self.voter_progress)
+        return 2 * (answered + self.is_voter) > len(self.voter_progress)
 
     def silent_voters(self, silence_ms: int, now_ms: int) -> list[ReplicaKey]:
         """Voters other than the leader whose last fetch is at least this long ago: they may not know who leads."""

@@ -1,4 +1,4 @@
-"""Leading an epoch: its first batch, BeginQuorumEpoch, check-quorum, resignation and EndQuorumEpoch.
+"""Leading an epoch: its first batch, BeginQuorumEpoch, check-quorum, rounds, resignation and EndQuorumEpoch.
 
 Source: KafkaRaftClient.onBecomeLeader, pollLeader, pollResigned, handleBegin/EndQuorumEpochRequest of Kafka 4.3.1.
 """
@@ -38,8 +38,9 @@ from kraft_core.raft.control_state import BEFORE_THE_LOG
 from kraft_core.raft.events import RequestReceived
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import Candidate, Follower, Resigned
-from kraft_core.raft.raft_core import Handled, Kind, RaftCore
+from kraft_core.raft.raft_core import Handled, Kind, Pending, RaftCore
 from kraft_core.raft.rpc import endpoint_of, listener_endpoint, only_partition
+from kraft_core.raft.voter_set import ReplicaKey
 
 
 def become_leader(core: RaftCore, state: Candidate, now_ms: int) -> None:
@@ -117,6 +118,21 @@ def poll_leader(core: RaftCore, leader: Leader, now_ms: int) -> None:
             _send_begin(core, leader, voter.id, voter.directory_id, now_ms)
         leader.begin_at_ms = now_ms + period_ms
     core.wake_at(leader.begin_at_ms)
+    _poll_rounds(core, leader, now_ms)
+
+
+def _poll_rounds(core: RaftCore, leader: Leader, now_ms: int) -> None:
+    """Begin the round that is wanted, ask the voters that have not confirmed it, end it when a majority has."""
+    rounds = leader.rounds
+    while rounds.is_wanted:
+        if not rounds.is_running:
+            rounds.begin(core.next_correlation, leader.accumulator.next_offset)
+        if not leader.is_confirmed:
+            for each in leader.voter_progress:
+                if each.key.id != leader.me.id and each.key not in rounds.answered:
+                    _send_begin(core, leader, each.key.id, each.key.directory_id, now_ms)
+            return
+        rounds.finish()
 
 
 def _send_begin(core: RaftCore, leader: Leader, node_id: int, directory_id: Any, now_ms: int) -> None:
@@ -181,13 +197,21 @@ def _announced(
     return said, ErrorCode.NONE
 
 
-def on_begin_response(core: RaftCore, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
-    """Look at the epoch in an answer to our announcement; False asks for a back-off."""
+def on_begin_response(core: RaftCore, pending: Pending, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
+    """Look at the epoch in an answer to our announcement, and count it for the round; False asks for a back-off."""
     answer = only_partition(response.topics)
     if response.error_code != ErrorCode.NONE or answer is None:
         return False
     endpoint = endpoint_of(response.node_endpoints, answer.leader_id, core.config.listener_name)
     handled = core.handle_common(answer.error_code, answer.leader_id, answer.leader_epoch, endpoint, now_ms)
+    state = core.state
+    is_ours = isinstance(state, Leader) and pending.epoch == answer.leader_epoch == state.epoch
+    if is_ours and handled is Handled.GO_ON and answer.error_code == ErrorCode.NONE:
+        assert isinstance(state, Leader)
+        assert isinstance(pending.request, BeginQuorumEpochRequest)
+        asked = only_partition(pending.request.topics)
+        assert asked is not None
+        state.rounds.count(ReplicaKey(pending.node_id, asked.voter_directory_id), pending.correlation)
     return handled is not Handled.FAILED
 
 

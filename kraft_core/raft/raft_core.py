@@ -58,6 +58,7 @@ class Pending:
     node_id: int
     epoch: int
     request: Message
+    correlation: int
 
 
 class Handled(Enum):
@@ -312,7 +313,7 @@ class RaftCore:
     def send(self, kind: Kind, node_id: int, endpoint: Endpoint, message: Message, min_version: int = 0) -> None:
         """Send a request; its end comes back under its correlation."""
         self.next_correlation += 1
-        self.pending[self.next_correlation] = Pending(kind, node_id, self.state.epoch, message)
+        self.pending[self.next_correlation] = Pending(kind, node_id, self.state.epoch, message, self.next_correlation)
         destination = Destination(node_id, endpoint.host, endpoint.port)
         self.effects.append(
             SendRequest(self.next_correlation, destination, message, self.config.request_timeout_ms, min_version)
