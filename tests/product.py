@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.interop.kafka import free_ports
+from tests.interop.kafka import free_ports, wait_until
 
 TOKEN = "a-token-for-tests-0123456789"
-START_SECONDS = 60
-STOP_SECONDS = 30
+START_SECONDS = 120
+STOP_SECONDS = 60
+BROKER_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def running_product(
     environment: Mapping[str, str] | None = None,
     start_seconds: float = START_SECONDS,
 ) -> Iterator[Product]:
-    """Start the product and wait until it says ready; stop it with SIGTERM to its group, which must work.
+    """Start the product and wait until it says ready and its broker takes part; stop it with SIGTERM to its group, which must work.
 
     `command` is what a user types; `make run` takes the options in ARGS.
     """
@@ -92,6 +93,7 @@ def running_product(
     product = Product(folder, f"http://127.0.0.1:{http}", kafka, controller)
     try:
         _wait_until_ready(product, process, start_seconds)
+        _wait_for_the_broker(product)
         yield product
     finally:
         os.killpg(process.pid, signal.SIGTERM)
@@ -112,7 +114,19 @@ def _wait_until_ready(product: Product, process: "subprocess.Popen[bytes]", star
             with urllib.request.urlopen(f"{product.url}/readyz", timeout=5) as answer:
                 if answer.status == 200:
                     return
-        except (urllib.error.URLError, ConnectionError):
+        except urllib.error.HTTPError as not_yet:
+            not_yet.close()
+        except OSError:  # nobody listens yet, or not well enough to answer in time
             pass
         assert time.monotonic() < deadline, (product.folder / "up.log").read_text()
         time.sleep(0.1)
+
+
+def _wait_for_the_broker(product: Product) -> None:
+    """The web process is ready before the broker is unfenced; until then no topic can be made."""
+
+    def is_unfenced() -> bool:
+        status, broker = product.call("GET", f"{product.cluster_path}/brokers/1")
+        return status == 200 and not broker["is_fenced"]
+
+    wait_until(is_unfenced, BROKER_SECONDS, "the broker is unfenced")

@@ -18,11 +18,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CombinedNode]:
 @pytest.fixture(scope="session")
 def web(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
     with running_web(tmp_path_factory.mktemp("web"), node.bootstrap, login_attempts_max=100) as running:
-        running.wait_ready()
+        running.wait_ready().wait_for_broker()
         kafka.wait_until(
-            lambda: any(not broker.fenced for broker in running.services.cluster.image.cluster.brokers.values()),
-            30,
-            "the broker is unfenced",
+            lambda: 1 in running.services.cluster.image.cluster.controllers, 60, "the controller has registered", 0.02
         )
         yield running
 

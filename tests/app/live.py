@@ -37,7 +37,7 @@ class LiveWeb:
         self._server = WebServer(self.app, on_started=self._started.set, on_stopping=self.services.cluster.begin_stop)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        assert self._started.wait(20), "the web process did not start"
+        assert self._started.wait(60), "the web process did not start"
         self.client = self.http(ADMIN_TOKEN)
 
     def _run(self) -> None:
@@ -47,13 +47,13 @@ class LiveWeb:
     def http(self, token: str | None = None, **options: Any) -> httpx.Client:
         """Make a client; without a token it is nobody until it logs in."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=20, **options)
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
         self._clients.append(client)
         return client
 
     def call(self, coroutine: Any) -> Any:
         """Run a coroutine on the process's own loop and return its result."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     @property
     def login_link(self) -> str:
@@ -61,15 +61,25 @@ class LiveWeb:
         link: str = self.app.state.login_link
         return link
 
+    def wait_for_broker(self, broker_id: int = 1, *, unfenced: bool = True) -> "LiveWeb":
+        """Wait until the image has a broker: one that takes part, else topics have nowhere to be."""
+
+        def is_there() -> bool:
+            broker = self.services.cluster.image.cluster.brokers.get(broker_id)
+            return broker is not None and not (unfenced and broker.fenced)
+
+        kafka.wait_until(is_there, 60, f"broker {broker_id} is in the image", 0.02)
+        return self
+
     def wait_ready(self) -> "LiveWeb":
         """Wait until the image is there."""
-        kafka.wait_until(lambda: self.client.get("/readyz").status_code == 200, 30, "the web process is ready", 0.05)
+        kafka.wait_until(lambda: self.client.get("/readyz").status_code == 200, 60, "the web process is ready", 0.05)
         return self
 
     @property
     def cluster(self) -> str:
         """Path of the cluster in the API."""
-        cluster_id = kafka.wait_until(lambda: self.services.cluster.cluster_id, 20, "the cluster id is known", 0.02)
+        cluster_id = kafka.wait_until(lambda: self.services.cluster.cluster_id, 60, "the cluster id is known", 0.02)
         return f"/v3/clusters/{cluster_id}"
 
     def stop(self) -> None:
@@ -78,13 +88,13 @@ class LiveWeb:
             client.close()
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._server.stop)
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the web process did not stop"
 
 
 def web_settings(folder: Path, bootstrap: str, **settings: Any) -> Settings:
     """Settings of a web process with its data below `folder`."""
-    given = {"admin_token": ADMIN_TOKEN, "http_port": 0, "request_timeout_ms": 10_000, **settings}
+    given = {"admin_token": ADMIN_TOKEN, "http_port": 0, "request_timeout_ms": 30_000, **settings}
     return load_settings(None, bootstrap_controllers=bootstrap, data_dir=folder / "web-data", **given)
 
 
@@ -120,7 +130,7 @@ class CombinedNode:
             },
         )
         command = [str(Path(sys.executable).with_name("conclave")), "format", "-c", str(self.config), "--standalone"]
-        subprocess.run([*command, "-t", conclave.new_cluster_id()], check=True, capture_output=True, timeout=30)
+        subprocess.run([*command, "-t", conclave.new_cluster_id()], check=True, capture_output=True, timeout=60)
         self.process = conclave.start("node", self.config)
 
 

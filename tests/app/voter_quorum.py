@@ -48,7 +48,7 @@ class VoterQuorum:
         """Wait for a leader other than this node, seen by the web process."""
         kafka.wait_until(
             lambda: (found := self.describe())["is_live"] and found["leader_id"] not in {None, node_id},
-            20,
+            60,
             "another leader",
             0.05,
         )
@@ -72,32 +72,32 @@ class VoterQuorum:
             caught_up = any(each["replica_id"] == node_id and each["is_caught_up"] for each in observers)
             return caught_up and node_id in self.web.services.cluster.image.cluster.controllers
 
-        kafka.wait_until(is_ready, 20, f"node {node_id} observes", 0.05)
+        kafka.wait_until(is_ready, 60, f"node {node_id} observes", 0.05)
 
     def conclave(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
         """Run `conclave quorum …`."""
         command = [Path(sys.executable).with_name("conclave"), "quorum", *arguments]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=30)
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
 
 
 def format_node(nodes: conclave.Quorum, node_id: int, *options: str) -> None:
     """Run `conclave format`."""
     program = Path(sys.executable).with_name("conclave")
     command = [program, "format", "-c", nodes.config_of(node_id), "-t", nodes.cluster_id, *options]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=30)
+    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=60)
 
 
 @contextmanager
 def voter_quorum(folder: Path) -> Iterator[VoterQuorum]:
-    """All of them running; killed at the end."""
-    with conclave.quorum(folder, 4) as nodes:
+    """All of them running; killed at the end. A follower that is not served for a moment is no reason for an election."""
+    with conclave.quorum(folder, 4, controller_quorum_fetch_timeout_ms=5_000) as nodes:
         voters = ",".join(nodes.initial_controllers.split(",")[:3])
         for node_id in (1, 2, 3):
             nodes.format(node_id, voters)
         format_node(nodes, JOINER, "--no-initial-controllers")
         for node_id in nodes.node_ids:
             nodes.start(node_id)
-        nodes.wait_for_leader()
+        nodes.wait_for_leader(60)
         bootstrap = ",".join(f"127.0.0.1:{port}" for port in nodes.ports[:3])
         with running_web(folder, bootstrap, login_attempts_max=100) as web:
             web.wait_ready()
@@ -115,5 +115,5 @@ def static_node(folder: Path) -> Iterator[str]:
         kafka.write_properties(nodes.config_of(1), {**settings, "controller.quorum.voters": f"1@{nodes.bootstrap}"})
         format_node(nodes, 1)
         nodes.start(1)
-        nodes.wait_for_leader()
+        nodes.wait_for_leader(60)
         yield nodes.bootstrap

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.interop import conclave
+from tests.interop.kafka import wait_until
 from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -25,6 +26,8 @@ def register(product: Product, broker_id: int) -> None:
     """Register a broker that only ever registers: what moves to it is never done."""
     with ThreadPoolExecutor(1) as elsewhere:  # Playwright keeps an event loop running in this thread
         elsewhere.submit(asyncio.run, _register(product, broker_id)).result()
+    path = f"{product.cluster_path}/brokers/{broker_id}"
+    wait_until(lambda: product.call("GET", path)[0] == 200, 60, f"the web process has read of broker {broker_id}")
 
 
 def create(product: Product, topic: str) -> None:
@@ -124,6 +127,7 @@ def test_a_scram_user_comes_and_goes(product: Product, page: Page) -> None:
     assert "a secret of alice" not in page.content()
     page.locator("#scram tbody tr").filter(has_text="alice").get_by_role("button", name="Remove…").click()
     page.get_by_role("button", name="Take the password away").click()
+    expect(page.get_by_role("status")).to_contain_text("alice")
     expect(page.locator("#scram")).to_contain_text("Nobody logs in by SCRAM.")
 
 
@@ -148,6 +152,7 @@ def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
     expect(row).to_contain_text(re.compile(r"producer_byte_rate\s*1\s048\s576"))
     row.get_by_role("button", name="Remove…").click()
     page.get_by_role("button", name="Remove the quota").click()
+    expect(page.get_by_role("status")).to_contain_text("client-id loader")
     expect(quotas).to_contain_text("No quota is set.")
 
 
@@ -165,18 +170,20 @@ def test_lists_follow_the_cluster_and_leave_alone_what_is_being_typed(product: P
     page.goto("/rights")
     page.get_by_label("Principal").fill("User:half-typed")
     user = f"{product.cluster_path}/scram-users/elsewhere/credentials/SCRAM-SHA-256"
-    assert product.call("PUT", user, {"password": "made by REST"})[0] == 204
     quota = {
         "entity": [{"entity_type": "ip", "entity_name": "10.0.0.7"}],
         "data": [{"key": "connection_creation_rate", "value": 20}],
     }
-    assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", quota)[0] == 204
-    expect(page.locator("#scram-list")).to_contain_text("elsewhere")
-    expect(page.locator("#quota-list")).to_contain_text("ip 10.0.0.7")
-    expect(page.get_by_label("Principal")).to_have_value("User:half-typed")
-    assert product.call("DELETE", user)[0] == 204
     gone = {**quota, "data": [{"key": "connection_creation_rate", "value": None}]}
-    assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", gone)[0] == 204
+    try:
+        assert product.call("PUT", user, {"password": "made by REST"})[0] == 204
+        assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", quota)[0] == 204
+        expect(page.locator("#scram-list")).to_contain_text("elsewhere")
+        expect(page.locator("#quota-list")).to_contain_text("ip 10.0.0.7")
+        expect(page.get_by_label("Principal")).to_have_value("User:half-typed")
+    finally:
+        assert product.call("DELETE", user)[0] == 204
+        assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", gone)[0] == 204
     expect(page.locator("#scram-list")).not_to_contain_text("elsewhere")
     expect(page.locator("#quota-list")).not_to_contain_text("10.0.0.7")
     page.goto("/reassignments")
