@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -144,6 +145,10 @@ class Quorum:
         for process in self.processes.values():
             process.kill()
 
+    def printed(self) -> str:
+        """Everything that the processes have printed."""
+        return "\n".join(each.output for each in self.processes.values())
+
     def outputs(self) -> str:
         """The ends of all output files, for a failing test."""
         return "\n".join(f"--- {each.name}\n{each.output[-2500:]}" for each in self.processes.values())
@@ -157,7 +162,7 @@ class Quorum:
                     return node_id, found.leader_epoch
         return None
 
-    def wait_for_leader(self, timeout_s: float = 20, *, other_than: int = -1) -> int:
+    def wait_for_leader(self, timeout_s: float = kafka.PATIENCE_S, *, other_than: int = -1) -> int:
         """Wait for a leader and return its id."""
 
         async def poll() -> int:
@@ -277,7 +282,7 @@ class RawBroker:
         self.epoch = -1
 
     async def register(self, *, until_unfenced: bool = True) -> None:
-        """Register and be unfenced, or stay fenced."""
+        """Register and be unfenced, or stay fenced; asked again when the leader is lost on the way."""
         answer = await self._client.request(
             BrokerRegistrationRequest(
                 broker_id=self.broker_id,
@@ -294,12 +299,14 @@ class RawBroker:
                     for name, (low, high) in FEATURES.items()
                 ),
                 log_dirs=(random_uuid(None),),
-            )
+            ),
+            idempotent=True,
         )
         assert answer.error_code == 0, answer
         self.epoch = answer.broker_epoch
-        while until_unfenced and (await self.heartbeat()).is_fenced:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(kafka.PATIENCE_S):
+            while until_unfenced and (await self.heartbeat()).is_fenced:
+                await asyncio.sleep(0.01)
 
     async def heartbeat(self, *, want_fence: bool = False):
         """One heartbeat that claims to have read everything."""
@@ -319,8 +326,8 @@ class RawBroker:
     async def leave(self) -> None:
         """Be fenced and unregistered, so that whoever comes next finds no broker."""
         await self.heartbeat(want_fence=True)
-        answer = await self._client.request(UnregisterBrokerRequest(broker_id=self.broker_id))
-        assert answer.error_code == 0, answer
+        answer = await self._client.request(UnregisterBrokerRequest(broker_id=self.broker_id), idempotent=True)
+        assert answer.error_code in {ErrorCode.NONE, ErrorCode.BROKER_ID_NOT_REGISTERED}, answer
 
     async def keep_alive(self, interval_s: float = 1.0) -> None:
         """Send heartbeats until cancelled; a controller that is away is no reason to stop."""

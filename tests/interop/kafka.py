@@ -5,6 +5,7 @@ a test does the same on first use. Without a JDK or Maven a test is skipped with
 (environment CI=true), where that is a failure.
 """
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -12,9 +13,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -24,6 +27,8 @@ T = TypeVar("T")
 
 VERSION = "4.3.1"
 PORTS = range(15_000, 32_000)
+PATIENCE_S = 90
+"""How long to wait for what is bound to come: no measurement, but long enough for a machine that does much else."""
 JVM_OPTIONS = ("-Xmx512m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-shell")
 POM = """<project><modelVersion>4.0.0</modelVersion>
@@ -85,34 +90,60 @@ def require() -> Path:
         pytest.skip(f"Apache Kafka is not available: {error}")
 
 
+@cache
+def _reservations() -> tuple[int, set[int]]:
+    """A file of which each test process locks a byte per port, as long as it lives; and the ports of this process."""
+    path = Path(tempfile.gettempdir()) / f"conclave-test-ports-{os.getuid()}"
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600), set()
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that were free just now.
+    """Ports of 127.0.0.1 that nobody listens on, and that no other call gets while this process lives.
 
     From below the range of which the system takes ports for outgoing connections: a process that needs seconds to
-    listen would find its port taken by somebody's connection, even by one that was meant to reach it.
+    listen would find its port taken by somebody's connection, even by one that was meant to reach it. Reserved, since
+    the tests beside this one draw too, and a node that is killed comes back on the port it had.
     """
+    file, taken = _reservations()
     ports: list[int] = []
     with ExitStack() as stack:
         while len(ports) < count:
             probe = stack.enter_context(socket.socket())
             port = PORTS.start + secrets.randbelow(len(PORTS))  # not `random`, which tests seed alike
+            if port in taken:
+                continue
             try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            taken.add(port)
             ports.append(port)
     return ports
 
 
-def wait_until(condition: Callable[[], T], timeout_s: float, what: str, interval_s: float = 0.1) -> T:
-    """Poll until `condition` is true and return its value; fails the test with `what` after the deadline."""
+def wait_until(
+    condition: Callable[[], T],
+    timeout_s: float,
+    what: str,
+    interval_s: float = 0.1,
+    not_yet: tuple[type[Exception], ...] = (),
+) -> T:
+    """Poll until `condition` is true and return its value; fails the test with `what` after the deadline.
+
+    An exception of `not_yet` is as good as an answer that is not true.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
-        value = condition()
-        if value:
-            return value
+        said: Exception | None = None
+        try:
+            value = condition()
+            if value:
+                return value
+        except not_yet as error:
+            said = error
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what}")
+            raise AssertionError(f"not within {timeout_s} s: {what}{'' if said is None else f'; {said!r}'}") from said
         time.sleep(interval_s)
 
 
@@ -137,7 +168,7 @@ class Process:
         """Whether the process still runs."""
         return self.popen.poll() is None
 
-    def wait_for_output(self, text: str, timeout_s: float = 40) -> None:
+    def wait_for_output(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait until the process has printed `text`; fails when it ends first."""
 
         def seen() -> bool:
@@ -155,13 +186,13 @@ class Process:
         """SIGKILL, and wait for the end."""
         if self.alive:
             self.popen.kill()
-        self.popen.wait(20)
+        self.popen.wait(PATIENCE_S)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
         self.popen.send_signal(number)
 
-    def stop(self, timeout_s: float = 30) -> int:
+    def stop(self, timeout_s: float = PATIENCE_S) -> int:
         """SIGTERM, wait, return the exit code; SIGKILL when it takes too long."""
         if self.alive:
             self.popen.terminate()
@@ -185,7 +216,7 @@ def java(main_class: str, *arguments: str, log_level: str = "INFO") -> list[str]
     return ["java", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*", main_class, *arguments]
 
 
-def tool(main_class: str, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
+def tool(main_class: str, *arguments: str, stdin: str = "", timeout_s: float = 2 * PATIENCE_S) -> str:
     """Run one of Kafka's tools and return what it printed; a failing tool fails the test."""
     outcome = subprocess.run(
         java(main_class, *arguments, log_level="ERROR"), input=stdin, capture_output=True, text=True, timeout=timeout_s

@@ -1,6 +1,7 @@
 """Metadata written to a quorum without a pause, by clients that keep count of what was acknowledged."""
 
 import asyncio
+import contextlib
 import itertools
 import threading
 from concurrent.futures import Future
@@ -53,7 +54,11 @@ class Load:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self.wait_for(1)
+        try:
+            self.wait_for(1)
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,13 +66,16 @@ class Load:
 
     def stop(self) -> None:
         """Stop writing, let the observer catch up, and raise what went wrong."""
-        if self._loop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(60)
+        self._end()
         assert not self._thread.is_alive()
         self._ended.result(0)
 
-    def wait_for(self, more: int, timeout_s: float = 60) -> None:
+    def _end(self) -> None:
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(2 * kafka.PATIENCE_S)
+
+    def wait_for(self, more: int, timeout_s: float = kafka.PATIENCE_S) -> None:
         """Wait until so many more writes have been acknowledged, all sent after this call but for four."""
         wanted = self.acknowledged + more + 4
 
@@ -104,9 +112,10 @@ class Load:
             beating.cancel()
         for client in clients:
             client.close()
-        async with asyncio.timeout(40):
-            while not set(self.topics) <= set(observer.image.topics.by_name):
-                await asyncio.sleep(0.02)
+        with contextlib.suppress(TimeoutError):  # who asks `lost_in` hears what has not come
+            async with asyncio.timeout(kafka.PATIENCE_S):
+                while self.lost_in(observer.image):
+                    await asyncio.sleep(0.02)
         self.image = observer.image
         await observer.stop()
 
@@ -123,7 +132,12 @@ class Load:
                 await broker.register()
                 while True:
                     await asyncio.sleep(0.5)
-                    await broker.heartbeat()
+                    try:
+                        await broker.heartbeat()
+                    except (
+                        ConnectionError
+                    ) as error:  # it may be known still: another life would have to wait for its end
+                        self.failures.append(f"broker: {error!r}")
             except FAILURES as error:
                 self.failures.append(f"broker: {error!r}")
                 await asyncio.sleep(0.2)

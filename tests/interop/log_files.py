@@ -1,6 +1,8 @@
 """The metadata log as it lies on the disk, read without the code under test's storage layer."""
 
+import contextlib
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
@@ -25,10 +27,15 @@ HEADER = struct.Struct(">qii")
 
 
 def raw_batches(folder: Path) -> dict[int, bytes]:
-    """Every whole batch of all segments under a node's folder, by base offset."""
+    """Every whole batch of all segments under a node's folder, by base offset.
+
+    A segment that a running node deletes meanwhile is left out.
+    """
     found: dict[int, bytes] = {}
     for segment in sorted((folder / "data" / "__cluster_metadata-0").glob("*.log")):
-        data = segment.read_bytes()
+        data = b""
+        with contextlib.suppress(FileNotFoundError):
+            data = segment.read_bytes()
         position = 0
         while position + HEADER.size <= len(data):
             base_offset, length, _ = HEADER.unpack_from(data, position)
@@ -138,6 +145,17 @@ def leaders(log: dict[int, bytes]) -> dict[int, int]:
                     assert batch.leader_epoch not in found, f"two leaders wrote in epoch {batch.leader_epoch}"
                     found[batch.leader_epoch] = control.leader_id
     return found
+
+
+def registrations(log: dict[int, bytes]) -> Counter[int]:
+    """How often each controller has registered."""
+    return Counter(
+        record.controller_id
+        for batch in _batches(log)
+        if not batch.is_control
+        for record in map(decode_record, batch.values())
+        if isinstance(record, RegisterControllerRecord)
+    )
 
 
 def voter_sets(log: dict[int, bytes]) -> dict[int, dict[int, str]]:

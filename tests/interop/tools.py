@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from tests.interop import kafka
+from tests.interop.kafka import PATIENCE_S
 
 ACLS = "org.apache.kafka.tools.AclCommand"
 API_VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
@@ -20,6 +21,8 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 STORAGE = "kafka.tools.StorageTool"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
+NOT_LOADED = "not supported with the current MetadataVersion"
+"""What a tool says of a controller that has just started and cannot tell the metadata.version yet."""
 
 
 class Printed(NamedTuple):
@@ -42,13 +45,25 @@ class Tools:
             bufsize=0,
         )
 
-    def run(self, main_class: str, *arguments: object, timeout_s: float = 90) -> str:
+    def run(self, main_class: str, *arguments: object, timeout_s: float = 2 * PATIENCE_S) -> str:
         """Run a tool and return what it printed; a failing tool fails the test."""
         printed = self.attempt(main_class, *arguments, timeout_s=timeout_s)
         assert printed.code == 0, f"{main_class} {arguments}: exit code {printed.code}\n{printed.text}"
         return printed.text
 
-    def attempt(self, main_class: str, *arguments: object, timeout_s: float = 90) -> Printed:
+    def attempt_when_loaded(self, main_class: str, *arguments: object) -> Printed:
+        """Run a tool that may fail, again while the controller that it asks has not loaded the metadata yet.
+
+        Which of the controllers a tool asks is a matter of chance: that one answer was right tells nothing of the next.
+        """
+
+        def answered() -> Printed | None:
+            printed = self.attempt(main_class, *arguments)
+            return None if NOT_LOADED in printed.text else printed
+
+        return kafka.wait_until(answered, PATIENCE_S, "the controller that is asked has loaded the metadata")
+
+    def attempt(self, main_class: str, *arguments: object, timeout_s: float = 2 * PATIENCE_S) -> Printed:
         """Run a tool that may fail."""
         words = [main_class, *map(str, arguments)]
         assert not any("\t" in word or "\n" in word for word in words), words

@@ -22,7 +22,7 @@ COMMON = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
     "delegation.token.secret.key": "key-of-all-delegation-tokens",
-    "broker.session.timeout.ms": 600_000,  # nobody is fenced because the machine is busy
+    "broker.session.timeout.ms": 3_600_000,  # nobody is fenced because the machine is busy
     "auto.leader.rebalance.enable": "false",
     "log.cleaner.dedupe.buffer.size": 4_000_000,
 }
@@ -115,9 +115,11 @@ class Cluster:
 
         async def register() -> None:
             client = conclave.controller_client(self.controller)
-            broker = conclave.RawBroker(broker_id, self.cluster_id, client, "CLIENT")
-            await broker.register(until_unfenced=broker_id != FENCED_BROKER_ID)
-            client.close()
+            try:
+                broker = conclave.RawBroker(broker_id, self.cluster_id, client, "CLIENT")
+                await broker.register(until_unfenced=broker_id != FENCED_BROKER_ID)
+            finally:
+                client.close()
 
         asyncio.run(register())
 
@@ -154,7 +156,7 @@ def two_clusters(folder: Path, jvm: tools.Tools) -> Iterator[tuple[Cluster, Clus
         conclave.start("conclave", ours.config_of(CONTROLLER_ID)),
         kafka.Process("apache", kafka.java(program, *map(str, nodes)), folder) as jvm_of_nodes,
     ):
-        jvm_of_nodes.wait_for_output("all nodes started", 90)
+        jvm_of_nodes.wait_for_output("all nodes started", 2 * kafka.PATIENCE_S)
         for cluster in (apache, ours):
             cluster.register(FENCED_BROKER_ID)
         yield apache, ours

@@ -147,7 +147,7 @@ def secure_quorum(
         found.stop_all()
 
 
-def wait_for_voters(found: SecureQuorum, timeout_s: float = 30) -> None:
+def wait_for_voters(found: SecureQuorum, timeout_s: float = kafka.PATIENCE_S) -> None:
     """Wait until every voter follows: the leader has heard of all logs' ends."""
     from kraft_core.protocol.messages import (
         DescribeQuorumRequest,
