@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import structs
+
 from kraft_core.protocol.api_keys import APIS, ApiKey, request_class
+from kraft_core.protocol.codec import decode, encode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
@@ -23,8 +26,10 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.wire import Message
 from tests.hostile.twins import View, send
+from tests.interop.kafka import PATIENCE_S
 from tests.protocol.golden import Vector, vectors
 
+TIME_ENOUGH_MS = 60_000
 PRINCIPAL = struct.pack(">h", 0) + b"\x05User\x0aANONYMOUS\x00\x00"
 
 
@@ -59,7 +64,7 @@ def request(name: str, message: Message, version: int, role: str = "leader") -> 
     return Sent(name, encode_request(message, version, 7, "x"), message.API_KEY, version, role)
 
 
-async def outcome(sent: Sent, view: View, timeout_s: float = 6) -> Any:
+async def outcome(sent: Sent, view: View, timeout_s: float = PATIENCE_S) -> Any:
     """Send it to this quorum -> what came of it."""
     found = await send(view.port(sent.role), sent.data, timeout_s)
     if isinstance(found, str):
@@ -118,15 +123,21 @@ def cut_requests() -> Iterator[Sent]:
 
 
 def whole_requests(left_out: set[ApiKey]) -> Iterator[Sent]:
-    """An example of every API in every version, its values drawn without sense."""
+    """An example of every API in every version, its values drawn without sense.
+
+    But for the time that it may take, where there is some: who has 1 ms is answered or too late, as it comes.
+    """
     names = {request_class(key).__name__: key for key, api in APIS.items() if "controller" in api.listeners}
     for each in vectors():
         key = names.get(each.name)
         if key is not None and key not in left_out:
             start = header(key, each.version, flexible=each.version >= APIS[key].flexible_version)
+            message, body = decode(request_class(key), each.version, each.data), each.data
+            if getattr(message, "timeout_ms", 0) > 0:
+                body = encode(structs.replace(message, timeout_ms=TIME_ENOUGH_MS), each.version)
             for role in ("leader", "follower"):
                 label = f"{key.name} v{each.version} without sense"
-                yield Sent(label, frame(start + each.data), int(key), each.version, role)
+                yield Sent(label, frame(start + body), int(key), each.version, role)
 
 
 def software(name: str, version: str) -> Sent:
@@ -138,7 +149,7 @@ def software(name: str, version: str) -> Sent:
 def topic_named(name: bytes) -> Sent:
     """A CreateTopics of one topic, its name as raw bytes."""
     topic = bytes([len(name) + 1]) + name + struct.pack(">ih", 1, 1) + b"\x01\x01\x00"
-    body = b"\x02" + topic + struct.pack(">i", 1_000) + b"\x00\x00"
+    body = b"\x02" + topic + struct.pack(">i", TIME_ENOUGH_MS) + b"\x00\x00"
     return Sent(f"topic {name!r}", frame(header(19, 7) + body), 19, 7)
 
 
@@ -158,7 +169,7 @@ UNUSUAL = [
     *(software("good", each) for each in ("", "1 0", "1.0\n", "../1", "v1")),
     *(topic_named(each) for each in (b"\xff\xfe", b"\xc3\x28", b"", b".", b"..", b"a b", b"a" * 120, b"__cluster_metadata", b"\x00", b"ok/no")),
     Sent("unknown tags in header and body", frame(header(18, 3)[:-1] + b"\x01\x63\x02ab" + b"\x02a\x021\x01\x64\x01c"), 18, 3),
-    Sent("create topics with an unknown tag", frame(header(19, 7) + b"\x01" + struct.pack(">i", 1_000) + b"\x00\x01\x63\x02ab"), 19, 7),
+    Sent("create topics with an unknown tag", frame(header(19, 7) + b"\x01" + struct.pack(">i", TIME_ENOUGH_MS) + b"\x00\x01\x63\x02ab"), 19, 7),
     request("handshake", SaslHandshakeRequest(mechanism="PLAIN"), 1),
     request("handshake of an unknown mechanism", SaslHandshakeRequest(mechanism="\x00" * 9), 0),
     request("authenticate", SaslAuthenticateRequest(auth_bytes=b"\x00user\x00password"), 2),

@@ -33,6 +33,7 @@ from kraft_core.server.quorum_fetch import describe_quorum_request, leader_probe
 from tests.hostile.frames import frame
 from tests.hostile.twins import CLOSED, SILENT
 from tests.interop import kafka
+from tests.interop.kafka import PATIENCE_S
 from tests.security.secure_quorum import PASSWORD, secure_quorum
 
 pytestmark = pytest.mark.interop
@@ -60,14 +61,21 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]
         apache.start_apache(1)
         ours.start(1)
         for found in (ours, apache):
-            found.wait_for_leader(60)
+            found.wait_for_leader()
+            kafka.wait_until(lambda found=found: is_active(found.ports[0]), PATIENCE_S, "the controller is active")
         yield ours.ports[0], apache.ports[0]
         assert ours.processes[1].alive
         assert "Traceback" not in ours.processes[1].output
         assert PASSWORD not in ours.processes[1].output
 
 
-async def talk(port: int, asked: list[Asked], timeout_s: float = 5) -> list[Any]:
+def is_active(port: int) -> bool:
+    """Whether a leader's controller serves, too: it does so some time after the election."""
+    *_, answer = asyncio.run(talk(port, [*login(), (AllocateProducerIdsRequest(broker_id=77, broker_epoch=7), 0)]))
+    return isinstance(answer, Message) and answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+async def talk(port: int, asked: list[Asked], timeout_s: float = PATIENCE_S) -> list[Any]:
     """Send one after the other on one connection -> the answers; CLOSED or SILENT instead of one ends it."""
     heard: list[Any] = []
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

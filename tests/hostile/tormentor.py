@@ -20,7 +20,7 @@ from tests.interop import kafka
 from tests.interop.conclave import Quorum, controller_client, describe_quorum
 
 FAILURES = (ConnectionError, KafkaError, OSError)
-VOTER_CHANGE_S_MAX = 40.0
+VOTER_CHANGE_S_MAX = 60.0
 AWAY_S = 6.0  # at this load, long enough for the leader's log to begin above a lagging node's end
 
 
@@ -65,7 +65,7 @@ def stop_together(quorum: ProxiedQuorum) -> list[str]:
     """SIGTERM to all at once -> a line for each of ours that does not end well; Apache's may not when it has just begun."""
     for process in quorum.processes.values():
         process.send(signal.SIGTERM)
-    codes = {node_id: process.popen.wait(30) for node_id, process in quorum.processes.items()}
+    codes = {node_id: process.popen.wait(kafka.PATIENCE_S) for node_id, process in quorum.processes.items()}
     return [
         f"node {node_id} ended with {code}" for node_id, code in codes.items() if code and node_id not in quorum.apache
     ]
