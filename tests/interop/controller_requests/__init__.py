@@ -8,8 +8,9 @@ refuses.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
-from kraft_core.protocol.messages import CreateAclsRequest
+from kraft_core.protocol.messages import CreateAclsRequest, DescribeAclsRequest
 from tests.interop.controller_requests.brokers import broker_requests
 from tests.interop.controller_requests.case import BY_TOKEN, Case, fixed, forwarded, principal
 from tests.interop.controller_requests.configs import config_requests
@@ -34,6 +35,7 @@ from tests.interop.controller_requests.security import (
     PREFIXED,
     USERS,
     acl,
+    acl_filter,
     acl_requests,
     quota_requests,
     scram_requests,
@@ -100,6 +102,9 @@ def secure_requests() -> list[Case]:
         *list(broker_requests())[:15],
         *topic_requests(),
         fixed("rights of alice", CreateAclsRequest(creations=RIGHTS), 3),
+        Case(
+            "rights of alice are known", lambda _: EVERY_ACL, 3, not_yet=lambda said: number_of_acls(said) < len(RIGHTS)
+        ),
         *(case._replace(user="alice") for case in with_some),
         fixed("a token to log in with", token(lifetime_ms=3_600_000), 3),
         next(case for case in token_requests() if case.name == "renew the last by -1"),
@@ -125,6 +130,12 @@ RIGHTS = (
     acl(kind=USERS, name="User:carol", operation=CREATE_TOKENS),
 )
 """What alice may do in the end."""
+EVERY_ACL = DescribeAclsRequest(**acl_filter())  # type: ignore[arg-type]  # each is a keyword of it
+
+
+def number_of_acls(said: Any) -> int:
+    """How many ACLs an answer to DescribeAcls tells of."""
+    return sum(len(each.acls) for each in said.resources)
 
 
 def forwarded_requests() -> Iterator[Case]:

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kraft_core.protocol.errors import ErrorCode
@@ -18,6 +18,8 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BY_TOKEN = "by token"
 """The user who logs in with the newest delegation token."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
+TIMEOUT_MS = 600_000
+"""Of requests that have one: none is refused because the machine is busy."""
 
 
 def directory_of(broker_id: int, number: int = 0) -> UUID:
@@ -52,7 +54,7 @@ class Known:
 class Case(NamedTuple):
     """One request of the list; `user` sends it where users log in. `inside`: the case that an Envelope carries.
 
-    `not_yet`: while this is the answer, `meanwhile` is sent and then the request again.
+    `not_yet`: while this is true of an answer, `meanwhile` is sent and then the request again.
     """
 
     name: str
@@ -60,13 +62,18 @@ class Case(NamedTuple):
     version: int
     user: str = "admin"
     inside: "Case | None" = None
-    not_yet: ErrorCode | None = None
+    not_yet: Callable[[Any], bool] | None = None
     meanwhile: "tuple[Case, ...]" = ()
 
 
 def fixed(name: str, message: Message, version: int) -> Case:
     """A request that is the same whatever the side has told."""
     return Case(name, lambda _: message, version)
+
+
+def refused_as(code: ErrorCode) -> Callable[[Any], bool]:
+    """Whether an answer has this error."""
+    return lambda answer: getattr(answer, "error_code", ErrorCode.NONE) == code
 
 
 def principal(name: str, *, by_token: bool = False) -> bytes:

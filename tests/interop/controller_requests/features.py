@@ -6,7 +6,7 @@ from kraft_core.protocol.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesRequestFeatureUpdateKey,
 )
-from tests.interop.controller_requests.case import Case, fixed
+from tests.interop.controller_requests.case import TIMEOUT_MS, Case, fixed
 
 
 def feature_requests() -> Iterator[Case]:
@@ -36,10 +36,12 @@ def feature_requests() -> Iterator[Case]:
             for version in (1, 2):
                 yield fixed(
                     f"feature {name} {level} type {kind} only {validate_only}",
-                    UpdateFeaturesRequest(timeout_ms=1000, feature_updates=(update,), validate_only=validate_only),
+                    UpdateFeaturesRequest(
+                        timeout_ms=TIMEOUT_MS, feature_updates=(update,), validate_only=validate_only
+                    ),
                     version,
                 )
-    yield fixed("no features", UpdateFeaturesRequest(timeout_ms=1000, feature_updates=()), 2)
+    yield fixed("no features", UpdateFeaturesRequest(timeout_ms=TIMEOUT_MS, feature_updates=()), 2)
     for name, level, kind in (
         ("eligible.leader.replicas.version", 0, 1),
         ("eligible.leader.replicas.version", 0, 2),

@@ -28,7 +28,16 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.wire import Message
 from tests.controller.active_controller import CLUSTER, ActiveController
 from tests.interop.controller_requests.brokers import heartbeat, registration
-from tests.interop.controller_requests.case import BROKER, SET, TOPIC, Case, Known, directory_of, fixed
+from tests.interop.controller_requests.case import (
+    BROKER,
+    SET,
+    TIMEOUT_MS,
+    TOPIC,
+    Case,
+    Known,
+    directory_of,
+    fixed,
+)
 from tests.interop.controller_requests.configs import incremental
 from tests.interop.controller_requests.partitions import listing, reassignment
 from tests.interop.controller_requests.topics import creation, more, topic
@@ -197,7 +206,7 @@ class History:
         name, index, _ = chosen
         kind = self._random.choice((0, 0, 1)) if self._with_elr else 0
         wanted = ElectLeadersRequestTopicPartitions(topic=name, partitions=(index,))
-        request = ElectLeadersRequest(election_type=kind, topic_partitions=(wanted,), timeout_ms=10_000)
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=(wanted,), timeout_ms=TIMEOUT_MS)
         self._add(f"elect {kind} in {name}-{index}", lambda _: request, 2)
 
     def _configure(self) -> None:

@@ -1,6 +1,6 @@
 """Brokers that shut down, are fenced, come back, lose directories and go for good, and what becomes of their partitions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from kraft_core.protocol.errors import ErrorCode
@@ -15,7 +15,18 @@ from kraft_core.protocol.messages import (
     UnregisterBrokerRequest,
 )
 from tests.interop.controller_requests.brokers import heartbeat, registration
-from tests.interop.controller_requests.case import BROKER, BROKER_IDS, SET, TOPIC, Case, Known, directory_of, fixed
+from tests.interop.controller_requests.case import (
+    BROKER,
+    BROKER_IDS,
+    SET,
+    TIMEOUT_MS,
+    TOPIC,
+    Case,
+    Known,
+    directory_of,
+    fixed,
+    refused_as,
+)
 from tests.interop.controller_requests.configs import incremental
 from tests.interop.controller_requests.partitions import isr_change, reassignment
 from tests.interop.controller_requests.topics import creation, more, topic
@@ -57,7 +68,8 @@ def beat(name: str, broker_id: int, *, fence: bool = False, shut_down: bool = Fa
 def comes_back(broker_id: int, life: int, *, clean: bool, dirs: int = 1) -> Iterator[Case]:
     """Register as a new incarnation and be unfenced; `clean`: it knows its epoch before.
 
-    It is fenced first, so that nobody races with the end of its session.
+    It is fenced first, so that nobody races with the end of its session; the others are heard of first, too, so that
+    nobody depends on how often they are while it ends.
     """
 
     def build(known: Known) -> BrokerRegistrationRequest:
@@ -69,11 +81,11 @@ def comes_back(broker_id: int, life: int, *, clean: bool, dirs: int = 1) -> Iter
             log_dirs=tuple(directory_of(broker_id, number) for number in range(dirs)),
         )
 
-    in_session = ErrorCode.DUPLICATE_BROKER_REGISTRATION
     others = tuple(beat("alive", each) for each in BROKER_IDS if each != broker_id)
     name = f"register {broker_id} again, life {life}, clean {clean}"
     yield beat("wants to be fenced", broker_id, fence=True)
-    yield Case(name, build, 4, not_yet=in_session, meanwhile=others)
+    yield from others
+    yield Case(name, build, 4, not_yet=refused_as(ErrorCode.DUPLICATE_BROKER_REGISTRATION), meanwhile=others)
     yield beat("behind", broker_id, offset=0)
     yield beat("alive", broker_id)
 
@@ -90,12 +102,37 @@ def election(kind: int) -> Case:
         ElectLeadersRequestTopicPartitions(topic=name, partitions=tuple(range(len(partitions))))
         for name, *partitions in TOPICS
     )
-    request = ElectLeadersRequest(election_type=kind, topic_partitions=wanted, timeout_ms=10_000)
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=wanted, timeout_ms=TIMEOUT_MS)
     return fixed(f"elect {kind}", request, 2)
+
+
+def kept_alive(cases: Iterable[Case], alive: set[int]) -> Iterator[Case]:
+    """The same with a heartbeat of every broker that is alive behind each, so that no session ends but those that shall."""
+    for case in cases:
+        yield case
+        request = case.build(Known(""))
+        if isinstance(request, BrokerRegistrationRequest | UnregisterBrokerRequest):
+            alive.discard(request.broker_id)
+        elif isinstance(request, BrokerHeartbeatRequest):
+            is_ending = request.want_fence or request.want_shut_down
+            if is_ending or not request.current_metadata_offset:
+                alive.discard(request.broker_id)
+            else:
+                alive.add(request.broker_id)
+        yield from (beat("alive", each) for each in sorted(alive))
 
 
 def lifecycle_requests() -> Iterator[Case]:
     """The whole story; at its end broker 103 is gone and the others are back."""
+    yield from kept_alive(_departures_and_returns(), {*BROKER_IDS})
+    yield from kept_alive(directory_requests(), {*BROKER_IDS} - {102})
+    yield beat("alive again", 102)  # Apache forgets what the heartbeat said that unfenced it
+    yield from kept_alive(_last_departure(), {*BROKER_IDS})
+    yield beat("alive after it was unregistered", 103)
+    yield from kept_alive(_after_the_last_departure(), {*BROKER_IDS} - {103})
+
+
+def _departures_and_returns() -> Iterator[Case]:
     for name, *replicas in TOPICS:
         yield fixed("a topic to live through it", creation(topic(name, *replicas)), 7)
     yield fixed("two in sync", incremental(TOPIC, TOPIC_NAME, ("min.insync.replicas", SET, "2")), 1)
@@ -128,11 +165,14 @@ def lifecycle_requests() -> Iterator[Case]:
     yield from comes_back(102, 3, clean=True, dirs=2)
     yield from comes_back(103, 2, clean=False, dirs=2)
     yield election(0)
-    yield from directory_requests()
-    yield beat("alive again", 102)  # Apache forgets what the heartbeat said that unfenced it
+
+
+def _last_departure() -> Iterator[Case]:
     yield from leave(103)
     yield fixed("unregister 103", UnregisterBrokerRequest(broker_id=103), 0)
-    yield beat("alive after it was unregistered", 103)
+
+
+def _after_the_last_departure() -> Iterator[Case]:
     yield fixed("a topic on a broker that is gone", creation(topic("gone", (103, 101))), 7)
     yield from controller_requests()
 

@@ -19,7 +19,7 @@ from kraft_core.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
 )
-from tests.interop.controller_requests.case import Case, Known, directory_of, fixed
+from tests.interop.controller_requests.case import TIMEOUT_MS, Case, Known, directory_of, fixed
 from tests.interop.controller_requests.topics import creation, topic
 
 
@@ -108,7 +108,7 @@ def reassignment(
 ) -> AlterPartitionReassignmentsRequest:
     """An AlterPartitionReassignments request; None cancels."""
     return AlterPartitionReassignmentsRequest(
-        timeout_ms=10_000,
+        timeout_ms=TIMEOUT_MS,
         allow_replication_factor_change=may_resize,
         topics=(
             AlterPartitionReassignmentsRequestReassignableTopic(
@@ -125,7 +125,7 @@ def reassignment(
 def listing(*wanted: tuple[str, tuple[int, ...]]) -> ListPartitionReassignmentsRequest:
     """A ListPartitionReassignments request; none: all."""
     return ListPartitionReassignmentsRequest(
-        timeout_ms=1000,
+        timeout_ms=TIMEOUT_MS,
         topics=tuple(
             ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
             for name, indexes in wanted
@@ -166,7 +166,7 @@ def reassignment_requests() -> Iterator[Case]:
             )
             yield fixed(
                 f"elect {kind}",
-                ElectLeadersRequest(election_type=kind, topic_partitions=wanted_partitions, timeout_ms=1000),
+                ElectLeadersRequest(election_type=kind, topic_partitions=wanted_partitions, timeout_ms=TIMEOUT_MS),
                 version,
             )
             yield fixed(f"elect {kind} nothing", ElectLeadersRequest(election_type=kind, topic_partitions=()), version)

@@ -23,7 +23,7 @@ from kraft_core.protocol.messages import (
     VoteRequestPartitionData,
     VoteRequestTopicData,
 )
-from tests.interop.controller_requests.case import Case
+from tests.interop.controller_requests.case import TIMEOUT_MS, Case
 
 METADATA = "__cluster_metadata"
 ELSEWHERE = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -116,7 +116,7 @@ def _snapshot(cluster_id: str) -> FetchSnapshotRequest:
 def _add(cluster_id: str, voter_id: int, listeners: tuple[str, ...] = ("CONTROLLER",)) -> AddRaftVoterRequest:
     return AddRaftVoterRequest(
         cluster_id=cluster_id,
-        timeout_ms=1000,
+        timeout_ms=TIMEOUT_MS,
         voter_id=voter_id,
         voter_directory_id=STRANGER,
         listeners=tuple(AddRaftVoterRequestListener(name=name, host="127.0.0.1", port=1) for name in listeners),

@@ -21,7 +21,7 @@ from kraft_core.protocol.messages import (
     ExpireDelegationTokenRequest,
     RenewDelegationTokenRequest,
 )
-from tests.interop.controller_requests.case import Case, fixed
+from tests.interop.controller_requests.case import Case, fixed, refused_as
 
 TOPICS, GROUPS, CLUSTER, USERS = 2, 3, 4, 7
 ANY, LITERAL, PREFIXED, MATCH = 1, 3, 4, 2
@@ -292,7 +292,7 @@ def token_requests() -> Iterator[Case]:
                     hmac=known.hmac, renew_period_ms=period_ms
                 ),
                 version,
-                not_yet=ErrorCode.DELEGATION_TOKEN_NOT_FOUND,
+                not_yet=refused_as(ErrorCode.DELEGATION_TOKEN_NOT_FOUND),
             )
             yield Case(
                 f"end the last in {period_ms}",

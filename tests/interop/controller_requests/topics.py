@@ -14,7 +14,7 @@ from kraft_core.protocol.messages import (
     DeleteTopicsRequest,
     DeleteTopicsRequestDeleteTopicState,
 )
-from tests.interop.controller_requests.case import UNKNOWN_ID, ZERO_ID, Case, fixed
+from tests.interop.controller_requests.case import TIMEOUT_MS, UNKNOWN_ID, ZERO_ID, Case, fixed
 
 
 def topic(
@@ -42,7 +42,7 @@ def counted(name: str, partitions: int, replicas: int) -> CreateTopicsRequestCre
 
 def creation(*topics: CreateTopicsRequestCreatableTopic, validate_only: bool = False) -> CreateTopicsRequest:
     """A CreateTopics request."""
-    return CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=validate_only)
+    return CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS, validate_only=validate_only)
 
 
 WRONG_NAMES = ("", ".", "..", "a" * 250, "sp ace", "sla/sh", "new\nline", "üml", "colon:", "star*")
@@ -130,7 +130,7 @@ def more(name: str, count: int, *assignments: tuple[int, ...], validate_only: bo
     """A CreatePartitions request; no assignments: the controller places."""
     manual = tuple(CreatePartitionsRequestCreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments)
     wanted = CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=manual or None)
-    return CreatePartitionsRequest(topics=(wanted,), timeout_ms=10_000, validate_only=validate_only)
+    return CreatePartitionsRequest(topics=(wanted,), timeout_ms=TIMEOUT_MS, validate_only=validate_only)
 
 
 def partition_requests() -> Iterator[Case]:
@@ -149,21 +149,23 @@ def partition_requests() -> Iterator[Case]:
     yield fixed("grow with an unknown broker", more("made-6", 3, (101, 999)), 3)
     yield fixed("grow with the wrong number of replicas", more("made-6", 3, (101,)), 3)
     yield fixed("grow with a broker twice", more("made-6", 3, (101, 101)), 3)
-    yield fixed("grow nothing", CreatePartitionsRequest(topics=(), timeout_ms=1000), 3)
+    yield fixed("grow nothing", CreatePartitionsRequest(topics=(), timeout_ms=TIMEOUT_MS), 3)
     twice = CreatePartitionsRequestCreatePartitionsTopic(name="made-7", count=4)
-    yield fixed("grow the same topic twice", CreatePartitionsRequest(topics=(twice, twice), timeout_ms=1000), 3)
+    yield fixed("grow the same topic twice", CreatePartitionsRequest(topics=(twice, twice), timeout_ms=TIMEOUT_MS), 3)
 
 
 def deletion_requests() -> Iterator[Case]:
     """DeleteTopics by name and by id."""
     for version in range(1, 6):
-        yield fixed("delete", DeleteTopicsRequest(topic_names=(f"set-{version}", "unknown"), timeout_ms=1000), version)
-        yield fixed("delete nothing", DeleteTopicsRequest(topic_names=(), timeout_ms=1000), version)
+        yield fixed(
+            "delete", DeleteTopicsRequest(topic_names=(f"set-{version}", "unknown"), timeout_ms=TIMEOUT_MS), version
+        )
+        yield fixed("delete nothing", DeleteTopicsRequest(topic_names=(), timeout_ms=TIMEOUT_MS), version)
 
     def states(*wanted: tuple[str | None, UUID]) -> DeleteTopicsRequest:
         return DeleteTopicsRequest(
             topics=tuple(DeleteTopicsRequestDeleteTopicState(name=name, topic_id=number) for name, number in wanted),
-            timeout_ms=1000,
+            timeout_ms=TIMEOUT_MS,
         )
 
     yield fixed("delete by name", states(("set-6", ZERO_ID)), 6)
