@@ -5,15 +5,21 @@ import sys
 from pathlib import Path
 
 from tests.interop import tools
+from tests.interop.kafka import PATIENCE_S
 from tests.interop.log_files import partition_folder
 
 
 def conclave(*arguments: object) -> str:
     """Run one of our commands and return what it printed; a failing one fails the test."""
-    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    outcome = attempt(*arguments)
     assert outcome.returncode == 0, outcome.stderr
     return outcome.stdout
+
+
+def attempt(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run one of our commands that may fail."""
+    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import statistics
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -21,9 +20,7 @@ from tests.interop.log_files import (
     voter_sets,
 )
 from tests.interop.mixed import JOINER, VOTERS
-from tests.interop.mixed_story import BROKER, OTHER, Story, states_of
-
-UNPUSHED_MS = 500  # how long a fetch of either implementation waits for news
+from tests.interop.mixed_story import BROKER, OTHER, PUSHED_WRITES, Story, states_of
 
 
 class MixedQuorumClaims:
@@ -98,7 +95,7 @@ class MixedQuorumClaims:
                 assert {before for before, then in pairwise(states) if then == "Candidate"} <= {"Prospective"}, states
 
     def test_the_high_watermark_is_pushed_to_followers_of_the_other_side(self, story: Story):
-        assert statistics.median(story.seen_ms) < UNPUSHED_MS / 2
+        assert story.pushed >= PUSHED_WRITES, story.seen_ms
 
     def test_kafka_metadata_quorum_prints_the_same_of_both_leaders_asked_through_either_node(self, story: Story):
         sides = ("apache", "ours")
@@ -125,7 +122,10 @@ class MixedQuorumClaims:
         assert [state for state, _ in groupby(fenced)] == [True, False]
 
     def test_our_observer_saw_every_leader_and_has_the_metadata_of_the_log(self, story: Story):
-        assert story.load.leaders == leaders(story.whole_log)
+        last_epoch = max(story.load.leaders)  # later ones it may not have lived to see
+        in_the_log = {epoch: leader for epoch, leader in leaders(story.whole_log).items() if epoch <= last_epoch}
+        assert story.load.leaders == in_the_log
+        assert last_epoch >= story.load.image.epoch
         at_its_offset = next(each for each in replayed(story.whole_log) if each.offset == story.load.image.offset)
         assert at_its_offset.same_metadata(story.load.image)
 

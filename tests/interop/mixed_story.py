@@ -25,11 +25,17 @@ FIRST_TWO, OTHER = (1, 2), 3
 """Two voters of one kind and one of the other: the first leader and the other lead, die and come back in turn."""
 BROKER = 5
 """A broker of Apache's, which follows them all as an observer."""
+FETCH_TIMEOUT_MS = 4_000
+"""Twice the default, so that a busy machine seldom moves the lead by itself; where it does the story copes."""
 SETTINGS = {
+    "controller_quorum_fetch_timeout_ms": FETCH_TIMEOUT_MS,
+    "broker_session_timeout_ms": 60_000,
     "metadata_log_max_record_bytes_between_snapshots": 10_000,
     "metadata_max_retention_bytes": 30_000,
     "metadata_max_idle_interval_ms": 60_000,
 }
+UNPUSHED_MS = 500
+"""How long a fetch of either implementation waits for news."""
 PUSHED_WRITES = 9
 
 
@@ -61,6 +67,11 @@ class Story:
     def folder(self, node_id: int) -> Path:
         """Where a node's files are."""
         return self.quorum.nodes.folder_of(node_id)
+
+    @property
+    def pushed(self) -> int:
+        """How many writes the follower showed before a fetch that waits in vain would have ended."""
+        return sum(each < UNPUSHED_MS / 2 for each in self.seen_ms)
 
     @property
     def whole_log(self) -> dict[int, bytes]:
@@ -107,26 +118,38 @@ def _other_side(story: Story) -> str:
     return story.quorum.side(OTHER)
 
 
-def _describe(story: Story) -> None:
-    """Run kafka-metadata-quorum against each side's node."""
+def _describe(story: Story) -> bool:
+    """Run kafka-metadata-quorum against each side's node; False where it was not of one leader that knows its voters."""
     mixed = story.quorum
     mixed.wait_until_caught_up(*VOTERS)
-    leader_id = mixed.leader_id
+    found = mixed.describe()
+    if any(each.last_caught_up_timestamp < 0 for each in found.current_voters):
+        return False
+    leader_id = found.leader_id
+    described, refused = {}, {}
     for asked in (leader_id, OTHER if leader_id != OTHER else story.elder):
         bootstrap = ("--bootstrap-controller", f"127.0.0.1:{mixed.nodes.port_of(asked)}")
         printed = [
-            mixed.tool(*bootstrap, "describe", *words).text
+            mixed.tool(*bootstrap, "describe", *words)
             for words in (("--status",), ("--replication",), ("--replication", "--human-readable"))
         ]
-        story.described[mixed.side(leader_id), mixed.side(asked)] = (printed[0], printed[1], printed[2])
+        if any(each.code for each in printed):
+            return False
+        sides = mixed.side(leader_id), mixed.side(asked)
+        described[sides] = (printed[0].text, printed[1].text, printed[2].text)
         unknown = ("--controller-id", "9", "--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAZg")
         add = ("--command-config", mixed.nodes.config_of(story.elder), "add-controller")
-        refused = [
-            mixed.tool(*bootstrap, *words) for words in (("remove-controller", *unknown), add, (*add, "--dry-run"))
+        refused[sides] = [
+            (each.code, each.text.partition("\n")[0].partition("Exception: ")[0])
+            for each in (
+                mixed.tool(*bootstrap, *words) for words in (("remove-controller", *unknown), add, (*add, "--dry-run"))
+            )
         ]
-        story.refused[mixed.side(leader_id), mixed.side(asked)] = [
-            (each.code, each.text.partition("\n")[0].partition("Exception: ")[0]) for each in refused
-        ]
+    if mixed.leader_id != leader_id:
+        return False
+    story.described |= described
+    story.refused |= refused
+    return True
 
 
 def _add_and_remove_the_joiner(story: Story) -> None:
@@ -143,18 +166,27 @@ def _let_all_sides_lead(story: Story) -> None:
     """Kill a leader of each side and stop one of each; the elder leads at the end."""
     mixed = story.quorum
     wanted = {(side, how) for side in ("apache", "ours") for how in (signal.SIGKILL, signal.SIGTERM)}
-    _describe(story)
-    while wanted:
+    while wanted or len(story.described) < 4:
         leader_id = mixed.leader_id
-        how = next((how for side, how in sorted(wanted) if side == mixed.side(leader_id)), signal.SIGTERM)
-        successor = story.changing if leader_id == OTHER else OTHER
-        mixed.hand_over(successor, how, story.load)
-        wanted.discard((mixed.side(leader_id), how))
-        story.deposed.append((mixed.side(leader_id), how.name))
-        if successor == OTHER and len(story.described) == 2:
+        if leader_id == story.elder:
+            mixed.pass_over(leader_id)
+            continue
+        side = mixed.side(leader_id)
+        if (side, side) not in story.described:
             _describe(story)
-    if mixed.leader_id != story.elder:
-        mixed.hand_over(story.elder, signal.SIGTERM, story.load)
+            continue
+        how = next((how for each, how in sorted(wanted) if each == side), signal.SIGTERM)
+        successor = story.changing if leader_id == OTHER else OTHER
+        if mixed.hand_over(leader_id, successor, how, story.load):
+            wanted.discard((side, how))
+            story.deposed.append((side, how.name))
+    _let_the_elder_lead(story)
+
+
+def _let_the_elder_lead(story: Story) -> None:
+    mixed = story.quorum
+    while (leader_id := mixed.leader_id) != story.elder:
+        mixed.hand_over(leader_id, story.elder, signal.SIGTERM, story.load)
 
 
 def _bring_the_joiner_back(story: Story) -> None:
@@ -171,9 +203,10 @@ def _bring_the_joiner_back(story: Story) -> None:
             next(iter(snapshots(elder)), -1) > max(story.joiner_end, newest - 1)
             and not (elder / "data" / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint").exists()
         ),
-        120,
+        180,
         "the elder cleans its log",
     )
+    _let_the_elder_lead(story)
     mixed.start(JOINER)
     mixed.wait_until_caught_up(JOINER)
     story.joiner_first_segment = first_segment(story.folder(JOINER))
@@ -189,7 +222,9 @@ def _replace_the_joiners_disk(story: Story) -> None:
     mixed.wipe(JOINER, controller_quorum_auto_join_enable="true")
     mixed.start(JOINER)
     story.wiped_id = mixed.directory_id(JOINER)
-    kafka.wait_until(lambda: mixed.voters().get(JOINER) == story.wiped_id, 60, "the joiner has joined by itself")
+    kafka.wait_until(
+        lambda: mixed.voters().get(JOINER) == story.wiped_id, kafka.PATIENCE_S, "the joiner has joined by itself"
+    )
     story.load.wait_for(5)
     mixed.wait_until_caught_up(*VOTERS, JOINER)
     story.voters_after_join.append(mixed.voters())
@@ -198,9 +233,18 @@ def _replace_the_joiners_disk(story: Story) -> None:
 def _pause_a_follower(story: Story) -> None:
     """Freeze a follower of the other kind for longer than its fetch timeout, in a quiet quorum, then let it go on.
 
-    Its log is as long as all others: they refuse it their pre-votes only because they hear from their leader.
+    Its log is as long as all others: they refuse it their pre-votes only because they hear from their leader. Again where
+    the epoch rose and that follower did not stand: the machine is busy, and somebody else lost the leader.
     """
+    for _ in range(5):
+        if _is_told_by_a_pause(story):
+            break
+
+
+def _is_told_by_a_pause(story: Story) -> bool:
     mixed = story.quorum
+    while mixed.leader_id == OTHER:
+        mixed.pass_over(OTHER)
     mixed.wait_until_caught_up(*VOTERS, slack=0)
     before = mixed.describe().leader_epoch
     output = len(mixed.nodes.processes[OTHER].output)
@@ -211,7 +255,11 @@ def _pause_a_follower(story: Story) -> None:
         last = {each.replica_id: each.last_fetch_timestamp for each in found.current_voters}
         return last[found.leader_id] - last[OTHER]  # the leader's own is now
 
-    kafka.wait_until(lambda: silence_ms() > 4_000, 30, "the frozen follower is silent for two fetch timeouts")
+    kafka.wait_until(
+        lambda: silence_ms() > 2 * FETCH_TIMEOUT_MS,
+        kafka.PATIENCE_S,
+        "the frozen follower is silent for two fetch timeouts",
+    )
     mixed.nodes.thaw(OTHER)
     thawed_ms = time.time() * 1000
 
@@ -219,13 +267,18 @@ def _pause_a_follower(story: Story) -> None:
         last = {each.replica_id: each.last_fetch_timestamp for each in mixed.describe().current_voters}
         return last[OTHER] > thawed_ms + 2_000
 
-    kafka.wait_until(is_back, 30, "the thawed follower goes on fetching")
+    kafka.wait_until(is_back, kafka.PATIENCE_S, "the thawed follower goes on fetching")
     story.epochs_around_pause = (before, mixed.describe().leader_epoch)
     story.paused_output = mixed.nodes.processes[OTHER].output[output:]
+    is_candidate = "Candidate" in states_of(story.paused_output, mixed.side(OTHER))
+    return is_candidate or len(set(story.epochs_around_pause)) == 1
 
 
 def _measure_the_push(story: Story) -> None:
-    """Time from an acknowledgement to when a follower of the other kind shows what was written, in a quiet quorum."""
+    """Time from an acknowledgement to when a follower of the other kind shows what was written, in a quiet quorum.
+
+    Until it came in time often enough: what is not pushed never does, what is pushed may be late on a busy machine.
+    """
     mixed = story.quorum
 
     async def interval_of(connection: KafkaConnection, name: str) -> str | None:
@@ -238,14 +291,16 @@ def _measure_the_push(story: Story) -> None:
 
     async def measure() -> None:
         client = controller_client(mixed.nodes.bootstrap)
-        follower = await KafkaConnection.open("127.0.0.1", mixed.nodes.port_of(OTHER), "test")
-        for number in range(1_000, 1_000 + PUSHED_WRITES):
-            await client.request(set_interval("pushed", number))
+        follower = await KafkaConnection.open("127.0.0.1", mixed.nodes.port_of(OTHER), "test", 30_000)
+        for number in range(1_000, 1_000 + 10 * PUSHED_WRITES):
+            await client.request(set_interval("pushed", number), idempotent=True)
             started = time.monotonic()
             while await interval_of(follower, "pushed") != str(number):
-                assert time.monotonic() - started < 10, f"{number} is never seen"
+                assert time.monotonic() - started < kafka.PATIENCE_S, f"{number} is never seen"
                 await asyncio.sleep(0.002)
             story.seen_ms.append((time.monotonic() - started) * 1000)
+            if story.pushed >= PUSHED_WRITES:
+                break
         follower.close()
         client.close()
 

@@ -8,7 +8,7 @@ from tests.interop.mixed_claims import MixedQuorumClaims
 from tests.interop.mixed_story import Story, told
 from tests.interop.tools import Tools
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1_200)]  # the first test waits for the whole story
 
 
 @pytest.fixture(scope="module")
