@@ -1,7 +1,6 @@
 """An unmodified Apache broker 4.3.1 on one of our controllers, used by an ordinary client library."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.interop import conclave, kafka
+from tests.interop.kafka import PATIENCE_S
 
 pytestmark = pytest.mark.interop
 
@@ -26,7 +26,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     kafka.require()
     folder: Path = tmp_path_factory.mktemp("apache-broker")
     with (
-        conclave.running_quorum(folder, 1) as quorum,
+        conclave.running_quorum(folder, 1, broker_session_timeout_ms=3_600_000) as quorum,
         kafka.broker(folder / "broker", 101, quorum.bootstrap, quorum.cluster_id) as (process, address),
     ):
         process.wait_for_output("Kafka Server started")
@@ -35,14 +35,19 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def settle(futures: dict[object, object]) -> None:
     for future in futures.values():
-        future.result(30)
+        future.result(PATIENCE_S)
+
+
+def shows(condition: Callable[[], bool], what: str) -> None:
+    """Wait until the broker has read of it too: the controller answers first."""
+    kafka.wait_until(condition, PATIENCE_S, what, not_yet=(KafkaException,))
 
 
 def create(bootstrap: str, name: str, partitions: int) -> AdminClient:
-    """Create a topic and wait until the broker has read of it too: the controller answers first."""
+    """Create a topic and wait until the broker knows it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     settle(admin.create_topics([NewTopic(name, partitions, 1)]))
-    kafka.wait_until(lambda: name in admin.list_topics(timeout=10).topics, 10, f"the broker knows {name}")
+    shows(lambda: name in admin.list_topics(timeout=10).topics, f"the broker knows {name}")
     return admin
 
 
@@ -50,28 +55,35 @@ def produce(producer: Producer, topic: str, values: list[str]) -> None:
     failures: list[object] = []
     for value in values:
         producer.produce(topic, key=value, value=value, callback=lambda error, _: error and failures.append(error))
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert failures == []
 
 
 def consume(bootstrap: str, topic: str, count: int, **settings: object) -> list[Message]:
     """Read `count` records in a group of the topic's name, then a little more to see that there are no others."""
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest", **settings}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,  # else there may be nothing left to commit in the end, which is an error
+            **settings,
+        }
     )
     consumer.subscribe([topic])
     found: list[Message] = []
-    deadline = time.monotonic() + 30
-    try:
-        while time.monotonic() < deadline and (len(found) < count or deadline - time.monotonic() > 29):
-            message = consumer.poll(0.2)
-            if message is None:
-                if len(found) >= count:
-                    break
-                continue
+
+    def has_all(wait_s: float) -> bool:
+        message = consumer.poll(wait_s)
+        if message is not None:
             if message.error():
-                raise KafkaException(message.error())
+                raise KafkaException(message.error())  # the client goes on after it
             found.append(message)
+        return len(found) >= count
+
+    try:
+        kafka.wait_until(lambda: has_all(0.5), PATIENCE_S, f"{count} records", 0, (KafkaException,))
+        shows(lambda: has_all(1), "the broker is asked for more")
         consumer.commit(asynchronous=False)
     finally:
         consumer.close()
@@ -85,18 +97,18 @@ def test_a_group_consumes_what_an_idempotent_producer_wrote(bootstrap: str) -> N
     found = consume(bootstrap, "orders", 200)
     assert sorted(message.value().decode() for message in found) == sorted(values)
     assert {message.partition() for message in found} == {0, 1, 2}
-    group = admin.list_consumer_groups().result(30)
+    group = admin.list_consumer_groups().result(PATIENCE_S)
     assert "orders" in {listing.group_id for listing in group.valid}
 
 
 def test_a_transaction_shows_all_or_nothing(bootstrap: str) -> None:
     create(bootstrap, "payments", 2)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "payments-1"})
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     for prefix, finish in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
         producer.begin_transaction()
         produce(producer, "payments", [f"{prefix}-{number}" for number in range(10)])
-        finish(30)
+        finish(PATIENCE_S)
     found = consume(bootstrap, "payments", 10, **{"isolation.level": "read_committed"})
     assert sorted(message.value().decode() for message in found) == sorted(f"kept-{number}" for number in range(10))
 
@@ -111,7 +123,7 @@ def test_a_config_change_reaches_the_broker(bootstrap: str) -> None:
         described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "configured")])
         return next(iter(described.values())).result(30)["retention.ms"].value == "123456"
 
-    kafka.wait_until(value, 10, "the broker shows the new retention.ms")
+    shows(value, "the broker shows the new retention.ms")
 
 
 def test_a_wrong_config_is_refused_with_its_reason(bootstrap: str) -> None:
@@ -130,13 +142,13 @@ def test_a_topic_grows_and_goes(bootstrap: str) -> None:
         topic = admin.list_topics(timeout=10).topics.get("passing")
         return 0 if topic is None else len(topic.partitions)
 
-    kafka.wait_until(lambda: partitions() == 5, 10, "the topic has 5 partitions")
+    shows(lambda: partitions() == 5, "the topic has 5 partitions")
     with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
         settle(admin.create_partitions([NewPartitions("passing", 4)]))
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         settle(admin.create_topics([NewTopic("passing", 1, 1)]))
     settle(admin.delete_topics(["passing"]))
-    kafka.wait_until(lambda: partitions() == 0, 10, "the topic is gone")
+    shows(lambda: partitions() == 0, "the topic is gone")
 
 
 def test_records_are_deleted_up_to_an_offset(bootstrap: str) -> None:

@@ -14,6 +14,8 @@ from tests.interop import conclave, kafka
 pytestmark = pytest.mark.interop
 
 PARTITIONS = 6
+SESSION_MS = 18_000
+"""Twice Kafka's default: a busy machine must not keep a living broker from its heartbeats for as long."""
 
 
 def image_in(folder: Path) -> MetadataImage:
@@ -48,7 +50,7 @@ def test_brokers_shut_down_return_and_are_fenced_when_they_die(tmp_path: Path) -
     """Controlled shutdown moves leaders and lets go; a return fills the ISRs; kill -9 is noticed by the session."""
     kafka.require()
     with ExitStack() as stack:
-        quorum = stack.enter_context(conclave.running_quorum(tmp_path, 1))
+        quorum = stack.enter_context(conclave.running_quorum(tmp_path, 1, broker_session_timeout_ms=SESSION_MS))
         controller = quorum.folder_of(1)
         processes = {}
         for broker_id in (101, 102):
@@ -60,7 +62,7 @@ def test_brokers_shut_down_return_and_are_fenced_when_they_die(tmp_path: Path) -
         asyncio.run(create_topic(quorum.bootstrap))
         assert leaders(image_in(controller)) == {101, 102}
 
-        assert processes[101].stop(timeout_s=30) in {0, 143}
+        assert processes[101].stop() in {0, 143}
         image = image_in(controller)
         assert image.cluster.brokers[101].fenced
         assert image.cluster.brokers[101].in_controlled_shutdown
@@ -69,10 +71,14 @@ def test_brokers_shut_down_return_and_are_fenced_when_they_die(tmp_path: Path) -
 
         stack.enter_context(kafka.start("broker-101-again", tmp_path / "broker-101" / "server.properties"))
         both = {frozenset({101, 102})}
-        kafka.wait_until(lambda: isrs(image_in(controller)) == both, 40, "the ISRs to grow again")
+        kafka.wait_until(lambda: isrs(image_in(controller)) == both, 2 * kafka.PATIENCE_S, "the ISRs to grow again")
         assert image_in(controller).cluster.brokers[101].epoch > image.cluster.brokers[101].epoch
 
+        def without_102() -> MetadataImage | None:
+            found = image_in(controller)
+            return found if found.cluster.brokers[102].fenced else None
+
         processes[102].kill()
-        kafka.wait_until(lambda: image_in(controller).cluster.brokers[102].fenced, 20, "the dead broker to be fenced")
-        assert leaders(image_in(controller)) == {101}
-        assert isrs(image_in(controller)) == {frozenset({101})}
+        image = kafka.wait_until(without_102, kafka.PATIENCE_S, "the dead broker to be fenced")
+        assert leaders(image) == {101}
+        assert isrs(image) == {frozenset({101})}

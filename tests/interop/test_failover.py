@@ -1,8 +1,6 @@
 """Three of our controllers as processes: the leader killed again and again under writes, nothing acknowledged lost."""
 
 import asyncio
-import contextlib
-import signal
 import time
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import CreateTopicsRequest
-from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.server.kafka_client import ControllerClient, KafkaConnection, find_leader
 from tests.interop.conclave import (
     Quorum,
     RawBroker,
@@ -20,11 +18,14 @@ from tests.interop.conclave import (
     percentile,
     running_quorum,
 )
+from tests.interop.kafka import PATIENCE_S, wait_until
 from tests.interop.log_files import committed_prefix, raw_batches
 
 pytestmark = pytest.mark.interop
 
 KILLS = 10
+PROMISED_FAILOVER_S = 0.25
+"""p50 of docs/benchmarks.md, on a machine that does nothing else."""
 FAILURES = (ConnectionError, KafkaError, OSError)
 
 
@@ -57,16 +58,16 @@ class Writers:
 
     async def first_after(self, moment: float) -> float:
         """When the first acknowledgement of something sent after `moment` came."""
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if self.acknowledged and self.acknowledged[-1][1] > moment:
                 return next(when for _, when in self.acknowledged if when > moment)
             await asyncio.sleep(0.002)
-        raise AssertionError(f"nothing was acknowledged for 15 s\n{self._quorum.outputs()}")
+        raise AssertionError(f"nothing was acknowledged for {PATIENCE_S} s\n{self._quorum.outputs()}")
 
 
 async def leader_of(quorum: Quorum) -> tuple[int, int]:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = await quorum.leader()
         if found is not None:
@@ -77,7 +78,7 @@ async def leader_of(quorum: Quorum) -> tuple[int, int]:
 
 async def all_caught_up(quorum: Quorum, slack: int = 20) -> None:
     """Wait until every voter has the leader's log, so that the next kill leaves a majority."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         leader_id, _ = await leader_of(quorum)
         partition = await describe_quorum(quorum.port_of(leader_id))
@@ -95,7 +96,7 @@ async def missing(client: ControllerClient, names: list[str]) -> list[str]:
     for first in range(0, len(names), 500):
         request = create_topics(names[first : first + 500])
         request = CreateTopicsRequest(timeout_ms=10_000, topics=request.topics, validate_only=True)
-        answer = await client.request(request, timeout_ms=15_000, idempotent=True)
+        answer = await client.request(request, timeout_ms=PATIENCE_S * 1000, idempotent=True)
         absent += [each.name for each in answer.topics if each.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]
     return absent
 
@@ -154,43 +155,41 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_ten_times(tmp_pa
             assert process.stop() == 0
         logs = [raw_batches(quorum.folder_of(node_id)) for node_id in quorum.node_ids]
         assert committed_prefix(logs) > 2 * len(names), "a topic is two records"
-        assert percentile(failovers, 0.5) < 2.0, "slower than Apache's own p50 of 2.4 s"
+        assert percentile(failovers, 0.5) < 10 * PROMISED_FAILOVER_S
 
 
-def test_a_stopped_leader_hands_over_at_once(tmp_path: Path) -> None:
-    """KIP-595: EndQuorumEpoch lets the preferred successor stand without waiting for a timeout."""
-    with running_quorum(tmp_path, 3) as quorum:
+def test_a_stopped_leader_hands_over_without_a_timeout(tmp_path: Path) -> None:
+    """KIP-595: EndQuorumEpoch lets the preferred successor stand; the followers themselves would wait for minutes."""
+    with running_quorum(tmp_path, 3, controller_quorum_fetch_timeout_ms=4 * PATIENCE_S * 1000) as quorum:
         asyncio.run(all_caught_up(quorum, slack=0))
         leader_id = quorum.wait_for_leader()
-        started = time.monotonic()
-        quorum.processes[leader_id].send(signal.SIGTERM)
+        assert quorum.processes[leader_id].stop() == 0
         quorum.wait_for_leader(other_than=leader_id)
-        assert time.monotonic() - started < 1.5
-        assert quorum.processes[leader_id].popen.wait(30) == 0
+
+
+async def leader_known_to(quorum: Quorum, node_id: int) -> int | None:
+    """Who leads, as one node says."""
+    connection = await KafkaConnection.open("127.0.0.1", quorum.port_of(node_id), "test")
+    try:
+        found = await find_leader(connection)
+    finally:
+        connection.close()
+    return None if found is None else found.node_id
 
 
 def test_a_frozen_leader_is_replaced_and_steps_down_when_it_wakes(tmp_path: Path) -> None:
     with running_quorum(tmp_path, 3) as quorum:
-        leader_id = quorum.wait_for_leader()
-        process = quorum.processes.pop(leader_id)
+        leader_id, epoch = asyncio.run(leader_of(quorum))
         started = time.monotonic()
-        process.send(signal.SIGSTOP)
+        quorum.freeze(leader_id)
         try:
-            new_leader = quorum.wait_for_leader(timeout_s=10, other_than=leader_id)
+            quorum.wait_for_leader(other_than=leader_id)
             print(f"replaced a frozen leader after {(time.monotonic() - started) * 1000:.0f} ms")
         finally:
-            process.send(signal.SIGCONT)
-            quorum.processes[leader_id] = process
+            quorum.thaw(leader_id)
 
-        async def agreed() -> bool:
-            with contextlib.suppress(OSError):
-                return await describe_quorum(quorum.port_of(leader_id)) is None
-            return False
+        def is_led_by_another() -> bool:
+            return asyncio.run(leader_known_to(quorum, leader_id)) in set(quorum.node_ids) - {leader_id}
 
-        for _ in range(200):
-            if asyncio.run(agreed()):
-                break
-            time.sleep(0.05)
-        else:
-            raise AssertionError("the old leader still answers as leader")
-        assert quorum.wait_for_leader() == new_leader
+        wait_until(is_led_by_another, PATIENCE_S, "the old leader follows", not_yet=(OSError, KafkaError))
+        assert asyncio.run(leader_of(quorum))[1] > epoch

@@ -1,6 +1,7 @@
 """Rights on a secured quorum of ours: Apache's tools as users with and without them, and Apache's brokers as peers."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,21 @@ def user_config(found: SecureQuorum, name: str, password: str = PASSWORD) -> Pat
 def run(jvm: Tools, found: SecureQuorum, main_class: str, *arguments: str, config: Path | None = None) -> Printed:
     """Run a tool of Apache's against the controllers."""
     address = ("--bootstrap-controller", found.bootstrap, "--command-config", config or found.command_config)
-    return jvm.attempt(main_class, *address, *arguments)
+    return jvm.attempt_when_loaded(main_class, *address, *arguments)
+
+
+def wait_for_answer(ask: Callable[[], Printed], code: int, words: str) -> None:
+    """Ask until a tool says what it must: the controller that it asks hears of a new right a moment after the leader."""
+    seen = []
+
+    def is_said() -> bool:
+        seen.append(ask())
+        return seen[-1].code == code and words in seen[-1].text
+
+    try:
+        kafka.wait_until(is_said, kafka.PATIENCE_S, repr(words))
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {seen[-1]}") from None
 
 
 def load_properties(path: Path) -> dict[str, str]:
@@ -88,24 +103,32 @@ def test_rights_are_given_asked_and_taken_back(tmp_path: Path, tools: Tools) -> 
             tools, found, ACLS, "--add", "--allow-principal", "User:alice", "--operation", "Alter", "--cluster"
         )
         assert code == 0, said
-        code, said = run(tools, found, QUORUM, "describe", "--status", config=alice)
-        assert code == 0, said
-        assert "LeaderId" in said
-        code, said = run(tools, found, ACLS, "--list")
-        assert "principal=User:alice, host=*, operation=ALTER, permissionType=ALLOW" in said, said
+        wait_for_answer(lambda: run(tools, found, QUORUM, "describe", "--status", config=alice), 0, "LeaderId")
+        right = "principal=User:alice, host=*, operation=ALTER, permissionType=ALLOW"
+        wait_for_answer(lambda: run(tools, found, ACLS, "--list"), 0, right)
 
         asyncio.run(revoke_on_an_open_connection(found, client_security(load_properties(alice)), tools))
-        assert "authorization_denied" in found.outputs()
-        assert PASSWORD not in found.outputs()
+        assert "authorization_denied" in found.printed()
+        assert PASSWORD not in found.printed()
 
 
 async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecurity, jvm: Tools) -> None:
     """What Alice may on her open connection changes with the ACLs, and she keeps it."""
-    connection = await KafkaConnection.open("127.0.0.1", found.port_of(1), "alice", 5_000, security)
-    ask = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
-    answer = await connection.request(ask)
-    assert isinstance(answer, DescribeClusterResponse)
-    assert (answer.error_code, answer.cluster_authorized_operations) == (0, 1 << 7 | 1 << 8)
+    connection = await KafkaConnection.open("127.0.0.1", found.port_of(1), "alice", 30_000, security)
+
+    async def wait_for_rights(error: ErrorCode, operations: int) -> None:
+        """The node that she asks need not lead: it hears of a change a moment later."""
+        seen: object = None
+        async with asyncio.timeout(kafka.PATIENCE_S):
+            while seen != (error, operations):
+                answer = await connection.request(
+                    DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
+                )
+                assert isinstance(answer, DescribeClusterResponse)
+                seen = (answer.error_code, answer.cluster_authorized_operations)
+                await asyncio.sleep(0.02)
+
+    await wait_for_rights(ErrorCode.NONE, 1 << 7 | 1 << 8)
     client = found.client_of(security)
     created = await client.request(create_topics(["secret"]), 10_000)
     assert isinstance(created, CreateTopicsResponse)
@@ -125,10 +148,9 @@ async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecu
         "--cluster",
     )
     assert said[0] == 0, said
-    async with asyncio.timeout(10):  # the node that she asks need not lead: it hears of it a moment later
-        while answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            answer = await connection.request(ask)
-            assert isinstance(answer, DescribeClusterResponse)
+    await wait_for_rights(
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED, DescribeClusterResponse().cluster_authorized_operations
+    )
     connection.close()
 
 
@@ -178,23 +200,23 @@ def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_judge_
             as_admin = {"sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": PASSWORD}
             as_carol = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "carol", "sasl.password": "carols-secret"}
             admin = AdminClient({**at_broker, **as_admin})
-            admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(30)
+            admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(kafka.PATIENCE_S)
             add_scram_user(admin, "carol", "carols-secret")
             carol = AdminClient({**at_broker, **as_carol})
             with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-                carol.create_topics([NewTopic("carols", 1, 1)])["carols"].result(30)
+                carol.create_topics([NewTopic("carols", 1, 1)])["carols"].result(kafka.PATIENCE_S)
             allow(admin, "carol", "orders")
             produce_and_consume({**at_broker, **as_carol}, "orders")
             with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-                carol.delete_topics(["orders"])["orders"].result(30)
-        denials = [line for line in found.outputs().splitlines() if "authorization_denied" in line]
+                carol.delete_topics(["orders"])["orders"].result(kafka.PATIENCE_S)
+        denials = [line for line in found.printed().splitlines() if "authorization_denied" in line]
         assert any("User:carol" in line and "127.0.0.1" in line and "TOPIC:carols" in line for line in denials), denials
 
 
 def add_scram_user(admin: AdminClient, name: str, password: str) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     change = UserScramCredentialUpsertion(name, info, password.encode())
-    admin.alter_user_scram_credentials([change])[name].result(30)
+    admin.alter_user_scram_credentials([change])[name].result(kafka.PATIENCE_S)
 
 
 def allow(admin: AdminClient, name: str, topic: str) -> None:
@@ -208,7 +230,7 @@ def allow(admin: AdminClient, name: str, topic: str) -> None:
         )
     ]
     for future in admin.create_acls(bindings).values():
-        future.result(30)
+        future.result(kafka.PATIENCE_S)
 
 
 def produce_and_consume(client: dict[str, str], topic: str) -> None:
@@ -220,7 +242,7 @@ def produce_and_consume(client: dict[str, str], topic: str) -> None:
         producer.produce(topic, b"hello", on_delivery=lambda error, _: failures.append(error) if error else None)
         return producer.flush(10) == 0 and not failures
 
-    kafka.wait_until(delivered, 60, "a record is written")  # the broker learns of the ACLs a moment later
+    kafka.wait_until(delivered, kafka.PATIENCE_S, "a record is written")  # the broker learns of the ACLs a moment later
     consumer = Consumer({**client, "group.id": "carols", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
 
@@ -228,5 +250,7 @@ def produce_and_consume(client: dict[str, str], topic: str) -> None:
         message = consumer.poll(1)
         return message is not None and message.error() is None and message.value() == b"hello"
 
-    kafka.wait_until(read, 60, "the record is read")
-    consumer.close()
+    try:
+        kafka.wait_until(read, kafka.PATIENCE_S, "the record is read")
+    finally:
+        consumer.close()

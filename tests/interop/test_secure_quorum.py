@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.conclave import RawBroker, create_topics
+from kraft_core.protocol.errors import ErrorCode
+from tests.interop.conclave import RawBroker, create_topics, retry
+from tests.interop.kafka import PATIENCE_S
 from tests.interop.tools import QUORUM, Tools
 from tests.security.secure_quorum import PASSWORD, STORE_PASSWORD, SecureQuorum, secure_quorum, wait_for_voters
 
@@ -22,10 +24,19 @@ MUTUAL = {"ssl_client_auth": "required"}
 
 async def use(found: SecureQuorum, name: str, broker_id: int) -> None:
     client = found.client()
-    await RawBroker(broker_id, found.cluster_id, client).register()
-    answer = await client.request(create_topics([name]), timeout_ms=10_000)
-    assert answer.topics[0].error_code == 0, answer
-    client.close()
+    broker = RawBroker(broker_id, found.cluster_id, client)
+
+    async def create() -> None:
+        """Create the topic, once more when the leader was lost or the broker's session has ended meanwhile."""
+        await broker.heartbeat()
+        answer = await client.request(create_topics([name]))
+        assert answer.topics[0].error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}, answer
+
+    try:
+        await broker.register()
+        await retry(create, PATIENCE_S, (AssertionError, ConnectionError))
+    finally:
+        client.close()
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), KINDS)
@@ -34,14 +45,15 @@ def test_three_of_ours_elect_serve_and_fail_over(tmp_path: Path, protocol: str, 
         for node_id in found.node_ids:
             found.format(node_id)
             found.start(node_id)
-        leader = found.wait_for_leader()
+        found.wait_for_leader()
         wait_for_voters(found)
         asyncio.run(use(found, "before", 101))
+        leader = found.wait_for_leader()
         found.processes[leader].kill()
         found.wait_for_leader(other_than=leader)
         asyncio.run(use(found, "after", 102))
-        assert PASSWORD not in found.outputs()
-        assert STORE_PASSWORD not in found.outputs()
+        assert PASSWORD not in found.printed()
+        assert STORE_PASSWORD not in found.printed()
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), KINDS)
@@ -54,15 +66,16 @@ def test_apache_s_controllers_and_ours_are_one_quorum(
         found.start_apache(1)
         found.start(2)
         found.start(3)
-        found.wait_for_leader(40)
-        wait_for_voters(found, 40)
+        found.wait_for_leader()
+        wait_for_voters(found)
         asyncio.run(use(found, "together", 101))
         address = ("--bootstrap-controller", found.bootstrap, "--command-config", found.command_config)
-        said = tools.run(QUORUM, *address, "describe", "--status")
+        code, said = tools.attempt_when_loaded(QUORUM, *address, "describe", "--status")
+        assert code == 0, said
         assert re.search(r"CurrentVoters:.*\"id\": 1.*\"id\": 2.*\"id\": 3", said), said
-        ours_led = found.wait_for_leader(40)
-        found.processes[ours_led].stop()
-        found.wait_for_leader(40, other_than=ours_led)
+        leader = found.wait_for_leader()
+        found.processes[leader].stop()
+        found.wait_for_leader(other_than=leader)
         asyncio.run(use(found, "after", 102))
 
 
@@ -84,8 +97,9 @@ def test_ours_log_in_with_scram_from_the_first_start_and_after_all_were_down(tmp
         found.wait_for_leader()
         wait_for_voters(found)
         asyncio.run(use(found, "after", 102))
+        found.stop_all()
         data = b"".join(
             path.read_bytes() for path in found.folder.rglob("*") if path.is_file() and "data" in path.parts
         )
         assert PASSWORD.encode() not in data
-        assert PASSWORD not in found.outputs()
+        assert PASSWORD not in found.printed()
