@@ -28,8 +28,9 @@ from tests.hostile.chaos_watch import CommitWatch, LeaderWatch, VoteWatch
 from tests.hostile.faulty_links import FaultyLinks
 from tests.hostile.tormentor import ProxiedQuorum, Tormentor, stop_together
 from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, describe_quorum
+from tests.interop.kafka import PATIENCE_S
 
-HEALED_S_MAX = 10.0
+HEALED_S_MAX = 30.0
 JVM_START_S = 20.0
 # many small snapshots and segments, and a log that is soon shorter than its history: a lagging node needs a snapshot
 SMALL_LOG = {
@@ -61,7 +62,7 @@ class Outcome:
         )
 
 
-async def image_of(quorum: Quorum, watch: CommitWatch, timeout_s: float = 30) -> MetadataImage:
+async def image_of(quorum: Quorum, watch: CommitWatch, timeout_s: float = PATIENCE_S) -> MetadataImage:
     """The metadata after something new was written, as the observer has read them from the log."""
     client = controller_client(quorum.bootstrap)
     marker = f"marker-{time.monotonic_ns()}"
@@ -82,7 +83,7 @@ async def image_of(quorum: Quorum, watch: CommitWatch, timeout_s: float = 30) ->
 
 async def until_active(client: ControllerClient, broker: RawBroker) -> None:
     """Wait until all nodes have introduced themselves and the broker is in."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             with contextlib.suppress(ConnectionError, AssertionError):
                 return await broker.register()
@@ -150,7 +151,7 @@ async def _settle_healed(quorum: ProxiedQuorum, accounts: Accounts, committed: C
     return wrong
 
 
-async def _follow(quorum: Quorum, timeout_s: float = 20) -> list[str]:
+async def _follow(quorum: Quorum, timeout_s: float = PATIENCE_S) -> list[str]:
     """Every voter reaches the end of the leader's log."""
     deadline = time.monotonic() + timeout_s
     ends: list[int] = []

@@ -71,7 +71,7 @@ class Story:
                 return
 
     async def until_settled(self) -> None:
-        """Wait until everybody follows one leader and has its log; it is `leader` from then on."""
+        """Wait until everybody follows one leader, far from missing it, and has its log; it is `leader` from then on."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 await asyncio.sleep(0.05)
@@ -85,7 +85,7 @@ class Story:
                 ends = [voter.log_end_offset for voter in voters]
                 newest = max(voter.last_fetch_timestamp for voter in voters)
                 late_ms = max(newest - voter.last_fetch_timestamp for voter in voters)
-                if min(ends) == max(ends) and late_ms < 1000 * FETCH_TIMEOUT_S:
+                if min(ends) == max(ends) and late_ms < 500 * FETCH_TIMEOUT_S:
                     self.leader, self.epoch = found
                     return
 

@@ -13,9 +13,10 @@ from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest
 from tests.hostile.drawn_messages import Draw
 from tests.hostile.frames import frame, header
-from tests.hostile.twins import CLOSED, SILENT, send
-from tests.interop.conclave import call, create_topics, describe_quorum, resident_mb
+from tests.hostile.twins import CLOSED, SILENT, epoch_at, send
+from tests.interop.conclave import call, create_topics, resident_mb
 from tests.interop.embedded import EmbeddedNode, running_node
+from tests.interop.kafka import PATIENCE_S
 
 SEED = 431
 RANDOM_BODIES = 400
@@ -34,19 +35,17 @@ RAFT_APIS = {
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedNode]:
     folder: Path = tmp_path_factory.mktemp("hostile")
     with running_node(folder) as found:
-        before = asyncio.run(describe_quorum(found.controller_port))
+        before = epoch_at(found.controller_port)
         yield found
-        after = asyncio.run(describe_quorum(found.controller_port))
         assert found.process is not None
         assert found.process.alive, found.process.output
-        assert after is not None
-        assert after.leader_epoch == before.leader_epoch
+        assert epoch_at(found.controller_port) == before
         assert "Traceback" not in found.process.output, found.process.output
 
 
 async def is_served(port: int) -> None:
     body = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    assert (await call(port, body, 3, timeout_s=1)).error_code == 0
+    assert (await call(port, body, 3, timeout_s=PATIENCE_S)).error_code == 0
 
 
 NO_REQUESTS = {
@@ -87,7 +86,7 @@ def test_random_bodies_of_every_api_are_each_answered_or_closed(node: EmbeddedNo
         size = dice.randint(0, 120)
         small = bytes(dice.choices((0, 0, 0, 0, 1, 2, 3, 255), k=size))
         body = small if number % 2 else dice.randbytes(size)
-        outcome = await send(port, frame(header(api_key, version, flexible=flexible) + body), 3)
+        outcome = await send(port, frame(header(api_key, version, flexible=flexible) + body))
         assert outcome != SILENT, f"{ApiKey(api_key).name} version {version} is silent: {body.hex()}"
 
     async def scenario() -> None:
@@ -115,7 +114,7 @@ def test_requests_that_decode_but_make_no_sense_are_answered_without_a_failover(
             api_key, api = served[number % len(served)]
             version = dice.randint(api.min_version, api.max_version)
             message = draw.message(request_class(api_key), version)
-            outcome = await send(port, encode_request(message, version, 1, "drawn"), 3)
+            outcome = await send(port, encode_request(message, version, 1, "drawn"))
             assert outcome != SILENT, f"silence after version {version} of {message}"
         await is_served(port)
 
@@ -125,6 +124,7 @@ def test_requests_that_decode_but_make_no_sense_are_answered_without_a_failover(
 def test_announced_gigabytes_and_stalled_clients_cost_neither_memory_nor_service(node: EmbeddedNode) -> None:
     async def scenario() -> None:
         assert node.process is not None
+        await is_served(node.port)
         before = resident_mb(node.process)
         writers = []
         for announced, sent in ((50 * 1024 * 1024, b"\x00"), (1024 * 1024, bytes(512 * 1024))):

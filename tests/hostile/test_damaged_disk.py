@@ -38,11 +38,13 @@ from tests.hostile.damage import (
     snapshots,
     zero_a_batch,
 )
+from tests.hostile.twins import epoch_at
 from tests.interop import kafka
-from tests.interop.conclave import Quorum, call, describe_quorum, start
+from tests.interop.conclave import Quorum, call, start
 from tests.interop.log_files import raw_batches
 
 TOPICS = [f"acknowledged-{number}" for number in range(12)]
+QUIET = {"broker.session.timeout.ms": 600_000}  # the broker that the topics are on sends no heartbeats
 SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 3_000,
     "metadata.log.max.snapshot.interval.ms": 500,
@@ -71,14 +73,16 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kept]:
     found: dict[str, Kept] = {}
     for name, settings in {"killed": {}, "stopped": {}, "snapshots": SNAPSHOTS}.items():
         folder: Path = tmp_path_factory.mktemp(name)
-        node = Quorum(folder, 1, dict(settings))
+        node = Quorum(folder, 1, {**settings, **QUIET})
         try:
             node.format(1)
             node.start(1)
             node.wait_for_leader()
             asyncio.run(acknowledge(node, TOPICS))
             if name == "snapshots":
-                kafka.wait_until(lambda node=node: len(snapshots(node.folder_of(1))) >= 2, 15, "two snapshots")
+                kafka.wait_until(
+                    lambda node=node: len(snapshots(node.folder_of(1))) >= 2, kafka.PATIENCE_S, "two snapshots"
+                )
             if name == "stopped":
                 assert node.processes[1].stop() == 0
         finally:
@@ -241,8 +245,9 @@ def test_a_snapshot_without_its_footer_is_neither_loaded_nor_served(
     (line,) = (line for line in process.output.splitlines() if cut.name in line)
     assert "ERROR incomplete_snapshot_ignored" in line
 
+    epoch = epoch_at(port)
+
     async def error_of(snapshot: Path) -> int:
-        epoch = (await describe_quorum(port)).leader_epoch
         end_offset, snapshot_epoch = map(int, snapshot.stem.split("-"))
         request = fetch_snapshot_request(
             ObserverIdentity(),
@@ -307,7 +312,7 @@ def test_a_record_that_cannot_be_replayed_stops_the_node_and_is_never_passed_ove
     batch = encode_batch(last.last_offset + 1, last.leader_epoch, last.max_timestamp, [UNREADABLE[what]])
     append(log_of(folder), batch)
     process = started(folder, processes)
-    assert process.popen.wait(20) == 1, process.output
+    assert process.popen.wait(kafka.PATIENCE_S) == 1, process.output
     (line,) = (line for line in process.output.splitlines() if "ERROR node_fatal" in line)
     assert f"from offset {last.last_offset + 1}:" in line
 
@@ -335,7 +340,7 @@ def test_a_wrong_setting_is_one_line_that_names_it_before_any_file_is_touched(
     change(config, f"\n{old}" if not config.read_text().startswith(old) else old, f"\n{new}")
     before = {path: path.stat().st_mtime_ns for path in (folder / "data").rglob("*")}
     process = started(folder, processes)
-    assert process.popen.wait(20) == 1
+    assert process.popen.wait(kafka.PATIENCE_S) == 1
     (line,) = process.output.splitlines()
     assert all(text in line for text in texts), line
     assert {path: path.stat().st_mtime_ns for path in (folder / "data").rglob("*")} == before

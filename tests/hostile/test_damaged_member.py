@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -66,13 +67,16 @@ class Members:
         assert self.quorum.processes[node_id].stop() == 0
         return self.quorum.folder_of(node_id)
 
-    def voters(self) -> set[tuple[int, str]]:
+    def leader(self) -> tuple[int, int]:
+        """Who leads in which epoch."""
+        return kafka.wait_until(lambda: asyncio.run(self.quorum.leader()), kafka.PATIENCE_S, "a leader")
+
+    def voters(self) -> set[tuple[int, UUID]]:
         """Who votes, as the leader says."""
-        leader = self.quorum.wait_for_leader()
-        found = asyncio.run(describe_quorum(self.quorum.port_of(leader)))
-        return (
-            set() if found is None else {(each.replica_id, each.replica_directory_id) for each in found.current_voters}
+        found = kafka.wait_until(
+            lambda: asyncio.run(describe_quorum(self.quorum.port_of(self.leader()[0]))), kafka.PATIENCE_S, "the voters"
         )
+        return {(each.replica_id, each.replica_directory_id) for each in found.current_voters}
 
     def lag_of(self, node_id: int) -> int:
         """How many records a node is behind; -1 while the leader does not know it."""
@@ -86,7 +90,9 @@ class Members:
     def wait_until_whole(self) -> None:
         """Wait until everybody has everything."""
         for node_id in self.quorum.node_ids:
-            kafka.wait_until(lambda node_id=node_id: self.lag_of(node_id) == 0, 20, f"node {node_id} is caught up")
+            kafka.wait_until(
+                lambda node_id=node_id: self.lag_of(node_id) == 0, kafka.PATIENCE_S, f"node {node_id} is caught up"
+            )
 
     def assert_counts_again(self, node_id: int) -> None:
         """Without it there is no majority and without its disk no commit; it has every topic that was ever acknowledged."""
@@ -110,7 +116,7 @@ class Members:
         found.start(node_id)
         key = ("--controller-id", node_id, "--controller-directory-id", old_id)
         conclave("quorum", "remove", *bootstrap, *key)
-        kafka.wait_until(lambda: self.lag_of(node_id) == 0, 20, f"node {node_id} observes")
+        kafka.wait_until(lambda: self.lag_of(node_id) == 0, kafka.PATIENCE_S, f"node {node_id} observes")
         said = conclave("quorum", "add", *bootstrap, "-c", config)
         meta = (found.folder_of(node_id) / "data" / "meta.properties").read_text()
         (new_id,) = (line.partition("=")[2] for line in meta.splitlines() if line.startswith("directory.id"))
@@ -125,7 +131,10 @@ class Members:
 def conclave(*arguments: object) -> str:
     """Run our command -> what it printed."""
     done = subprocess.run(
-        [sys.executable, "-m", "app.cli", *map(str, arguments)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "app.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=2 * kafka.PATIENCE_S,
     )
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -164,7 +173,7 @@ def test_a_damaged_member_stays_out_until_it_joins_anew(
     members: Members, role: str, damage: Callable[[Path], tuple[str, ...]]
 ) -> None:
     node_id = members.member(role)
-    kafka.wait_until(lambda: snapshots(members.quorum.folder_of(node_id)), 20, "a snapshot")
+    kafka.wait_until(lambda: snapshots(members.quorum.folder_of(node_id)), kafka.PATIENCE_S, "a snapshot")
     folder = members.stopped(node_id)
     named = damage(folder)
     state = (folder / PARTITION / "quorum-state").read_bytes()
@@ -177,7 +186,7 @@ def test_a_damaged_member_stays_out_until_it_joins_anew(
 
 def test_a_member_whose_newest_snapshot_was_cut_goes_on_with_what_is_whole(members: Members) -> None:
     node_id = members.member("follower")
-    kafka.wait_until(lambda: snapshots(members.quorum.folder_of(node_id)), 20, "a snapshot")
+    kafka.wait_until(lambda: snapshots(members.quorum.folder_of(node_id)), kafka.PATIENCE_S, "a snapshot")
     cut = cut_the_newest_snapshot(members.stopped(node_id))
     members.write()
     members.quorum.start(node_id)
@@ -205,9 +214,9 @@ def test_a_member_with_another_directory_id_neither_votes_nor_leads_and_says_so(
     members.write()
     meta.write_text(meta.read_text().replace(old_id, new_id))
     process = found.start(stranger)
-    process.wait_for_output("not_a_voter_with_this_directory", 15)
-    kafka.wait_until(lambda: members.lag_of(stranger) == 0, 20, "the stranger observes")
-    epoch = asyncio.run(describe_quorum(found.port_of(leader))).leader_epoch
+    process.wait_for_output("not_a_voter_with_this_directory")
+    kafka.wait_until(lambda: members.lag_of(stranger) == 0, kafka.PATIENCE_S, "the stranger observes")
+    _, epoch = members.leader()
 
     assert ask_for_vote(found, stranger, leader, epoch + 1) == (ErrorCode.INVALID_VOTER_KEY, False)
     found.processes[third].kill()

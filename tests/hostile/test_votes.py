@@ -15,7 +15,7 @@ EPOCHS = (5, 40)
 def started(found: Quorum) -> None:
     """Start the only one of three voters, which can lead nothing, and wait until it listens."""
     process = found.start(1)
-    process.wait_for_output("controller_started", 20)
+    process.wait_for_output("controller_started")
 
 
 def test_a_vote_outlives_a_kill_right_after_it_was_given(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.http_server import HEAD_BYTES_MAX
 from tests.app.live import LiveWeb, running_web
-from tests.interop.kafka import free_ports
+from tests.interop.kafka import PATIENCE_S, free_ports
 
 MEGABYTE = 1_000_000
 
@@ -22,7 +22,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
 
 def send_until_closed(port: int, start: bytes, filler: bytes, most: int) -> int:
     """Send `start`, then `filler` again and again -> bytes taken before the peer closed."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
         connection.sendall(start)
         sent = 0
         try:

@@ -172,6 +172,18 @@ async def view(quorum: Quorum, timeout_s: float = PATIENCE_S) -> View:
             await asyncio.sleep(0.05)
 
 
+def epoch_at(port: int) -> int:
+    """The epoch that this leader leads in; waits until it says so."""
+
+    async def poll() -> int:
+        async with asyncio.timeout(PATIENCE_S):
+            while (found := await describe_quorum(port)) is None:
+                await asyncio.sleep(0.05)
+        return int(found.leader_epoch)
+
+    return asyncio.run(poll())
+
+
 async def _is_active(port: int) -> bool:
     """Whether this leader's controller serves, too: it does so some time after the election. A stranger asks, who gets nothing."""
     try:
