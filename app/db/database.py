@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session as OrmSession
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SQLITE_BUSY_MS = 5_000
+SQLITE_BUSY_MS = 30_000  # as long as another process may need to migrate
 THREADS = 4
 
 

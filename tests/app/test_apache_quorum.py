@@ -31,11 +31,11 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
 
 
 def test_the_web_attaches_to_apaches_controller_and_changes_its_cluster(apache: LiveWeb) -> None:
-    quorum = apache.client.get(f"{apache.cluster}/quorum").json()
-    assert (quorum["leader_id"], quorum["is_live"], quorum["kraft_version"]) == (100, True, 1)
-    kafka.wait_until(
-        lambda: not apache.client.get(f"{apache.cluster}/brokers/1").json().get("is_fenced", True), 40, "broker runs"
+    quorum = kafka.wait_until(
+        lambda: (found := apache.client.get(f"{apache.cluster}/quorum").json())["is_live"] and found, 60, "it answers"
     )
+    assert (quorum["leader_id"], quorum["kraft_version"]) == (100, 1)
+    apache.wait_for_broker()
     body = {"topic_name": "apache", "partitions_count": 3, "configs": [{"name": "retention.ms", "value": "5000"}]}
     created = apache.client.post(f"{apache.cluster}/topics", json=body)
     assert created.status_code == 201, created.text

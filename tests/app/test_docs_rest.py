@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.server.api_versions import controller_versions
-from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
+from tests.app.live import ADMIN_TOKEN, LiveWeb, combined_node, running_web
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "rest.md").read_text()
 EXAMPLE = re.compile(r"```sh\n(?P<commands>.*?)```\n→ (?P<statuses>[^\n]+)", re.DOTALL)
@@ -18,10 +18,10 @@ def commands(block: str) -> list[str]:
     return ["curl" + part for part in re.split(r"^curl", block, flags=re.MULTILINE) if part.strip()]
 
 
-def test_every_example_answers_as_it_says(node: CombinedNode, tmp_path: Path) -> None:
+def test_every_example_answers_as_it_says(tmp_path: Path) -> None:
     assert TEXT.count("```sh\n") == len(list(examples())), "an example does not say its status"
-    with running_web(tmp_path, node.bootstrap) as web:
-        web.wait_ready()
+    with combined_node(tmp_path / "node") as node, running_web(tmp_path, node.bootstrap) as web:
+        web.wait_ready().wait_for_broker()
         environment = {
             **os.environ,
             "CONCLAVE": web.url,
@@ -31,7 +31,7 @@ def test_every_example_answers_as_it_says(node: CombinedNode, tmp_path: Path) ->
         }
         for block, statuses in examples():
             for command in commands(block):
-                marked = command.replace("curl ", "curl -sS -m 20 -w '\\n%{http_code}' ", 1)
+                marked = command.replace("curl ", "curl -sS -m 60 -w '\\n%{http_code}' ", 1)
                 outcome = subprocess.run(["bash", "-c", marked], capture_output=True, text=True, env=environment)
                 body, _, status = outcome.stdout.rpartition("\n")
                 assert status in statuses, f"{command}\n{status}: {body[:500]} {outcome.stderr}"

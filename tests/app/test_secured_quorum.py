@@ -21,8 +21,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureQuorum]:
     with secure_quorum(tmp_path_factory.mktemp("secured"), 1, "SASL_SSL", "PLAIN") as found:
         found.format(1)
         found.start(1)
-        found.wait_for_leader()
-        wait_for_voters(found)
+        found.wait_for_leader(60)
+        wait_for_voters(found, 60)
         yield found
 
 
@@ -40,7 +40,7 @@ def conclave_quorum(
     security = [] if config is None else ["--command-config", config]
     command = [Path(sys.executable).with_name("conclave"), "quorum", *arguments]
     command += ["--bootstrap-controller", secured.bootstrap, *security]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=30)
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
 
 
 def refused(outcome: "subprocess.CompletedProcess[str]", code: int) -> str:
@@ -144,7 +144,7 @@ def test_a_web_process_that_is_not_let_in_says_why_and_stays(secured: SecureQuor
     with running_web(tmp_path, secured.bootstrap, command_config=wrong) as web:
         kafka.wait_until(
             lambda: "Authentication failed" in web.client.get("/", headers={"Accept": "text/html"}).text,
-            20,
+            60,
             "the first page says why there is no metadata",
         )
         assert web.client.get("/readyz").status_code == 503
@@ -160,6 +160,6 @@ def test_settings_are_refused_before_any_folder_is_made(tmp_path: Path) -> None:
     )
     for command in (["web"], ["config", "--check"]):
         program = Path(sys.executable).with_name("conclave")
-        outcome = subprocess.run([program, *command, "-c", settings], capture_output=True, text=True, timeout=30)
+        outcome = subprocess.run([program, *command, "-c", settings], capture_output=True, text=True, timeout=60)
         assert "command_config: Invalid value TLS" in refused(outcome, 1)
     assert not (tmp_path / "data").exists()

@@ -42,7 +42,10 @@ class VoterQuorum:
     @property
     def leader_id(self) -> int:
         """Id of the leader."""
-        return int(self.describe()["leader_id"])
+        found = kafka.wait_until(
+            lambda: (found := self.describe())["is_live"] and [found["leader_id"]], 60, "a leader answers", 0.05
+        )
+        return int(found[0])
 
     def wait_until_led_by_another_than(self, node_id: int) -> None:
         """Wait for a leader other than this node, seen by the web process."""

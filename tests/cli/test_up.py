@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from app.cli_up import Child, UpError, UpOptions, prepare_data, run_up
 from kraft_core.server.config import ConfigError, KafkaConfig
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.meta_properties import read_meta_properties
+from tests.interop import kafka
 
 SLEEPER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 STUBBORN = (
@@ -24,22 +24,21 @@ STUBBORN = (
 )
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout_s: float = 20) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    kafka.wait_until(condition, 60, what, 0.02)
 
 
 def options(data: Path, **changes: object) -> UpOptions:
-    ports = {"http_port": free_port(), "kafka_port": free_port(), "controller_port": free_port()}
+    ports = dict(zip(("http_port", "kafka_port", "controller_port"), kafka.free_ports(3), strict=True))
     return UpOptions(**{"data": data, **ports, **changes})  # type: ignore[arg-type]  # mixed values by keyword
+
+
+def command_line(pid: int) -> list[str]:
+    """The words a process was started with; none when it is gone or only waits to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+    except OSError:
+        return []
 
 
 def child(folder: Path, name: str, script: str) -> Child:
@@ -96,7 +95,7 @@ def test_a_busy_port_is_one_line_that_names_the_option(tmp_path: Path, name: str
 
 
 def test_one_port_for_two_things_is_refused(tmp_path: Path):
-    port = free_port()
+    (port,) = kafka.free_ports(1)
     with pytest.raises(UpError, match="must differ"):
         run_up(options(tmp_path, http_port=port, kafka_port=port))
 
@@ -142,9 +141,7 @@ def test_a_child_goes_with_a_supervisor_that_was_killed(tmp_path: Path):
         assert supervisor.stdout is not None
         pid = int(supervisor.stdout.readline())
         supervisor.kill()
-    wait_until(
-        lambda: not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes(), "gone"
-    )
+    wait_until(lambda: not command_line(pid), "gone")
 
 
 def supervised(tmp_path: Path, node: str, web: str) -> cli_up._Supervisor:
@@ -181,13 +178,15 @@ def test_a_child_that_dies_later_is_started_again_and_the_user_is_told(
     pids: list[int] = []
 
     def disturb() -> None:
-        assert is_ready.wait(20)
-        assert node.process is not None
-        pids.append(node.process.pid)
-        node.process.kill()
-        wait_until(lambda: node.log_file.read_text().count("up") == 2, "started again")
-        pids.append(node.process.pid)
-        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            assert is_ready.wait(60)
+            assert node.process is not None
+            pids.append(node.process.pid)
+            node.process.kill()
+            wait_until(lambda: node.log_file.read_text().count("up") == 2, "started again")
+            pids.append(node.process.pid)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=disturb)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.cli_up import UpOptions
 from kraft_core.storage.meta_properties import read_meta_properties
-from tests.cli.test_up import options, wait_until
+from tests.cli.test_up import command_line, options, wait_until
 
 
 class Product:
@@ -33,11 +33,11 @@ class Product:
             assert self.process.poll() is None, self.text
             return self.text.count(words) >= times
 
-        wait_until(seen, f"prints {words!r}", 60)
+        wait_until(seen, f"prints {words!r}")
 
     def stop(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(90)
 
 
 def children_of(pid: int) -> dict[str, int]:
@@ -45,7 +45,7 @@ def children_of(pid: int) -> dict[str, int]:
     listing = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     found: dict[str, int] = {}
     for child in listing:
-        words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
+        words = command_line(int(child))
         if "app.cli" in words[:-1]:  # not one that is just being started or has just died
             found[words[words.index("app.cli") + 1]] = int(child)
     return found
@@ -60,9 +60,10 @@ def test_the_product_starts_from_nothing_survives_a_dead_node_and_comes_back(tmp
         link = re.search(r"Log in +(http://\S+)", product.text)
         assert link is not None
         assert (tmp_path / "data" / "web" / "login-link").stat().st_mode & 0o777 == 0o600
-        with urllib.request.urlopen(f"http://127.0.0.1:{chosen.http_port}/healthz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{chosen.http_port}/healthz", timeout=60) as answer:
             assert answer.status == 200
         first = children_of(product.process.pid)
+        assert set(first) == {"node", "web"}
         os.kill(first["node"], signal.SIGKILL)
         product.wait_for("node ended with exit code -9 and is started again")
         wait_until(lambda: children_of(product.process.pid).get("node", first["node"]) != first["node"], "a new node")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from contextlib import closing
 
 from app.cluster.cluster import Cluster
 from app.db.database import Database
@@ -14,7 +15,8 @@ VARIES = "\N{HORIZONTAL ELLIPSIS}"
 
 def exported() -> set[str]:
     """The names on the page that Prometheus reads, without the suffixes of counters and histograms."""
-    metrics = Metrics(Cluster([("127.0.0.1", 9)], Database("sqlite://")))
+    with closing(Database("sqlite://")) as database:
+        metrics = Metrics(Cluster([("127.0.0.1", 9)], database))
     metrics.observe("GET", "/", 200, 0.01)
     return set(re.findall(r"^# TYPE (\S+) ", metrics.text().decode(), re.MULTILINE))
 

@@ -32,7 +32,7 @@ def clean_environment(home: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_500)
 def test_a_fresh_clone_runs_both_commands_of_the_readme(tmp_path: Path) -> None:
     home, clone = tmp_path / "home", tmp_path / "conclave"
     home.mkdir()

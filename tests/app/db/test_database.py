@@ -5,6 +5,7 @@ import datetime as dt
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,18 +63,18 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder.chmod(0o755)
     data = folder / "data"
     initdb = [str(bin_dir / "initdb"), "-D", str(data), "-U", "conclave", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **owner)
+    subprocess.run([*initdb, "--locale=C"], check=True, capture_output=True, cwd=folder, **owner)
     (port,) = kafka.free_ports(1)
     options = [str(bin_dir / "postgres"), "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen([*options, "-F"], stdout=log, stderr=log, cwd=folder, **owner)
     ready = [str(bin_dir / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
     try:
-        kafka.wait_until(lambda: subprocess.run(ready, capture_output=True).returncode == 0, 30, "PostgreSQL answers")
+        kafka.wait_until(lambda: subprocess.run(ready, capture_output=True).returncode == 0, 90, "PostgreSQL answers")
         yield f"postgresql://conclave@127.0.0.1:{port}/postgres"
     finally:
-        server.terminate()
-        server.wait(20)
+        server.send_signal(signal.SIGINT)  # it ends the sessions that are left; at SIGTERM it would wait for them
+        server.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -120,7 +121,7 @@ def test_upgrading_an_empty_database_from_three_processes_at_once_does_it_once(d
         "engine = make_engine(sys.argv[1]); upgrade(engine); engine.dispose()"
     )
     processes = [subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE) for _ in range(3)]
-    outputs = [process.communicate(timeout=60)[1] for process in processes]
+    outputs = [process.communicate(timeout=240)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], outputs
     assert current_revision(database.engine) == newest_revision()
 

@@ -1,7 +1,9 @@
-"""One Spark session for all report tests."""
+"""One Spark session for the tests of a module."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.app.reports.clusters import CLUSTER_ID
 Report = Callable[[MetadataImage, Path], dict[str, Any]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
     """Make a report of an image with a real Spark: `report(image, folder)` -> the body."""
     try:
@@ -25,8 +27,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
-    os.environ["JAVA_HOME"] = str(java.home)
-    with spark_session("local[2]", "1g") as spark:
+    with pytest.MonkeyPatch.context() as environment, spark_session_at(java.home, environment) as spark:
 
         def make(image: MetadataImage, folder: Path) -> dict[str, Any]:
             export_image(image, CLUSTER_ID, folder / "snapshot")
@@ -37,3 +38,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
                 return build(spark, read_manifest(snapshot), snapshot, out, progress)
 
         yield make
+    gc.collect()  # what Py4J leaves open is complained of here, where that is ignored, and in no test that follows
+
+
+def spark_session_at(java_home: Path, environment: pytest.MonkeyPatch) -> AbstractContextManager[Any]:
+    """A session on this Java."""
+    environment.setenv("JAVA_HOME", str(java_home))
+    return spark_session("local[2]", "1g")

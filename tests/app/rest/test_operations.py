@@ -16,17 +16,23 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
     """A cluster of broker 1, which works, and broker 2, which only ever registers: what moves there is never done."""
     folder: Path = tmp_path_factory.mktemp("operations")
     with combined_node(folder / "node") as node, running_web(folder, node.bootstrap) as web:
-        web.wait_ready()
-        asyncio.run(_register(node.bootstrap, web.cluster.rpartition("/")[2]))
+        web.wait_ready().wait_for_broker()
+        register(web, 2)
         yield web
 
 
-async def _register(bootstrap: str, cluster_id: str) -> None:
-    client = conclave.controller_client(bootstrap)
-    try:
-        await conclave.RawBroker(2, cluster_id, client).register()
-    finally:
-        client.close()
+def register(web: LiveWeb, broker_id: int) -> None:
+    """Register a broker, and wait until the web process has read of it."""
+
+    async def ask() -> None:
+        client = conclave.controller_client(",".join(web.services.settings.bootstrap_controllers))
+        try:
+            await conclave.RawBroker(broker_id, web.cluster.rpartition("/")[2], client).register()
+        finally:
+            client.close()
+
+    asyncio.run(ask())
+    web.wait_for_broker(broker_id, unfenced=False)
 
 
 @pytest.fixture
@@ -139,28 +145,13 @@ def test_a_dry_election_lists_who_would_be_asked_and_asks_nobody(moving: LiveWeb
 
 
 def test_a_broker_is_forgotten(moving: LiveWeb) -> None:
-    asyncio.run(_register_another(moving))
+    register(moving, 3)
     assert moving.client.get(f"{moving.cluster}/brokers/3").status_code == 200
     answer = moving.client.post(f"{moving.cluster}/brokers/3:unregister")
     assert answer.status_code == 202
     assert int(answer.headers["X-Metadata-Offset"]) > 0
     assert moving.client.get(f"{moving.cluster}/brokers/3").status_code == 404
     assert moving.client.post(f"{moving.cluster}/brokers/3:unregister").status_code == 404
-
-
-async def _register_another(web: LiveWeb) -> None:
-    client = conclave.controller_client(",".join(web.services.settings.bootstrap_controllers))
-    try:
-        await conclave.RawBroker(3, web.cluster.rpartition("/")[2], client).register()
-    finally:
-        client.close()
-    await asyncio.to_thread(_wait_for, web, 3)
-
-
-def _wait_for(web: LiveWeb, broker_id: int) -> None:
-    conclave.kafka.wait_until(
-        lambda: broker_id in web.services.cluster.image.cluster.brokers, 10, f"broker {broker_id} in the image"
-    )
 
 
 def feature(web: LiveWeb, name: str) -> operator_models.FeatureData:

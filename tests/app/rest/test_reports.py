@@ -23,11 +23,22 @@ def follow(web: LiveWeb, report_id: int, *, until: set[str]) -> ReportData:
         time.sleep(0.1)
 
 
+@pytest.fixture
+def idle(web: LiveWeb) -> LiveWeb:
+    """A web process that makes no report of its own accord, even at two at night."""
+    off = web.client.put(f"{web.cluster}/report-schedules/nightly", json={"cron": "0 2 * * *", "enabled": False})
+    assert off.status_code == 200, off.text
+    for report in ReportDataList.model_validate_json(web.client.get(f"{web.cluster}/reports").content).data:
+        follow(web, report.report_id, until=FINAL)
+    return web
+
+
 FINAL = {"succeeded", "failed", "cancelled", "timed_out", "lost"}
 
 
 @pytest.mark.spark
-def test_a_report_is_run_followed_and_read(web: LiveWeb) -> None:
+def test_a_report_is_run_followed_and_read(idle: LiveWeb) -> None:
+    web = idle
     body = {
         "topic_name": "reports.topic",
         "partitions_count": 3,
@@ -56,9 +67,10 @@ def test_a_report_is_run_followed_and_read(web: LiveWeb) -> None:
 
 
 @pytest.mark.spark
-def test_a_report_is_cancelled(web: LiveWeb) -> None:
+def test_a_report_is_cancelled(idle: LiveWeb) -> None:
+    web = idle
     report_id = web.client.post(f"{web.cluster}/reports:run", json={}).json()["report_id"]
-    follow(web, report_id, until={"running"})
+    assert follow(web, report_id, until={"running", *FINAL}).state == "running"
     assert web.client.post(f"{web.cluster}/reports/{report_id}:cancel").status_code == 204
     assert follow(web, report_id, until=FINAL).state == "cancelled"
     late = web.client.post(f"{web.cluster}/reports/{report_id}:cancel")

@@ -99,7 +99,7 @@ def register_broker(web: LiveWeb, broker_id: int, payload: str) -> None:
         rack=payload,
         log_dirs=(uuid.uuid4(),),
     )
-    answer = web.call(web.services.cluster.client.request(request, 10_000))
+    answer = web.call(web.services.cluster.client.request(request, 30_000))
     assert answer.error_code == 0, answer
 
 
@@ -131,7 +131,7 @@ def test_what_stands_in_the_log_and_the_database_is_shown_as_text(
     planted: LiveWeb, admin: httpx.Client, page: str
 ) -> None:
     kafka.wait_until(
-        lambda: PAYLOADS[-1] in " ".join(Markup(admin.get("/changes", headers=FORM).text).words), 10, "seen"
+        lambda: PAYLOADS[-1] in " ".join(Markup(admin.get("/changes", headers=FORM).text).words), 60, "seen"
     )
     html = admin.get(page, headers=FORM).text
     assert_harmless(html)
