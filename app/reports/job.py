@@ -5,6 +5,7 @@
 Reads a snapshot folder (see `app.reports.export`), writes `violations.parquet` and then `result.json` into the output
 folder; no `result.json`, no report. With --awaited-partitions the snapshot may still be being written by the parent
 process, and will have about so many: Spark starts meanwhile. `progress.json` there tells the stage and its tasks about twice a second.
+--class-archive and --record-classes: see `app.reports.class_archive`.
 Exit codes: 0 done, 1 failed (the reason is the last line on stderr), 2 wrong use.
 """
 
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 
 from app.reports import definitions as d
 from app.reports.body import Aggregates, Brokers, report_body
+from app.reports.class_archive import keep, recording, using
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,7 +163,7 @@ def wait_for_manifest(snapshot: Path, parent: int) -> None:
 
 
 @contextmanager
-def spark_session(master: str, memory: str, partitions: int = 0) -> Iterator["SparkSession"]:
+def spark_session(master: str, memory: str, partitions: int = 0, java_options: str = "") -> Iterator["SparkSession"]:
     """A session on `master`: local[*], spark://…, yarn, k8s://…, or sc://… for Spark Connect.
 
     A JVM of its own is fitted to the number of partitions: the report of a small cluster is over before the second
@@ -185,7 +187,8 @@ def spark_session(master: str, memory: str, partitions: int = 0) -> Iterator["Sp
         }
         remote = not master.startswith("local")
         if not remote:
-            settings["spark.driver.extraJavaOptions"] = SMALL_JVM if partitions <= SMALL_PARTITIONS else LARGE_JVM
+            fitted = SMALL_JVM if partitions <= SMALL_PARTITIONS else LARGE_JVM
+            settings["spark.driver.extraJavaOptions"] = f"{fitted} {java_options}".strip()
         for key, value in settings.items():
             if not (remote and key in {"spark.driver.bindAddress", "spark.driver.host"}):
                 builder = builder.config(key, value)
@@ -266,7 +269,9 @@ def write_violations(listed: "DataFrame", brokers: Brokers, out: Path, *, has_ra
     return dict(sorted(counts.items()))
 
 
-def run(snapshot: Path, out: Path, master: str, memory: str, awaited: int | None = None) -> None:
+def run(
+    snapshot: Path, out: Path, master: str, memory: str, awaited: int | None = None, *, java_options: str = ""
+) -> None:
     """Make the report of one snapshot, which may still be being written if `awaited` partitions are given.
 
     Raises BadSnapshotError, or what Spark raises.
@@ -275,7 +280,7 @@ def run(snapshot: Path, out: Path, master: str, memory: str, awaited: int | None
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     partitions = read_manifest(snapshot)["partitions"] if awaited is None else awaited
-    with Progress(out) as progress, spark_session(master, memory, partitions) as spark:
+    with Progress(out) as progress, spark_session(master, memory, partitions, java_options) as spark:
         with progress.watching(spark):
             progress.stage("reading the snapshot")
             wait_for_manifest(snapshot, parent)
@@ -301,6 +306,18 @@ def run(snapshot: Path, out: Path, master: str, memory: str, awaited: int | None
     unfinished.replace(out / "result.json")
 
 
+def record_classes(archive: Path, snapshot: Path, out: Path, master: str, memory: str) -> bool:
+    """Make the report once more and keep the classes that it took. False if this Java cannot write such a file."""
+    from pyspark import SparkContext
+
+    run(snapshot, out, master, memory, java_options=recording(archive))
+    gateway: Any = SparkContext._gateway  # noqa: SLF001  # the JVM writes the file when it ends; nothing public waits for that
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    return keep(archive)
+
+
 def main() -> int:
     """Entry point; see the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m app.reports.job", description="Make one placement report.")
@@ -309,10 +326,17 @@ def main() -> int:
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="1g")
     parser.add_argument("--awaited-partitions", type=int, metavar="N")
+    parser.add_argument("--class-archive", type=Path, metavar="FILE", help="start Spark's JVM with it, if it is there")
+    parser.add_argument(
+        "--record-classes", type=Path, metavar="FILE", help="write a class archive, and no report to keep"
+    )
     options = parser.parse_args()
-    os.nice(10)  # the web process and a node on the same machine go first
+    where = options.snapshot, options.out, options.master, options.memory
+    os.nice(10 if options.record_classes is None else 19)  # the web process and a node on the same machine go first
     try:
-        run(options.snapshot, options.out, options.master, options.memory, options.awaited_partitions)
+        if options.record_classes is not None:
+            return 0 if record_classes(options.record_classes, *where) else 1
+        run(*where, options.awaited_partitions, java_options=using(options.class_archive))
     except BadSnapshotError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -23,6 +23,7 @@ import structlog
 from app.db.base import utc_now
 from app.db.database import Database
 from app.reports import store
+from app.reports.class_archive import class_archive
 from app.reports.java import JavaMissingError, find_java
 from kraft_core.image.metadata_image import MetadataImage
 
@@ -32,6 +33,7 @@ SNAPSHOTS_KEPT = 14
 RUNS_KEPT = 400
 TERMINATE_SECONDS = 3.0
 LOG_TAIL_BYTES = 1_000_000
+LOG_OF = {"out": "run.log", "again": "classes.log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class ReportRunner:
         self._run_id: int | None = None
         self._cancelled_by: str | None = None
         self._child: asyncio.subprocess.Process | None = None
+        self._recording: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Mark runs that an earlier process left behind as lost."""
@@ -80,10 +83,11 @@ class ReportRunner:
 
     async def stop(self) -> None:
         """End a running report; its row says lost."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        for task in (self._task, self._recording):
+            if task is not None and not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
 
     async def run_now(self, requested_by: str, **planned: Any) -> int:
         """Begin a run and return its id at once.
@@ -166,15 +170,18 @@ class ReportRunner:
 
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
-                partitions = image.topics.partition_count()
-                child = await self._start_job(
-                    run_id, folder, java, partitions
-                )  # Spark starts while the image is written
+                options = ["--awaited-partitions", str(image.topics.partition_count())]
+                if java is not None and (archive := self._archive(java)) is not None:
+                    options += ["--class-archive", str(archive)]
+                child = await self._spawn(folder, "out", java, options)  # Spark starts while the image is written
+                self._child = child
+                await self._database.write(store.update_run, run_id, process_id=child.pid)
                 await asyncio.to_thread(export_image, image, cluster_id, folder / "snapshot")
                 await self._database.write(store.update_run, run_id, state="running")
                 code = await child.wait()
         finally:
-            await self._end_child()
+            running, self._child = self._child, None
+            await _end(running)
         if code:
             raise JobFailedError(code, self.log_tail(run_id))
         await self._database.write(store.update_run, run_id, state="storing")
@@ -183,6 +190,7 @@ class ReportRunner:
         await self._database.write(store.update_run, run_id, result=result, **finished)
         log.info("report_done", run_id=run_id, image_offset=image.offset)
         await asyncio.to_thread(self._tidy, run_id)
+        self._maybe_record_classes(folder, java)
 
     def _java(self) -> str | None:
         """JAVA_HOME for the child; None where Spark runs elsewhere (Spark Connect)."""
@@ -190,18 +198,19 @@ class ReportRunner:
             return None
         return str(find_java(self._settings.folder, self._settings.java_home).home)
 
-    async def _start_job(
-        self, run_id: int, folder: Path, java_home: str | None, partitions: int
+    async def _spawn(
+        self, folder: Path, out: str, java_home: str | None, options: list[str]
     ) -> asyncio.subprocess.Process:
+        """Start the job on the folder's snapshot, in a process group of its own; what it prints goes to `out`'s log."""
         command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
-        command += [str(folder / "out"), "--master", self._settings.spark_master]
-        command += ["--memory", self._settings.spark_memory, "--awaited-partitions", str(partitions)]
+        command += [str(folder / out), "--master", self._settings.spark_master]
+        command += ["--memory", self._settings.spark_memory, *options]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         if java_home is not None:
             environment["JAVA_HOME"] = java_home
-        with (folder / "run.log").open("wb") as output:
-            child = await asyncio.create_subprocess_exec(
+        with (folder / LOG_OF[out]).open("wb") as output:
+            return await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -210,20 +219,30 @@ class ReportRunner:
                 env=environment,
                 start_new_session=True,
             )
-        self._child = child
-        await self._database.write(store.update_run, run_id, process_id=child.pid)
-        return child
 
-    async def _end_child(self) -> None:
-        child, self._child = self._child, None
-        if child is None or child.returncode is not None:
+    # -- Spark's classes
+
+    def _archive(self, java_home: str) -> Path | None:
+        """Spark's class archive, where the JVM is a child of ours. It may not be there yet."""
+        local = self._settings.spark_master.startswith("local")
+        return class_archive(self._settings.folder, Path(java_home)) if local else None
+
+    def _maybe_record_classes(self, folder: Path, java_home: str | None) -> None:
+        """From the second report on, make the class archive if there is none; tried once in a process' life."""
+        archive = None if java_home is None else self._archive(java_home)
+        reports = len(list(self._settings.folder.glob("run-*/out/result.json")))
+        if java_home is None or archive is None or archive.exists() or self._recording is not None or reports < 2:
             return
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, sign)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(child.wait(), TERMINATE_SECONDS)
-                return
+        self._recording = asyncio.create_task(self._record_classes(folder, java_home, archive), name="record-classes")
+
+    async def _record_classes(self, folder: Path, java_home: str, archive: Path) -> None:
+        child = await self._spawn(folder, "again", java_home, ["--record-classes", str(archive)])
+        try:
+            code = await child.wait()
+            log.info("classes_recorded" if code == 0 else "classes_not_recorded", archive=str(archive), code=code)
+        finally:
+            await _end(child)
+            await asyncio.to_thread(shutil.rmtree, folder / "again", ignore_errors=True)
 
     def _tidy(self, newest: int) -> None:
         """Drop snapshots and logs of all but the newest runs, and whole folders of very old ones."""
@@ -233,6 +252,18 @@ class ReportRunner:
                 shutil.rmtree(folder, ignore_errors=True)
             elif age >= SNAPSHOTS_KEPT:
                 shutil.rmtree(folder / "snapshot", ignore_errors=True)
+
+
+async def _end(child: asyncio.subprocess.Process | None) -> None:
+    """End a child that still runs, with its whole process group."""
+    if child is None or child.returncode is not None:
+        return
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, sign)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), TERMINATE_SECONDS)
+            return
 
 
 class JobFailedError(Exception):

@@ -1,6 +1,7 @@
 """Runs as a user sees them: they succeed, are cancelled, fail with a reason, and never overlap."""
 
 import asyncio
+import contextlib
 import errno
 import json
 import os
@@ -69,21 +70,20 @@ async def until_running(database: Database, run_id: int) -> int:
             await asyncio.sleep(0.05)
 
 
-def process_group_is_gone(group: int) -> bool:
-    """No process of the group runs; one that has ended and waits to be reaped does not count."""
+def processes_of(group: int) -> list[Path]:
+    """Folders in /proc of the group's processes; one that has ended and waits to be reaped does not count."""
+    found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
             state, _parent, its_group, *_ = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(its_group) == group and state not in {"Z", "X"}:
-            return False
-    return True
+            if int(its_group) == group and state not in {"Z", "X"}:
+                found.append(stat.parent)
+    return found
 
 
 async def until_gone(group: int) -> None:
     async with asyncio.timeout(60):
-        while not process_group_is_gone(group):
+        while processes_of(group):
             await asyncio.sleep(0.05)
 
 
@@ -102,6 +102,39 @@ def test_a_run_keeps_its_result_with_the_offset_it_was_taken_at(tmp_path: Path) 
         assert csv.splitlines()[2].startswith("orders,2,rack,1 2 3,a a b,1 2,1,")
         history = await database.read(store.verdict_history)
         assert [entry["under_replicated"] for entry in history] == [2]
+
+    play(scenario, tmp_path, three_racks())
+
+
+def test_after_a_folders_second_report_sparks_classes_are_kept_and_the_next_jvm_maps_them(tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    earlier = reports / "run-000000" / "out" / "result.json"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("{}")
+
+    def is_mapped_by(group: int) -> bool:
+        (archive,) = reports.glob("spark-classes-*.jsa")
+        maps = []
+        for process in processes_of(group):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                maps.append((process / "maps").read_text())
+        return any(str(archive) in each for each in maps)
+
+    async def scenario(runner: ReportRunner, database: Database) -> None:
+        second = await finished(database, await runner.run_now("ada"))
+        assert second.state == "succeeded", runner.log_tail(second.id)
+        async with asyncio.timeout(200):
+            while not list(reports.glob("spark-classes-*.jsa")) or (runner.folder_of(second.id) / "again").exists():
+                await asyncio.sleep(0.1)
+        third_id = await runner.run_now("ada")
+        group = await until_running(database, third_id)
+        async with asyncio.timeout(60):
+            while not is_mapped_by(group):
+                await asyncio.sleep(0.05)
+        third = await finished(database, third_id)
+        assert second.result is not None
+        assert third.result is not None, runner.log_tail(third_id)
+        assert third.result["body"] == second.result["body"]
 
     play(scenario, tmp_path, three_racks())
 
