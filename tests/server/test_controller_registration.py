@@ -16,6 +16,7 @@ from kraft_core.raft.voter_set import Endpoint
 from kraft_core.server.channel_manager import Result
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener
+from tests.interop.kafka import PATIENCE_S
 
 INCARNATION, OTHER = UUID(int=77), UUID(int=78)
 
@@ -65,7 +66,7 @@ def scenario(
         manager = ControllerRegistrationManager(identity, source, send)
         outcome = play(source, sent, ends)
         if asyncio.iscoroutine(outcome):
-            await asyncio.wait_for(outcome, 10)
+            await asyncio.wait_for(outcome, PATIENCE_S)
         manager.close()
         source.move(registered(OTHER))
         assert all(request.controller_id == 3 for request in sent)

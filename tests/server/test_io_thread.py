@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 from kraft_core.server.io_thread import IoThread
+from tests.interop.kafka import PATIENCE_S
 
 
 def test_jobs_run_in_order_on_one_thread_and_end_on_the_loop() -> None:
@@ -24,7 +25,7 @@ def test_jobs_run_in_order_on_one_thread_and_end_on_the_loop() -> None:
 
         for number in range(100):
             thread.submit(lambda number=number: work(number), finished, lambda error: None)
-        await asyncio.wait_for(done.wait(), 5)
+        await asyncio.wait_for(done.wait(), PATIENCE_S)
         thread.close()
         assert [number for number, _ in ran] == list(range(100))
         assert [number for number, _ in ended] == list(range(100))

@@ -10,6 +10,7 @@ import pytest
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from kraft_core.server.socket_server import Request, RequestHandler, SocketServer, SocketServerLimits
+from tests.interop.kafka import PATIENCE_S
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -35,17 +36,15 @@ async def listener(handler: RequestHandler, **limits: int):
 
 def run(scenario: Awaitable[None]) -> None:
     async def bounded() -> None:
-        await asyncio.wait_for(scenario, 20)
+        await asyncio.wait_for(scenario, PATIENCE_S)
 
     asyncio.run(bounded())
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
+    """Wait; `run` has the deadline."""
+    while not condition():
         await asyncio.sleep(0.005)
-    raise AssertionError("the condition never came true")
 
 
 def question(correlation_id: int, version: int = 3) -> bytes:
@@ -60,7 +59,7 @@ async def answer_of(reader: asyncio.StreamReader) -> tuple[int, ApiVersionsRespo
 
 async def closed(reader: asyncio.StreamReader) -> bool:
     try:
-        return await asyncio.wait_for(reader.read(), 5) == b""
+        return await reader.read() == b""
     except ConnectionResetError:
         return True
 
@@ -286,10 +285,11 @@ def test_a_peer_that_reads_no_answers_is_not_served_for_ever() -> None:
         async with listener(handler, write_high_water_bytes=100_000) as (_, connect):
             _, writer = await connect()
             writer.write(b"".join(question(number) for number in range(2000)))
-            await asyncio.sleep(0.3)
-            before = served
-            await asyncio.sleep(0.2)
-            assert served == before < 2000
+            before = -1
+            while served != before:  # what the system's own buffers take is served
+                before = served
+                await asyncio.sleep(0.3)
+            assert 0 < served < 2000
 
     run(scenario())
 
@@ -318,7 +318,7 @@ def test_an_idle_connection_is_closed_but_one_that_waits_for_its_answer_is_not()
     parked: list[Request] = []
 
     async def scenario() -> None:
-        async with listener(parked.append, connections_max_idle_ms=100) as (server, connect):
+        async with listener(parked.append, connections_max_idle_ms=500) as (server, connect):
             waiting_reader, waiting_writer = await connect()
             waiting_writer.write(question(1))
             idle_reader, _ = await connect()
