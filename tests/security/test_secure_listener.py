@@ -29,9 +29,11 @@ from tests.security.secure_listener import (
     LOOPS,
     PASSWORD,
     SASL,
+    TIME_ENOUGH_MS,
     ask,
     listening,
     name_at,
+    rest_of,
     run,
     sasl_client,
     ssl_client,
@@ -71,7 +73,7 @@ def test_many_tls_clients_at_once_all_get_in(loop_factory: Callable[[], asyncio.
 def test_a_large_request_and_a_large_answer_pass_through_tls() -> None:
     async def scenario() -> None:
         async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
-            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, ssl_client(None))
+            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", TIME_ENOUGH_MS, ssl_client(None))
             requests = [connection.request(SaslAuthenticateRequest(auth_bytes=bytes(500_000))) for _ in range(10)]
             listener.server.handler = lambda request: request.respond(
                 SaslAuthenticateResponse(auth_bytes=bytes(3_000_000))
@@ -200,7 +202,7 @@ def test_plain_bytes_on_a_tls_port_are_closed_without_an_answer(data: bytes) -> 
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(data)
             writer.write_eof()
-            answer = await asyncio.wait_for(reader.read(), 5)
+            answer = await rest_of(reader)
             assert answer == b"" or answer[0] == 0x15, "an alert of TLS at most"
             writer.close()
             assert listener.served == []
@@ -235,10 +237,13 @@ def test_who_does_not_log_in_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with listening("SASL_PLAINTEXT", SASL) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
-            assert await asyncio.wait_for(reader.read(), 5) == b""
+            assert await rest_of(reader) == b""
             writer.close()
-            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, sasl_client("PLAIN"))
-            await asyncio.sleep(0.3)
+            monkeypatch.setattr(sasl_session, "LOGIN_TIMEOUT_MS", 1_500)  # enough for a login
+            connection = await KafkaConnection.open(
+                "127.0.0.1", listener.port, "x", TIME_ENOUGH_MS, sasl_client("PLAIN")
+            )
+            await asyncio.sleep(1.7)
             assert connection.is_open, "the time counts up to the login only"
             connection.close()
 
@@ -266,7 +271,7 @@ def test_wrong_logins_see_one_text_after_the_delay_and_the_end() -> None:
                 assert isinstance(answer, SaslAuthenticateResponse)
                 assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
                 texts.add(answer.error_message)
-                assert await asyncio.wait_for(client[0].read(), 5) == b"", "closed, and nothing more is served"
+                assert await rest_of(client[0]) == b"", "closed, and nothing more is served"
                 client[1].close()
             assert listener.served == []
 
@@ -280,9 +285,11 @@ def test_a_token_beyond_the_limit_closes_and_a_large_request_after_the_login_doe
         async with listening("SASL_PLAINTEXT", SASL) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(struct.pack(">i", 524_289))
-            assert await asyncio.wait_for(reader.read(), 5) == b""
+            assert await rest_of(reader) == b""
             writer.close()
-            connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", 5_000, sasl_client("PLAIN"))
+            connection = await KafkaConnection.open(
+                "127.0.0.1", listener.port, "x", TIME_ENOUGH_MS, sasl_client("PLAIN")
+            )
             listener.server.handler = lambda request: request.respond(SaslAuthenticateResponse())
             await connection.request(SaslAuthenticateRequest(auth_bytes=bytes(600_000)))
             connection.close()
