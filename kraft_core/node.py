@@ -6,7 +6,10 @@ commit offset. Everybody else replays committed batches, or loads a snapshot, so
 image until the new one is whole. Losing the leadership drops the tip.
 
 The controller is told that it leads only after everything before its own epoch is committed and replayed, so what it
-reads is complete. Source: QuorumController's QuorumMetaLogListener, OffsetControlManager and SnapshotGenerator.
+reads is complete. While it leads, a read is kept back until the quorum confirms that nobody else does; then it has seen
+whatever was acknowledged before it came, by this controller or another: reads are linearizable, as writes are. Elsewhere
+it is answered at once from what this node knows to be committed, as in Kafka.
+Source: QuorumController's QuorumMetaLogListener, OffsetControlManager and SnapshotGenerator.
 """
 
 from collections import deque
@@ -18,13 +21,15 @@ from typing import Final
 import msgspec
 
 from kraft_core.controller.controller_config import ControllerConfig
+from kraft_core.controller.controller_operations import CONFIRMED_READS
 from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.error_responses import error_response
 from kraft_core.controller.quorum_controller import QuorumController
 from kraft_core.image.applied_records import AppliedRecords
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
-from kraft_core.protocol.errors import NotController
+from kraft_core.protocol.errors import ErrorCode, NotController
 from kraft_core.protocol.metadata_records import MetadataRecord, encode_record
 from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, version_to_write
 from kraft_core.protocol.wire import Message
@@ -40,6 +45,7 @@ from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.snapshot_reader import SnapshotReader
 from kraft_core.raft.snapshot_writer import SnapshotWriter
+from kraft_core.raft.threshold_purgatory import ThresholdPurgatory
 
 SNAPSHOT_RECORDS_PER_STEP: Final = 2_000
 """How much of a snapshot one step loads: some 20 ms, so that votes, fetches and timers are not kept waiting."""
@@ -122,6 +128,7 @@ class Node:
         self._loader = MetadataLoader()
         self._tip = self.image
         self._pending: deque[_Pending] = deque()
+        self._reads: ThresholdPurgatory[ControllerRequest] = ThresholdPurgatory()  # wait for a round of raft's
         self._claimed_epoch = -1
         self._now_ms = now_ms
         self._effects: list[NodeEffect] = []
@@ -165,7 +172,7 @@ class Node:
         self._now_ms = now_ms
         for event in events:
             if isinstance(event, ControllerRequest):
-                self.controller.handle(event.request_id, event.message, event.version, event.context, now_ms)
+                self._take_request(event)
             elif isinstance(event, SnapshotFailed):
                 self._creating_snapshot = False
             else:
@@ -178,7 +185,41 @@ class Node:
         """When the node wants a `Timer` event at the latest."""
         if self._loading is not None:
             return self._now_ms
-        return min(self.raft.next_deadline_ms(), self.controller.next_deadline_ms(), self._next_clean_ms)
+        return min(
+            self.raft.next_deadline_ms(),
+            self.controller.next_deadline_ms(),
+            self._reads.next_deadline_ms(),
+            self._next_clean_ms,
+        )
+
+    # -- requests
+
+    def _take_request(self, request: ControllerRequest) -> None:
+        """Hand a request to the controller; a read on the active one only after a round that begins now or later.
+
+        Without a round for as long as a leader stays without its majority, the read is answered REQUEST_TIMED_OUT.
+        """
+        if not self.is_active or type(request.message) not in CONFIRMED_READS:
+            self._hand_over(request)
+            return
+        try:
+            number = self.raft.confirm_leadership(self._claimed_epoch)
+        except NotController as error:
+            self._refuse(request, error.code, error.message)
+        else:
+            self._reads.wait(number, request, self._now_ms + self.config.raft.check_quorum_timeout_ms)
+
+    def _release_reads(self) -> None:
+        for request in self._reads.complete(self.raft.confirmed_round):
+            self._hand_over(request)
+        for request in self._reads.expire(self._now_ms):
+            self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, "No majority of the voters confirmed the controller.")
+
+    def _hand_over(self, request: ControllerRequest) -> None:
+        self.controller.handle(request.request_id, request.message, request.version, request.context, self._now_ms)
+
+    def _refuse(self, request: ControllerRequest, code: int, words: str) -> None:
+        self._effects.append(Respond(request.request_id, error_response(request.message, request.version, code, words)))
 
     # -- RecordWriter, for the controller
 
@@ -253,6 +294,8 @@ class Node:
             if not self._loader.in_transaction:
                 self._loader.reset(self.image)
             self.controller.on_resign(self._now_ms)
+            for request in self._reads.complete_all():
+                self._refuse(request, ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
         if leader.is_leader(self.config.raft.node_id):
             self._claimed_epoch = leader.epoch
             self._tip = self.image
@@ -302,6 +345,7 @@ class Node:
         may_load = True
         while has_moved:
             self._effects.extend(raft.take_effects(now_ms))
+            self._release_reads()
             has_moved = may_load and self._load_some()
             may_load = False
             before = raft.next_append_offset

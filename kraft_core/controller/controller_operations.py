@@ -1,7 +1,7 @@
 """Which request is answered by which manager, and how: the table the QuorumController looks into.
 
-A write sees the tip and may append; its answer waits for the log. A read sees the committed image and is answered by any
-node at once. Source: QuorumController's Controller methods.
+A write sees the tip and may append; its answer waits for the log. A read sees the committed image and any node answers it;
+on the active controller most wait first until the quorum confirms it. Source: QuorumController's Controller methods.
 """
 
 from __future__ import annotations
@@ -303,6 +303,12 @@ READS: Final[dict[type, Callable[[Managers, Call], Message]]] = {
     m.DescribeAclsRequest: _describe_acls,
 }
 """Requests that any controller answers from its committed image."""
+
+CONFIRMED_READS: Final = frozenset(READS) - {m.DescribeClusterRequest}
+"""Reads that an active controller answers only when the quorum confirms that it is still active.
+
+Not DescribeCluster: by it clients find the controllers, and people look at a quorum that has lost its majority.
+"""
 
 _NEEDS_AUTHORIZER: Final = frozenset({m.CreateAclsRequest, m.DeleteAclsRequest})
 _OF_TOKENS: Final = frozenset(

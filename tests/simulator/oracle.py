@@ -26,6 +26,7 @@ from kraft_core.raft.voter_set import ReplicaKey, VoterSet
 from tests.simulator.controller_oracle import ControllerOracle
 from tests.simulator.invariant import check
 from tests.simulator.metadata_model import MetadataModel
+from tests.simulator.read_oracle import ReadOracle
 from tests.simulator.sim_disk import SimDisk
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Oracle:
         self.snapshots: dict[OffsetAndEpoch, bytes] = {}
         self.metadata = MetadataModel()
         self.controller = ControllerOracle()
+        self.reads = ReadOracle(lambda: self.committed_end)
         self.lost_disks: list[tuple[ReplicaKey, SimLog]] = []  # as they were
 
     @property

@@ -71,6 +71,8 @@ class Report:
     trace_hash: int = 0
     steps: int = 0
     acknowledged: int = 0
+    reads_confirmed: int = 0
+    reads_refused: int = 0
     epochs: int = 0
     crashes: int = 0
     truncations: int = 0
@@ -186,14 +188,19 @@ class Scenario:
         report.kraft_upgrades = self.operator.kraft_upgrades
         if self.story is not None:
             self.story.tell(report)
+        report.reads_confirmed, report.reads_refused = self.oracle.reads.confirmed, self.oracle.reads.refused
         report.acknowledged, report.epochs = self.workload.acknowledged, len(self.oracle.leaders)
         return report
 
     def _write(self) -> None:
-        """Write on every node that thinks it leads."""
+        """Write and read on every node that thinks it leads."""
         for node in self.nodes:
-            if node.is_leader and not node.is_paused and self.random.random() < 0.8:
+            if not node.is_leader or node.is_paused:
+                continue
+            if self.random.random() < 0.8:
                 self.workload.write(node, self.random.choice([1, 1, 1, 3]))
+            if self.random.random() < 0.5:
+                self.workload.read(node)
         self.world.after(self.random.randint(1, 2 * SECOND_US // self.settings.writes_per_second), self._write)
 
     # --- the end ----------------------------------------------------------------------------------------------------
@@ -246,4 +253,4 @@ class Scenario:
 
 def _is_void(write: Write) -> bool:
     """Whether nobody waits for this write any more: its node has lost the leadership since."""
-    return not write.node.is_leader or write.node.led_from > write.offset
+    return not write.node.is_leader or write.node.raft.epoch != write.epoch

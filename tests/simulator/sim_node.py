@@ -306,6 +306,7 @@ class SimNode:
             self.oracle.on_fetch(self, event.message)
         if isinstance(event, ControllerRequest):
             self.oracle.controller.on_request(self, event)
+            self.oracle.reads.on_request(self, event)
         now_ms = self.now_ms
         self._guarded(lambda node: node.step(event, now_ms), event)
 
@@ -370,6 +371,7 @@ class SimNode:
             case Respond(request_id=request_id, message=message):
                 self.vote_requests.pop(request_id, None)
                 self.oracle.controller.on_answer(self, request_id, message)
+                self.oracle.reads.on_answer(self, request_id, message)
                 origin = self._requests.pop(request_id, None)
                 if origin is None:
                     self.on_answer(request_id, message)

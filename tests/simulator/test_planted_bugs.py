@@ -168,3 +168,9 @@ def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pyte
 
     monkeypatch.setattr(Node, "_advance", advance)
     assert caught(60, FAULTS)
+
+
+def test_a_read_that_asks_nobody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Kafka does: a leader that is cut off answers until it notices."""
+    monkeypatch.setattr(Node, "_take_request", Node._hand_over)
+    assert "was old" in caught(60, FAULTS)

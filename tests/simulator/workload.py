@@ -6,6 +6,9 @@ from kraft_core.controller.controller_result import RequestContext
 from kraft_core.node import ControllerRequest
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
@@ -14,9 +17,11 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.wire import Message
 from tests.simulator.invariant import check
 from tests.simulator.oracle import Oracle
+from tests.simulator.read_oracle import REFUSALS
 from tests.simulator.sim_node import SimNode
 
 REQUESTS_FROM = 10**9
+READS_FROM = 2 * 10**9
 BROKER_RESOURCE = 4
 RESOURCE = (BROKER_RESOURCE, "")
 
@@ -28,8 +33,17 @@ class Write:
     node: SimNode
     names: list[str]
     offset: int  # of its last record, if the request was taken
+    epoch: int
     acknowledged_before: int  # the highest offset that was acknowledged when it was asked for
     is_acknowledged: bool = False
+
+
+@dataclass
+class Read:
+    """A question for the names of the newest write that had been acknowledged when it was asked."""
+
+    node: SimNode
+    names: list[str]
 
 
 class Workload:
@@ -38,8 +52,10 @@ class Workload:
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
         self.writes: dict[int, Write] = {}
+        self.reads: dict[int, Read] = {}
         self.acknowledged = 0
         self._highest = -1
+        self._newest: list[str] = []
 
     def write(self, node: SimNode, count: int) -> Write | None:
         """Ask the active controller for a change of `count` names; None when this node is not active."""
@@ -56,15 +72,40 @@ class Workload:
             ),
         )
         request_id = REQUESTS_FROM + number
-        write = self.writes[request_id] = Write(node, names, node.log.end_offset + count - 1, self._highest)
+        write = self.writes[request_id] = Write(
+            node, names, node.log.end_offset + count - 1, node.raft.epoch, self._highest
+        )
         request = ControllerRequest(
             request_id, IncrementalAlterConfigsRequest(resources=(resource,)), 1, RequestContext()
         )
         node.deliver(node.incarnation, request)
         return write
 
+    def read(self, node: SimNode) -> None:
+        """Ask who thinks that it is active whether the newest acknowledged write is there, whoever acknowledged it."""
+        if node.node is None or not node.node.is_active or not self._newest:
+            return
+        request_id = READS_FROM + len(self.reads)
+        self.reads[request_id] = Read(node, self._newest)
+        resource = DescribeConfigsRequestDescribeConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=tuple(self._newest)
+        )
+        request = ControllerRequest(request_id, DescribeConfigsRequest(resources=(resource,)), 4, RequestContext())
+        node.deliver(node.incarnation, request)
+
+    def _on_read(self, read: Read, message: DescribeConfigsResponse) -> None:
+        """16. Nothing that was acknowledged before the question is missing from the answer."""
+        result = message.results[0]
+        if result.error_code in REFUSALS:
+            return
+        found = {each.name for each in result.configs}
+        check(found == set(read.names), "an active controller's answer was old", read.node, found, read.names)
+
     def on_answer(self, request_id: int, message: Message) -> None:
         """A promise, or a refusal that promises nothing."""
+        if isinstance(message, DescribeConfigsResponse):
+            self._on_read(self.reads[request_id], message)
+            return
         assert isinstance(message, IncrementalAlterConfigsResponse)
         write = self.writes[request_id]
         node = write.node
@@ -76,7 +117,8 @@ class Workload:
         self.acknowledged += 1
         check(write.offset < self.oracle.committed_end, "acknowledged before it was committed", node, write.offset)
         check(write.offset > write.acknowledged_before, "acknowledged out of real-time order", node, write)
-        self._highest = max(self._highest, write.offset)
+        if write.offset > self._highest:
+            self._highest, self._newest = write.offset, write.names
         assert node.node is not None
         check(_count(node, write.names) == len(write.names), "acknowledged, but not to be read", node, write.names)
 

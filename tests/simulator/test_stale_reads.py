@@ -1,0 +1,107 @@
+"""A leader is cut off while reads and late messages are under way, and has a successor at once: nobody reads what is old."""
+
+import logging
+
+import pytest
+
+from kraft_core.node import Node
+from kraft_core.raft.events import PeerDisconnected
+from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.leadership_rounds import LeadershipRounds
+from kraft_core.raft.voter_set import ReplicaKey
+from tests.simulator.invariant import InvariantBrokenError
+from tests.simulator.scenario import Scenario
+from tests.simulator.test_scenarios import cut, working
+from tests.simulator.world import SECOND_US
+
+pytestmark = pytest.mark.simulator
+
+SEEDS = 8
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+
+def reads_through_a_succession(seed: int, voters: int) -> Scenario:
+    """Reads come all the time; half of the messages are late as the leader is cut off, and the others notice at once."""
+    scenario, _, _ = working(seed, voters)
+    world, network = scenario.world, scenario.network
+
+    def read() -> None:
+        for node in scenario.nodes:
+            if node.is_leader:
+                scenario.workload.read(node)
+        world.after(scenario.random.randint(1_000, 30_000), read)
+
+    world.after(0, read)
+    network.spike = 0.5
+    world.run(world.now_us + SECOND_US // 2)
+    assert world.run_until(lambda: any(node.is_leader for node in scenario.nodes), world.now_us + 10 * SECOND_US)
+    network.spike = 0.0
+    leader = max((node for node in scenario.nodes if node.is_leader), key=lambda node: node.raft.epoch)
+    cut(scenario, [leader])
+    for node in scenario.nodes:
+        node.deliver(node.incarnation, PeerDisconnected(leader.id))
+    epoch = leader.seen_epoch
+    world.run(world.now_us + 4 * SECOND_US)
+    assert any(node.is_leader and node.raft.epoch > epoch for node in scenario.nodes)
+    return scenario
+
+
+@pytest.mark.parametrize("voters", [3, 5])
+def test_no_read_is_old(voters: int) -> None:
+    for seed in range(SEEDS):
+        scenario = reads_through_a_succession(seed, voters)
+        assert scenario.oracle.reads.confirmed > 50, seed
+        assert scenario.oracle.reads.refused > 10, seed
+
+
+def caught(voters: int) -> str:
+    """Run until a seed fails; what it said. "" when none does."""
+    for seed in range(SEEDS):
+        try:
+            reads_through_a_succession(seed, voters)
+        except InvariantBrokenError as error:
+            return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("voters", [3, 5])
+class TestPlantedBugs:
+    def test_a_read_that_asks_nobody_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What Kafka does: a leader that is cut off answers until it notices."""
+        monkeypatch.setattr(Node, "_take_request", Node._hand_over)
+        assert "was old" in caught(voters)
+
+    def test_a_round_that_counts_any_fetch_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A Fetch that was on its way when the round began may be older than a new leader."""
+        original = Leader.fetched
+
+        def fetched(self: Leader, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> bool:
+            self.rounds.answered.add(key)
+            return original(self, key, offset, leader_end_offset, now_ms)
+
+        monkeypatch.setattr(Leader, "fetched", fetched)
+        assert "was old" in caught(voters)
+
+    def test_a_round_that_counts_older_answers_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An answer to a question from before the round."""
+
+        def count(self: LeadershipRounds, voter: ReplicaKey, _: int) -> None:
+            if self.is_running:
+                self.answered.add(voter)
+
+        monkeypatch.setattr(LeadershipRounds, "count", count)
+        assert "was old" in caught(voters)
+
+    def test_a_read_that_shares_a_round_under_way_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The round has begun before the read came, and may be confirmed by answers from before it."""
+
+        def request(self: LeadershipRounds) -> int:
+            self._wanted = self.confirmed + 1
+            return self._wanted
+
+        monkeypatch.setattr(LeadershipRounds, "request", request)
+        assert "was old" in caught(voters)

@@ -1,0 +1,141 @@
+"""Reads of the active controller wait for a round of the quorum; the node is driven under a virtual clock."""
+
+import pytest
+
+from kraft_core.image.metadata_image import BROKER
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import (
+    BeginQuorumEpochRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    ListPartitionReassignmentsRequest,
+)
+from kraft_core.raft.effects import SendRequest
+from tests.node_cluster import Cluster, Member
+
+
+def describe_min_isr() -> DescribeConfigsRequest:
+    """The default of all brokers for min.insync.replicas."""
+    resource = DescribeConfigsRequestDescribeConfigsResource(
+        resource_type=BROKER, resource_name="", configuration_keys=("min.insync.replicas",)
+    )
+    return DescribeConfigsRequest(resources=(resource,))
+
+
+def set_min_isr(value: int) -> IncrementalAlterConfigsRequest:
+    config = IncrementalAlterConfigsRequestAlterableConfig(
+        name="min.insync.replicas", config_operation=0, value=str(value)
+    )
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=BROKER, resource_name="", configs=(config,)
+    )
+    return IncrementalAlterConfigsRequest(resources=(resource,))
+
+
+def read_value(member: Member, request_id: int) -> str | None:
+    """The value in the answer to `describe_min_isr`; None while there is none."""
+    answer = member.answers.get(request_id)
+    if answer is None:
+        return None
+    result = answer.results[0]
+    assert result.error_code == ErrorCode.NONE
+    return str(result.configs[0].value)
+
+
+def test_a_read_on_the_active_controller_is_answered_after_a_round_of_the_quorum() -> None:
+    cluster = Cluster(3)
+    active = cluster.active()
+    write = active.request(set_min_isr(2), 1)
+    cluster.until(lambda: write in active.answers)
+    read = active.request(describe_min_isr(), 4)
+    assert read_value(active, read) is None
+    cluster.settle()
+    assert read_value(active, read) == "2"
+
+
+def test_a_single_controller_answers_a_read_at_once() -> None:
+    active = Cluster(1).active()
+    assert read_value(active, active.request(describe_min_isr(), 4)) == "1"
+
+
+def test_others_answer_reads_at_once_with_what_they_know() -> None:
+    """As in Kafka: who wants the newest asks the active controller."""
+    cluster = Cluster(3)
+    active = cluster.active()
+    cluster.run(1000)
+    (follower, _) = (each for each in cluster.members.values() if each is not active)
+    cluster.cut_off.add(follower.node_id)
+    assert read_value(follower, follower.request(describe_min_isr(), 4)) == "1"
+
+
+def test_a_leader_that_is_cut_off_tells_nothing_that_its_successor_has_changed() -> None:
+    cluster = Cluster(3)
+    old = cluster.active()
+    cluster.run(1000)
+    cluster.cut_off.add(old.node_id)
+    new = cluster.active()
+    write = new.request(set_min_isr(2), 1)
+    cluster.until(lambda: write in new.answers)
+    assert old.node.is_active, "it has not noticed yet"
+    held = [old.request(describe_min_isr(), 4), old.request(ListPartitionReassignmentsRequest(topics=None), 0)]
+    cluster_read = old.request(DescribeClusterRequest(endpoint_type=2), 2)
+    assert cluster_read in old.answers, "by this clients find the controllers"
+    cluster.until(lambda: not old.node.is_active)
+    assert old.answers[held[0]].results[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert old.answers[held[1]].error_code == ErrorCode.NOT_CONTROLLER
+    read = new.request(describe_min_isr(), 4)
+    cluster.settle()
+    assert read_value(new, read) == "2"
+
+
+def test_a_read_that_nobody_confirms_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The voters fetch, so the leader stays; what it asks them never arrives, and nothing is written."""
+    cluster = Cluster(3)
+    active = cluster.active()
+    cluster.run(1000)
+    send = cluster.send
+
+    def without_announcements(sender: Member, effect: SendRequest) -> None:
+        if not isinstance(effect.message, BeginQuorumEpochRequest):
+            send(sender, effect)
+
+    monkeypatch.setattr(cluster, "send", without_announcements)
+    first = active.request(describe_min_isr(), 4)
+    cluster.run(active.node.config.raft.check_quorum_timeout_ms - 10)
+    assert first not in active.answers
+    cluster.run(20)
+    assert active.answers[first].results[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert active.node.is_active
+    second = active.request(describe_min_isr(), 4)
+    cluster.settle()
+    assert second not in active.answers
+    for value in (2, 3):  # the first confirms the round that is still under way, the second the next
+        write = active.request(set_min_isr(value), 1)
+        cluster.settle()
+        assert active.answers[write].responses[0].error_code == ErrorCode.NONE
+    assert read_value(active, second) == "3"
+
+
+def test_a_storm_of_reads_costs_two_rounds() -> None:
+    cluster = Cluster(3)
+    active = cluster.active()
+    cluster.run(1000)
+    asked: list[SendRequest] = []
+    send = cluster.send
+
+    def counted(sender: Member, effect: SendRequest) -> None:
+        if isinstance(effect.message, BeginQuorumEpochRequest):
+            asked.append(effect)
+        send(sender, effect)
+
+    cluster.send = counted  # type: ignore[method-assign]  # counts, and passes on
+    reads = [
+        active.request(describe_min_isr(), 4) for _ in range(500)
+    ]  # the first begins a round, the others share one
+    cluster.settle()
+    assert {read_value(active, each) for each in reads} == {"1"}
+    assert len(asked) == 2 * 2
