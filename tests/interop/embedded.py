@@ -69,7 +69,7 @@ class EmbeddedNode:
         process = self.process
         kafka.wait_until(
             lambda: process.output.count("broker_started") > before or not process.alive,
-            30,
+            kafka.PATIENCE_S,
             "broker_started",
             interval_s=0.02,
         )
@@ -84,7 +84,7 @@ class EmbeddedNode:
         """Stop it with SIGTERM; its exit code."""
         assert self.process is not None
         self.process.popen.terminate()
-        return self.process.popen.wait(30)
+        return self.process.popen.wait(kafka.PATIENCE_S)
 
     def metadata(self) -> MetadataResponse:
         """Ask the broker for all topics."""
@@ -106,8 +106,8 @@ def running_node(folder: Path, **extra_settings: object) -> Iterator[EmbeddedNod
     """A started node, killed at the end; settings with underscores for dots."""
     settings = {name.replace("_", "."): value for name, value in extra_settings.items()}
     node = EmbeddedNode(folder, settings)
-    node.start()
     try:
+        node.start()
         yield node
     finally:
         node.kill()

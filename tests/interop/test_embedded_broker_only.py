@@ -1,11 +1,12 @@
 """Our broker role in a process of its own, under our controllers and under Apache's, beside an Apache broker."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft_core.storage.format import FormatRequest, format_storage
@@ -51,31 +52,40 @@ def controllers(folder: Path, kind: str, size: int = 1) -> Iterator[Quorum]:
             else:
                 quorum.format(node_id)
                 quorum.start(node_id)
-        quorum.wait_for_leader(40)
+        quorum.wait_for_leader()
         yield quorum
     finally:
         quorum.stop_all()
 
 
 def create(address: str, topic: str, replicas: int, partitions: int = 1) -> None:
+    """Create a topic; again while nobody leads, which may leave open whether it was made."""
     admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(30)
+
+    def is_there() -> bool:
+        try:
+            admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(kafka.PATIENCE_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        return True
+
+    kafka.wait_until(is_there, kafka.PATIENCE_S, f"{topic} is created", not_yet=(KafkaException,))
 
 
 def round_trip(address: str, topic: str, values: list[bytes]) -> None:
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(kafka.PATIENCE_S) == 0
     consumer = Consumer({"bootstrap.servers": address, "group.id": f"group-{topic}", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     read: list[bytes] = []
-    for _ in range(300):
+    deadline = time.monotonic() + kafka.PATIENCE_S
+    while len(read) < len(values) and time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
             read.append(message.value())
-        if len(read) == len(values):
-            break
     consumer.close()
     assert read == values
 
@@ -116,7 +126,11 @@ def test_a_partition_with_a_silent_follower_takes_acks_all_once_the_isr_has_shru
 
         round_trip(address, "pair", [b"%d" % number for number in range(20)])
 
-        metadata = AdminClient({"bootstrap.servers": address}).list_topics("pair", 10)
-        partition = metadata.topics["pair"].partitions[0]
-        assert sorted(partition.replicas) == [11, 12]
-        assert partition.isrs == [partition.leader]
+        admin = AdminClient({"bootstrap.servers": address})
+
+        def has_shrunk() -> bool:
+            partition = admin.list_topics("pair", kafka.PATIENCE_S).topics["pair"].partitions[0]
+            assert sorted(partition.replicas) == [11, 12]
+            return partition.isrs == [partition.leader]
+
+        kafka.wait_until(has_shrunk, kafka.PATIENCE_S, "the broker that is asked has heard of the smaller ISR")

@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
 from tests.interop.embedded import EmbeddedNode, running_node
+from tests.interop.kafka import PATIENCE_S, wait_until
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -28,7 +29,7 @@ def new_topic(node: EmbeddedNode, partitions: int = 1, **config: str) -> str:
     name = f"topic-{uuid.uuid4().hex[:8]}"
     settings = {key.replace("_", "."): value for key, value in config.items()}
     admin = AdminClient({"bootstrap.servers": node.address})
-    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(10)
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(PATIENCE_S)
     return name
 
 
@@ -47,14 +48,14 @@ def produce(node: EmbeddedNode, topic: str, values: list[bytes], **settings: obj
     producer = Producer({"bootstrap.servers": node.address, **config})
     for value in values:
         producer.produce(topic, value, key=b"k", partition=0, on_delivery=delivered)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert not errors
     return offsets
 
 
 def consume(consumer: Consumer, count: int) -> list[bytes]:
     values: list[bytes] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
@@ -109,7 +110,7 @@ def test_aiokafka_reads_what_it_wrote_in_every_codec_it_has(node: EmbeddedNode, 
             topic, bootstrap_servers=node.address, group_id=f"aio-{codec}", auto_offset_reset="earliest"
         )
         async with consumer:
-            return [(await asyncio.wait_for(consumer.getone(), 20)).value for _ in range(50)]
+            return [(await asyncio.wait_for(consumer.getone(), PATIENCE_S)).value for _ in range(50)]
 
     assert asyncio.run(round_trip()) == [b"value-%d" % number for number in range(50)]
 
@@ -121,9 +122,11 @@ def test_kcat_reads_what_it_wrote(node: EmbeddedNode) -> None:
     topic = new_topic(node)
     lines = "".join(f"line {number}\n" for number in range(100))
 
-    subprocess.run([kcat, "-P", "-b", node.address, "-t", topic], input=lines, text=True, check=True, timeout=30)
+    subprocess.run(
+        [kcat, "-P", "-b", node.address, "-t", topic], input=lines, text=True, check=True, timeout=PATIENCE_S
+    )
     read = subprocess.run(
-        [kcat, "-C", "-b", node.address, "-t", topic, "-e", "-q"], capture_output=True, text=True, timeout=30
+        [kcat, "-C", "-b", node.address, "-t", topic, "-e", "-q"], capture_output=True, text=True, timeout=PATIENCE_S
     )
 
     assert read.stdout == lines
@@ -149,13 +152,13 @@ def test_two_members_share_the_partitions_and_one_takes_over_all(node: EmbeddedN
     second.subscribe([topic])
 
     def settle(wanted: list[int]) -> None:
-        for _ in range(300):
+        def is_settled() -> bool:
             first.poll(0.05)
             if wanted[1]:
                 second.poll(0.05)
-            if [len(first.assignment()), len(second.assignment()) if wanted[1] else 0] == wanted:
-                return
-        raise AssertionError(f"assignments {first.assignment()} and {second.assignment()}")
+            return [len(first.assignment()), len(second.assignment()) if wanted[1] else 0] == wanted
+
+        wait_until(is_settled, PATIENCE_S, f"the members have {wanted} partitions")
 
     settle([2, 2])
     second.close()
@@ -168,12 +171,12 @@ def test_timestamps_and_ends_are_found(node: EmbeddedNode) -> None:
     producer = Producer({"bootstrap.servers": node.address})
     for number in range(10):
         producer.produce(topic, b"v", partition=0, timestamp=1_000_000 + number * 1000)
-        producer.flush(10)
+        assert producer.flush(PATIENCE_S) == 0
     admin = AdminClient({"bootstrap.servers": node.address})
 
     def ask(spec: OffsetSpec) -> int:
         partition = TopicPartition(topic, 0)
-        return admin.list_offsets({partition: spec})[partition].result(10).offset
+        return admin.list_offsets({partition: spec})[partition].result(PATIENCE_S).offset
 
     assert ask(OffsetSpec.earliest()) == 0
     assert ask(OffsetSpec.latest()) == 10
@@ -185,16 +188,20 @@ def test_topics_grow_are_configured_and_deleted_through_the_broker(node: Embedde
     topic = new_topic(node, retention_ms="1000000")
     admin = AdminClient({"bootstrap.servers": node.address})
 
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(10)
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(PATIENCE_S)
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    described = admin.describe_configs([resource])[resource].result(10)
+    described = admin.describe_configs([resource])[resource].result(PATIENCE_S)
 
     assert described["retention.ms"].value == "1000000"
     assert described["segment.bytes"].value == str(1024**3)
-    assert next(len(found.partitions) for found in node.metadata().topics if found.name == topic) == 3
-    admin.delete_topics([topic])[topic].result(10)
-    assert topic not in {found.name for found in node.metadata().topics}
-    assert not (node.data / f"{topic}-0").exists()
+
+    def partitions() -> int:
+        return next((len(found.partitions) for found in node.metadata().topics if found.name == topic), 0)
+
+    wait_until(lambda: partitions() == 3, PATIENCE_S, "the broker has heard of the growth")
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    wait_until(lambda: not partitions(), PATIENCE_S, "the broker has heard of the deletion")
+    wait_until(lambda: not (node.data / f"{topic}-0").exists(), PATIENCE_S, "its folder is gone")
 
 
 def test_a_transactional_producer_is_told_that_there_are_no_transactions(node: EmbeddedNode) -> None:
@@ -214,13 +221,18 @@ def test_groups_are_listed_described_and_deleted(node: EmbeddedNode) -> None:
     consumer.commit(asynchronous=False)
     admin = AdminClient({"bootstrap.servers": node.address})
 
-    described = admin.describe_consumer_groups([group])[group].result(10)
+    described = admin.describe_consumer_groups([group])[group].result(PATIENCE_S)
     assert described.state.name == "STABLE"
     assert [str(part) for part in described.members[0].assignment.topic_partitions]
-    assert group in {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    assert group in {found.group_id for found in admin.list_consumer_groups().result(PATIENCE_S).valid}
     consumer.close()
-    admin.delete_consumer_groups([group])[group].result(10)
-    assert group not in {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+
+    def is_deleted() -> bool:
+        admin.delete_consumer_groups([group])[group].result(PATIENCE_S)
+        return True
+
+    wait_until(is_deleted, PATIENCE_S, "its member has left and it goes", not_yet=(KafkaException,))
+    assert group not in {found.group_id for found in admin.list_consumer_groups().result(PATIENCE_S).valid}
 
 
 def test_records_and_offsets_survive_kill_9(tmp_path: Path) -> None:
@@ -232,6 +244,7 @@ def test_records_and_offsets_survive_kill_9(tmp_path: Path) -> None:
         settings = {
             "bootstrap.servers": node.address,
             "group.id": "survivors",
+            "session.timeout.ms": 6_000,  # a member that could not say goodbye is waited for so long
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }

@@ -1,6 +1,7 @@
 """A combined node with more than one log directory."""
 
 import asyncio
+import time
 import uuid
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.storage.meta_properties import read_meta_properties
 from tests.interop.embedded import EmbeddedNode, running_node
+from tests.interop.kafka import PATIENCE_S
 
 
 async def recorded_directories(node: EmbeddedNode, topic: str, partitions: int) -> set[uuid.UUID]:
@@ -17,7 +19,8 @@ async def recorded_directories(node: EmbeddedNode, topic: str, partitions: int) 
     observer = MetadataObserver([("127.0.0.1", node.controller_port)])
     observer.start()
     try:
-        for _ in range(200):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             found = observer.image.topics.topic(topic)
             if found is not None and len(found.partitions) == partitions:
                 directories = {partition.directories[0] for _, partition in found.sorted_partitions()}
@@ -35,11 +38,11 @@ def test_new_replicas_spread_over_the_directories_and_the_controller_learns_wher
     node_folder = tmp_path / "node"
     with running_node(node_folder, log_dirs=f"{node_folder / 'data'},{second}") as node:
         admin = AdminClient({"bootstrap.servers": node.address})
-        admin.create_topics([NewTopic("spread", 4, 1)])["spread"].result(10)
+        admin.create_topics([NewTopic("spread", 4, 1)])["spread"].result(PATIENCE_S)
         producer = Producer({"bootstrap.servers": node.address})
         for partition in range(4):
             producer.produce("spread", b"v", partition=partition)
-        assert producer.flush(20) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
         directories = asyncio.run(recorded_directories(node, "spread", 4))
 
