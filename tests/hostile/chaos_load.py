@@ -136,6 +136,8 @@ async def write_register(quorum: Quorum, accounts: Accounts, *, reads_own_writes
             accounts.answered.append(time.monotonic())
             writer = client.leader
             read = await client.request(DescribeConfigsRequest(resources=(resource,)), timeout_ms=2_000)
+            if read.results[0].error_code != ErrorCode.NONE:  # nobody confirmed that it leads still
+                continue
             shown = next((each.value for each in read.results[0].configs if each.name == "interval.ms"), None)
             if reads_own_writes and client.leader is writer is not None and shown != str(number):
                 accounts.wrong.append(f"{number} was acknowledged, then its leader showed {shown}")

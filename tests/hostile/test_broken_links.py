@@ -13,12 +13,14 @@ import pytest
 
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
 from kraft_core.server.quorum_fetch import describe_quorum_request
 from tests.hostile.chaos_disk import differing_batches, two_leaders
 from tests.hostile.faulty_links import FaultyLinks
 from tests.hostile.tormentor import ProxiedQuorum, stop_together
 from tests.interop.conclave import RawBroker, call, controller_client, create_topics, describe_quorum
 from tests.interop.kafka import PATIENCE_S
+from tests.interop.load import CLIENT_METRICS, set_interval
 from tests.interop.log_files import raw_batches
 
 FETCH_TIMEOUT_S = 2.0
@@ -195,6 +197,48 @@ def test_a_leader_that_was_cut_off_is_replaced_and_stops_answering_as_one(story:
         print(f"replaced after {took_s * 1000:.0f} ms")
 
     story.tell(scenario)
+
+
+SETTING = "read-beside-a-successor"
+
+
+async def write_setting(port: int, number: int) -> bool:
+    """Have a number written by this node; False when it does not lead, or not yet."""
+    answer = await call(port, set_interval(SETTING, number), 1, timeout_s=PATIENCE_S)
+    return bool(answer.responses[0].error_code == ErrorCode.NONE)
+
+
+async def read_setting(port: int) -> tuple[int, str | None]:
+    """What this node answers, however late: error code, number."""
+    resource = DescribeConfigsRequestDescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=SETTING)
+    answer = await call(port, DescribeConfigsRequest(resources=(resource,)), 4, timeout_s=PATIENCE_S)
+    (result,) = answer.results
+    return result.error_code, next((each.value for each in result.configs if each.name == "interval.ms"), None)
+
+
+def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_changed(patient: Story) -> None:
+    """RELIABILITY 2, invariant 16. It believes for 90 s that it leads; Apache's leader would answer with the old number."""
+
+    async def scenario() -> None:
+        quorum, old = patient.quorum, patient.leader
+        if not await write_setting(quorum.port_of(old), 100):
+            raise LeaderChangedError(f"{old} leads no more")
+        assert await read_setting(quorum.port_of(old)) == (ErrorCode.NONE, "100")
+        patient.links.isolate(old)
+        async with asyncio.timeout(PATIENCE_S):
+            while not await write_setting(quorum.port_of((await patient.next_leader())[1]), 200):
+                await asyncio.sleep(0.05)
+        reading = asyncio.create_task(read_setting(quorum.port_of(old)))
+        await asyncio.wait([reading], timeout=1)
+        assert not reading.done(), reading.result()
+        believed = await describe_quorum(quorum.port_of(old))
+        assert (believed.leader_id, believed.leader_epoch) == (old, patient.epoch)
+        patient.links.heal()
+        assert await reading == (ErrorCode.NOT_CONTROLLER, None)
+        await patient.until_settled()
+        assert await read_setting(quorum.port_of(patient.leader)) == (ErrorCode.NONE, "200")
+
+    patient.tell(scenario, tries=3)
 
 
 def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story: Story) -> None:
