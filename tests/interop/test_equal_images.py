@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
+from signal import SIGKILL, SIGTERM, Signals
 
 import pytest
 
@@ -31,6 +31,7 @@ from tests.interop.controller_requests.features import feature_requests
 from tests.interop.controller_requests.partitions import isr_requests, reassignment_requests
 from tests.interop.controller_requests.security import acl_requests, quota_requests, scram_requests
 from tests.interop.controller_requests.topics import deletion_requests, topic_requests
+from tests.interop.controller_requests.unfinished import TELLTALES, unfinished_requests
 from tests.interop.log_files import (
     committed_prefix,
     image_records_of,
@@ -145,7 +146,15 @@ def cases() -> list[Case]:
     made = [*broker_requests(), *topic_requests(), *config_requests(), *isr_requests(), *reassignment_requests()]
     users = [*scram_requests(), *acl_requests(), *forwarded_requests()]
     users += [fixed("rights", CreateAclsRequest(creations=RIGHTS), 3)]
-    return [*made, *deletion_requests(), *feature_requests(), *users, *quota_requests()]
+    return [*made, *deletion_requests(), *feature_requests(), *unfinished_requests(), *users, *quota_requests()]
+
+
+def depose(mixed: MixedQuorum, how: Signals, requests: Requests) -> int:
+    """Kill or stop who leads, so that the other side does; returns who that was."""
+    while True:
+        leader_id = mixed.leader_id
+        if mixed.hand_over(leader_id, APACHE if leader_id != APACHE else OURS, how, requests):
+            return leader_id
 
 
 def told(mixed: MixedQuorum) -> Story:
@@ -157,9 +166,7 @@ def told(mixed: MixedQuorum) -> Story:
     lives = Counter(VOTERS)
     for how in (SIGKILL, SIGTERM, SIGKILL):
         requests.wait_for(quarter)
-        leader_id = mixed.leader_id
-        mixed.hand_over(APACHE if leader_id != APACHE else OURS, how, requests)
-        lives[leader_id] += 1
+        lives[depose(mixed, how, requests)] += 1
     requests.wait_for(len(everything))
     kafka.wait_until(
         lambda: registrations(raw_batches(nodes.folder_of(OURS))) >= lives,
@@ -226,4 +233,5 @@ def test_the_last_snapshots_of_both_sides_are_equal_record_by_record(story: Stor
         assert each == apache
     kinds = Counter(record.partition("(")[0] for record in apache)
     assert set(kinds) == KINDS, kinds
+    assert [each for each in TELLTALES if not any(each in record for record in apache)] == []
     assert story.answered == len(cases())
