@@ -96,6 +96,7 @@ TOPICS: Final = _of(
     ("--list --exclude-internal", "orders"),
 )
 
+_LOGGERS: Final = f"--entity-type broker-loggers --entity-name {CONTROLLER_ID}"
 CONFIGS: Final = [
     *_of(
         tools.CONFIGS,
@@ -148,6 +149,15 @@ CONFIGS: Final = [
         ("--alter --client-metrics watch --add-config interval.ms=1", "interval.ms", 1),
         ("--alter --group g --add-config consumer.session.timeout.ms=55000", "Completed"),
         ("--alter --group g --add-config consumer.session.timeout.ms=1", "consumer.session.timeout.ms", 1),
+        (f"--describe {_LOGGERS}", "root=INFO"),
+        (f"--alter {_LOGGERS} --add-config root=WARN", "Completed"),
+        (f"--describe {_LOGGERS}", "root=WARN"),
+        (f"--alter {_LOGGERS} --add-config root=LOUD", "not a supported log level", 1),
+        (f"--alter {_LOGGERS} --add-config no.such.logger=INFO", "Invalid broker logger(s): no.such.logger", 1),
+        (f"--alter {_LOGGERS} --delete-config root", "Removing the log level of the root logger", 1),
+        (f"--alter --broker-logger {CONTROLLER_ID} --add-config root=INFO", "Completed"),
+        (f"--describe --broker-logger {CONTROLLER_ID}", "root=INFO"),
+        ("--describe --broker-logger 999", "doesn't exist"),
     ),
 ]
 

@@ -29,6 +29,10 @@ COMMON = {
 ID = re.compile(r"(?<![\w.-])(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{22}(?![\w=(-])")
 MASKS = (
     (re.compile(r"(?m)^\s+at .*\n|^\s+\.\.\. \d+ more\n"), ""),
+    (
+        re.compile(r"(?m)^  (?!root=)[\w.$-]+=(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) sensitive=false synonyms=\{\}\n"),
+        "",
+    ),  # loggers: each has its own
     (re.compile(r"\[\d{4}-\d\d-\d\d [\d:,]+\]"), "<time>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "<date>"),
     (re.compile(r"[A-Za-z0-9+/]{86}=="), "<hmac>"),
