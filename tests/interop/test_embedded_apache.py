@@ -21,7 +21,7 @@ def write(node: EmbeddedNode, topic: str, first: int, count: int) -> None:
     producer = Producer({"bootstrap.servers": node.address, "enable.idempotence": True})
     for number in range(first, first + count):
         producer.produce(topic, b"value-%d" % number, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(kafka.PATIENCE_S) == 0
 
 
 def read(node: EmbeddedNode, topic: str, count: int, *more: str) -> list[str]:
@@ -34,7 +34,7 @@ def read(node: EmbeddedNode, topic: str, count: int, *more: str) -> list[str]:
         "--max-messages",
         str(count),
         "--timeout-ms",
-        "30000",
+        "90000",
         *more,
     )
     return [line for line in printed.splitlines() if line.startswith("value-")]

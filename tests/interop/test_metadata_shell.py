@@ -24,7 +24,7 @@ def shell(snapshot: Path, *command: str) -> str:
         found = "\n".join(line for line in printed.splitlines() if "Ignoring control record" not in line)
         return "" if "No such file or directory" in found else found
 
-    return kafka.wait_until(ran, 60, f"the shell finds {command}")
+    return kafka.wait_until(ran, 2 * kafka.PATIENCE_S, f"the shell finds {command}")
 
 
 async def make_topics(quorum: conclave.Quorum) -> str:
@@ -44,13 +44,13 @@ async def make_topics(quorum: conclave.Quorum) -> str:
 
 def test_the_shell_shows_topics_brokers_and_controllers_of_our_snapshot(tmp_path: Path) -> None:
     kafka.require()
-    settings = {"metadata_log_max_record_bytes_between_snapshots": 2_000, "broker_session_timeout_ms": 60_000}
+    settings = {"metadata_log_max_record_bytes_between_snapshots": 2_000, "broker_session_timeout_ms": 3_600_000}
     with conclave.running_quorum(tmp_path, 1, **settings) as quorum:
         topic_id = asyncio.run(make_topics(quorum))
         folder = quorum.folder_of(1) / "data" / "__cluster_metadata-0"
         snapshot = kafka.wait_until(
             lambda: next((path for path in sorted(folder.glob("*.checkpoint")) if path.stat().st_size > 3_000), None),
-            20,
+            kafka.PATIENCE_S,
             "a snapshot with the topics",
         )
         snapshot = Path(shutil.copy(snapshot, tmp_path))  # where it lies the folder is locked

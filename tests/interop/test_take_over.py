@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kraft_core.protocol.messages import IncrementalAlterConfigsRequest
 from tests.interop import kafka, tools
 from tests.interop.conclave import Quorum, call, make_static, quorum, retry
 from tests.interop.dumps import dumped_by_apache, dumped_by_us, files_of, index_report
+from tests.interop.kafka import PATIENCE_S
 from tests.interop.load import CLIENT_METRICS, set_interval
 from tests.interop.log_files import (
     image_records_of,
@@ -22,7 +24,7 @@ from tests.interop.log_files import (
     snapshots,
 )
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # the first test waits for a whole chain
 
 SETTINGS = {
     "internal_metadata_log_segment_bytes": 8_000,
@@ -57,7 +59,8 @@ def write(port: int, stage: int) -> None:
 
     async def send_all() -> None:
         for number in range(WRITES):
-            await retry(lambda number=number: send(number * NAMES_PER_WRITE), 30, (AssertionError, OSError, EOFError))  # type: ignore[misc]  # bound now
+            once_more = partial(send, number * NAMES_PER_WRITE)
+            await retry(once_more, PATIENCE_S, (AssertionError, OSError, EOFError))
 
     asyncio.run(send_all())
 
@@ -67,9 +70,9 @@ def hold(found: Quorum, side: str, ending: str, stage: int) -> None:
     folder = found.folder_of(1)
     known = max(snapshots(folder), default=0)
     process = (found.start if side == "ours" else found.start_apache)(1)
-    assert found.wait_for_leader(60) == 1
+    assert found.wait_for_leader() == 1
     write(found.port_of(1), stage)
-    kafka.wait_until(lambda: max(snapshots(folder), default=0) > known, 30, f"{side} makes a snapshot", 0.02)
+    kafka.wait_until(lambda: max(snapshots(folder), default=0) > known, PATIENCE_S, f"{side} makes a snapshot", 0.02)
     if ending == "kill":
         process.kill()
     else:

@@ -13,14 +13,14 @@ from tests.interop.tools import QUORUM, Tools
 pytestmark = pytest.mark.interop
 
 
-def voters(found: Quorum, leader_id: int) -> set[int]:
-    partition = asyncio.run(describe_quorum(found.port_of(leader_id)))
-    return set() if partition is None else {voter.replica_id for voter in partition.current_voters}
-
-
-def observers(found: Quorum, leader_id: int) -> set[int]:
-    partition = asyncio.run(describe_quorum(found.port_of(leader_id)))
-    return set() if partition is None else {each.replica_id for each in partition.observers}
+def members(found: Quorum) -> tuple[set[int], set[int]]:
+    """Voters and observers, as the leader tells, whoever that is."""
+    partition = kafka.wait_until(
+        lambda: asyncio.run(describe_quorum(found.port_of(found.wait_for_leader()))),
+        kafka.PATIENCE_S,
+        "the leader answers",
+    )
+    return {each.replica_id for each in partition.current_voters}, {each.replica_id for each in partition.observers}
 
 
 def test_kafka_metadata_quorum_adds_and_removes_a_voter_of_ours(tmp_path: Path, tools: Tools) -> None:
@@ -34,21 +34,21 @@ def test_kafka_metadata_quorum_adds_and_removes_a_voter_of_ours(tmp_path: Path, 
         found.start(1)
         assert found.wait_for_leader() == 1
         found.start(2)
-        kafka.wait_until(lambda: observers(found, 1) == {2}, 15, "node 2 observes")
-        assert voters(found, 1) == {1}
+        kafka.wait_until(lambda: members(found) == ({1}, {2}), kafka.PATIENCE_S, "node 2 observes")
 
         bootstrap = ("--bootstrap-controller", f"127.0.0.1:{found.port_of(1)}")
-        added = tools.run(QUORUM, *bootstrap, "--command-config", found.config_of(2), "add-controller")
-        assert "Added controller 2" in added
-        assert voters(found, 1) == {1, 2}
+        add = (*bootstrap, "--command-config", found.config_of(2), "add-controller")
+        added = tools.attempt_when_loaded(QUORUM, *add)
+        assert "Added controller 2" in added.text, added
+        assert members(found)[0] == {1, 2}
         directory_id = next(
             line.partition("=")[2]
             for line in (data / "meta.properties").read_text().splitlines()
             if line.startswith("directory.id")
         )
         key = ("--controller-id", "2", "--controller-directory-id", directory_id)
-        removed = tools.run(QUORUM, *bootstrap, "remove-controller", *key)
-        assert "Removed" in removed, removed
-        assert voters(found, 1) == {1}
+        removed = tools.attempt_when_loaded(QUORUM, *bootstrap, "remove-controller", *key)
+        assert "Removed" in removed.text, removed
+        assert members(found)[0] == {1}
         assert found.processes[1].alive
         assert found.processes[2].alive
