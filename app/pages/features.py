@@ -12,10 +12,11 @@ from app.cluster.operations import FeatureUpdate, UpgradeType
 from app.flash import Flash
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView
-from app.pages.frame import UNKNOWN, go_to, page_of, refusal, render, whole_number
+from app.pages.frame import UNKNOWN, counted, go_to, page_of, refusal, render, whole_number
 from app.pages.topic import curl
 from app.security.roles import Role
 from app.services import Admin, Reader, services_of
+from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION, MetadataVersion
 
@@ -57,20 +58,24 @@ async def feature_rows(cluster: Cluster) -> list[FeatureRow]:
         kraft_version = str((await cluster.quorum()).kraft_version)
     except (ConnectionError, KafkaError):
         kraft_version = UNKNOWN
+    registered: list[BrokerRegistration | ControllerRegistration] = []
+    registered += [*image.cluster.brokers.values(), *image.cluster.controllers.values()]
+    nodes = {node.id for node in registered}  # one that is both broker and controller registers twice
     rows = []
     for name in sorted({*FEATURES, *image.features.levels}):
         feature = FEATURES.get(name)
-        of_brokers = [broker.supported_features.get(name) for broker in image.cluster.brokers.values()]
-        of_controllers = [controller.supported_features.get(name) for controller in image.cluster.controllers.values()]
-        nodes = [*of_brokers, *of_controllers]
-        ranges = [found for found in nodes if found is not None]
+        told = [(node.id, node.supported_features.get(name)) for node in registered]
+        ranges = [found for _, found in told if found is not None]
+        known_by = {node_id for node_id, found in told if found is not None}
         low, high = max((each.min for each in ranges), default=0), min((each.max for each in ranges), default=0)
         rows.append(
             FeatureRow(
                 name,
                 kraft_version if name == KRAFT_VERSION else level_text(name, image.features.level(name)),
                 UNKNOWN if feature is None else f"{feature.minimum} to {feature.maximum}",
-                f"{low} to {high}, by {len(ranges)} of {len(nodes)} nodes" if ranges and low <= high else "none",
+                f"{low} to {high}, by {len(known_by)} of {counted(len(nodes), 'node')}"
+                if ranges and low <= high
+                else "none",
             )
         )
     return rows

@@ -149,6 +149,30 @@ def copies(image: MetadataImage, plan: Mapping[Partition, Sequence[int]]) -> int
     return count
 
 
+def fenced_targets(image: MetadataImage, plan: Mapping[Partition, Sequence[int]]) -> list[int]:
+    """Brokers that get a replica by the plan and are fenced."""
+    found: set[int] = set()
+    for (name, index), replicas in plan.items():
+        topic = image.topics.topic(name)
+        partition = None if topic is None else topic.partitions.get(index)
+        found |= set(replicas) - set(partition.replicas if partition is not None else ())
+    brokers = image.cluster.brokers
+    return sorted(each for each in found if each in brokers and brokers[each].fenced)
+
+
+def _to_mind(image: MetadataImage, plan: Mapping[Partition, Sequence[int]], refused: int) -> list[str]:
+    """What somebody should know before the plan begins; `plan` without what is refused."""
+    lines = [_copying(copies(image, plan))]
+    fenced = fenced_targets(image, plan)
+    if len(fenced) == 1:
+        lines.append(f"Broker {fenced[0]} is fenced: what moves there is done only once it is back.")
+    elif fenced:
+        lines.append(f"Brokers {_ids(fenced)} are fenced: what moves there is done only once they are back.")
+    if refused and plan:
+        lines.append(f"{counted(refused, 'partition')} refused: nothing changes there, the rest of the plan begins.")
+    return [*lines, "A reassignment can be cancelled as long as it runs."]
+
+
 def _copying(count: int) -> str:
     if not count:
         return "No replica is copied."
@@ -207,10 +231,9 @@ async def reassign(
         button=f"Move {counted(len(wanted) - len(failures), 'partition')}",
         changes=plan_rows(image, wanted),
         checks=[(False, f"{name}-{index}: {refusal(each)[0]}") for (name, index), each in failures.items()][:SHOWN_MAX],
-        consequences=[
-            _copying(copies(image, {key: ids for key, ids in wanted.items() if key not in failures})),
-            "A reassignment can be cancelled as long as it runs.",
-        ],
+        consequences=_to_mind(
+            image, {key: ids for key, ids in wanted.items() if key not in failures}, refused=len(failures)
+        ),
         curl=curl(request, services, "POST", "reassignments", {"data": data}),
         fields=[("plan", plan)],
         verdict="" if failures else "Every partition and broker is there. Nothing has changed yet.",

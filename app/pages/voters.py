@@ -43,7 +43,7 @@ def change_rows(before: Standing, after: Standing) -> list[tuple[str, str, str]]
         (
             "A decision needs",
             f"{before.majority} of {len(before.voter_ids)}",
-            f"{after.majority} of {len(after.voter_ids)}",
+            f"{after.majority} of {len(after.voter_ids)}" if after.voter_ids else "\N{EN DASH}",
         ),
         ("Failures tolerated, all being well", str(before.failures_tolerated), str(after.failures_tolerated)),
     ]

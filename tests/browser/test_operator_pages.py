@@ -46,6 +46,9 @@ def test_a_plan_is_previewed_begun_and_cancelled(product: Product, page: Page) -
     page.get_by_label("The plan").fill("moved 0 1,2\nmoved 1 9")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("ul.checks")).to_contain_text("moved-1: The manual partition assignment includes broker 9")
+    expect(page.locator("main")).to_contain_text(
+        "1 partition refused: nothing changes there, the rest of the plan begins."
+    )
     page.get_by_role("link", name="Cancel").click()
     page.get_by_label("The plan").fill('{"version":1,"partitions":[{"topic":"moved","partition":0,"replicas":[1,2]}]}')
     page.get_by_role("button", name="Preview").click()
@@ -83,6 +86,8 @@ def test_a_feature_is_judged_before_it_is_changed(product: Product, page: Page) 
     page.goto("/features")
     row = page.locator("tbody tr").filter(has_text="metadata.version")
     expect(row).to_contain_text("30 (4.3-IV0)")
+    nodes = len(product.call("GET", f"{product.cluster_path}/brokers")[1]["data"])
+    expect(row).to_contain_text(f"7 to 30, by {nodes} of {nodes} node")
     page.get_by_label("Feature").select_option("group.version")
     page.get_by_label("New level").fill("7")
     page.get_by_role("button", name="Preview").click()

@@ -223,6 +223,8 @@ def test_a_setting_of_all_brokers_is_set_and_reset_with_a_preview(page: Page, pr
     page.get_by_role("link", name="Settings of all brokers").click()
     expect(page.locator("tr[id='broker.id']")).to_have_count(0)
     page.goto("/broker-configs?q=cleaner.threads")
+    page.get_by_role("button", name="Set").click()  # nothing is typed, and a number cannot be empty
+    expect(page.get_by_label("New value of log.cleaner.threads")).to_be_focused()
     page.get_by_label("New value of log.cleaner.threads").fill("3")
     page.get_by_role("button", name="Set").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"log\.cleaner\.threads\s*1\s*3"))

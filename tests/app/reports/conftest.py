@@ -3,7 +3,6 @@
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +26,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
-    with pytest.MonkeyPatch.context() as environment, spark_session_at(java.home, environment) as spark:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_HOME", str(java.home))
+        with spark_session("local[2]", "1g") as spark:
 
-        def make(image: MetadataImage, folder: Path) -> dict[str, Any]:
-            export_image(image, CLUSTER_ID, folder / "snapshot")
-            out = folder / "out"
-            out.mkdir()
-            with Progress(out) as progress:
-                snapshot = folder / "snapshot"
-                return build(spark, read_manifest(snapshot), snapshot, out, progress)
+            def make(image: MetadataImage, folder: Path) -> dict[str, Any]:
+                export_image(image, CLUSTER_ID, folder / "snapshot")
+                out = folder / "out"
+                out.mkdir()
+                with Progress(out) as progress:
+                    snapshot = folder / "snapshot"
+                    return build(spark, read_manifest(snapshot), snapshot, out, progress)
 
-        yield make
+            yield make
     gc.collect()  # what Py4J leaves open is complained of here, where that is ignored, and in no test that follows
-
-
-def spark_session_at(java_home: Path, environment: pytest.MonkeyPatch) -> AbstractContextManager[Any]:
-    """A session on this Java."""
-    environment.setenv("JAVA_HOME", str(java_home))
-    return spark_session("local[2]", "1g")
