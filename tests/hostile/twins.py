@@ -16,6 +16,7 @@ from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
     AllocateProducerIdsRequest,
+    ApiVersionsRequest,
     VoteRequest,
     VoteRequestPartitionData,
     VoteRequestTopicData,
@@ -139,6 +140,7 @@ def running_twins(folder: Path, **settings: object) -> Iterator[Twins]:
         for quorum in twins.both:
             quorum.wait_for_leader()
         asyncio.run(_leave_the_first_epochs(twins))
+        asyncio.run(_until_loaded(twins))
         yield twins
     finally:
         for quorum in twins.both:
@@ -170,6 +172,15 @@ async def view(quorum: Quorum, timeout_s: float = PATIENCE_S) -> View:
                 if is_settled and await _is_active(quorum.port_of(found[0])):
                     return View(quorum, found[0], epoch, partition.high_watermark)
             await asyncio.sleep(0.05)
+
+
+async def _until_loaded(twins: Twins) -> None:
+    """Wait until every node tells of the features in force: one that leads or follows may still be reading them."""
+    body = ApiVersionsRequest(client_software_name="twin", client_software_version="1")
+    async with asyncio.timeout(PATIENCE_S):
+        for port in (*twins.ours.ports, *twins.apache.ports):
+            while not getattr(await ask(port, body, 3), "finalized_features", ()):
+                await asyncio.sleep(0.05)
 
 
 def epoch_at(port: int) -> int:
