@@ -35,7 +35,7 @@ from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, versi
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.batch_reader import BatchReader
 from kraft_core.raft.effects import Effect as RaftEffect
-from kraft_core.raft.effects import Respond
+from kraft_core.raft.effects import Respond, Stopped
 from kraft_core.raft.events import Event as RaftEvent
 from kraft_core.raft.events import SnapshotCreated
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
@@ -47,6 +47,9 @@ from kraft_core.raft.snapshot_reader import SnapshotReader
 from kraft_core.raft.snapshot_writer import SnapshotWriter
 from kraft_core.raft.threshold_purgatory import ThresholdPurgatory
 
+EVENTS_PER_STEP: Final = 128
+"""How much of its queue the controller works off in one step, requests that write much counting as many: some ms, so that
+votes, fetches, timers and other clients get their turn."""
 SNAPSHOT_RECORDS_PER_STEP: Final = 2_000
 """How much of a snapshot one step loads: some 20 ms, so that votes, fetches and timers are not kept waiting."""
 
@@ -182,12 +185,12 @@ class Node:
         return self._settle()
 
     def next_deadline_ms(self) -> int:
-        """When the node wants a `Timer` event at the latest."""
+        """When the node wants a `Timer` event at the latest; now when the last step left something to do."""
         if self._loading is not None:
             return self._now_ms
         return min(
             self.raft.next_deadline_ms(),
-            self.controller.next_deadline_ms(),
+            self.controller.next_deadline_ms(self._now_ms),
             self._reads.next_deadline_ms(),
             self._next_clean_ms,
         )
@@ -339,21 +342,24 @@ class Node:
     # -- what follows from a step
 
     def _settle(self) -> list[NodeEffect]:
-        """Let raft, with what it tells this listener, and the controller move one another until nothing more follows."""
+        """Let raft, with what it tells this listener, and the controller move one another until nothing more follows.
+
+        The controller works off EVENTS_PER_STEP of its queue at most; the next step goes on.
+        """
         now_ms, raft, controller = self._now_ms, self.raft, self.controller
-        has_moved = True
-        may_load = True
-        while has_moved:
-            self._effects.extend(raft.take_effects(now_ms))
-            self._release_reads()
-            has_moved = may_load and self._load_some()
-            may_load = False
-            before = raft.next_append_offset
-            controller.poll(now_ms)
-            has_moved |= raft.next_append_offset != before
+        budget = EVENTS_PER_STEP
+        may_load = has_more = True
+        while has_more:
+            budget -= controller.poll(now_ms, budget)
             if controller.wants_resign and self.is_active:
                 raft.resign(self._claimed_epoch)
-                has_moved = True
+            self._effects.extend(raft.take_effects(now_ms))
+            self._release_reads()
+            has_more = may_load and self._load_some()
+            may_load = False
+            has_more |= budget > 0 and controller.next_deadline_ms(now_ms) <= now_ms
+        if self._is_stopping and any(isinstance(effect, Stopped) for effect in self._effects):
+            controller.close(now_ms)
         self._effects.extend(Respond(request_id, message) for request_id, message in controller.take_responses())
         self._decide_snapshot()
         if now_ms >= self._next_clean_ms:

@@ -199,6 +199,8 @@ class Cluster:
         for _ in range(2000):
             for member in self.members.values():
                 member.flush()
+                while member.node.controller.next_deadline_ms(self.now_ms) <= self.now_ms:
+                    member.step(Timer())
             if not self._mail:
                 return
             self._mail.popleft()()

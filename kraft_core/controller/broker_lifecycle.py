@@ -120,6 +120,12 @@ class BrokerLifecycle:
         )
         return ControllerResult(records, response), following
 
+    def process_expired_heartbeat(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> None:
+        """Take in a heartbeat that waited too long: nothing but how far its broker has read. Raises STALE_BROKER_EPOCH."""
+        broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+        self.heartbeats.update(broker.id, request.current_metadata_offset, fenced=broker.fenced)
+        log.warning("heartbeat_timed_out", extra={"broker_id": broker.id, "cause": "the event queue is overloaded"})
+
     def _transition(self, image: MetadataImage, broker_id: int, following: BrokerControlState) -> list[MetadataRecord]:
         if following is BrokerControlState.UNFENCED:
             return self._brokers.broker_unfenced(image, broker_id)

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 _Throttled = TypeVar("_Throttled", m.CreateTopicsResponse, m.DeleteTopicsResponse, m.CreatePartitionsResponse)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One request on its way to a manager. `image` is the tip for a write, the committed image for a read."""
 
     image: MetadataImage
@@ -59,8 +58,7 @@ class Call:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What an operation wants, and what to do once its records have offsets: `appended(last_offset)`."""
 
     result: ControllerResult[Message]
@@ -108,7 +106,7 @@ def _with_mutation_quota(
     result = operate(replace(access, apply_partition_change_quota=quota.record))
     if quota.throttle_time_ms:
         response = msgspec.structs.replace(result.response, throttle_time_ms=quota.throttle_time_ms)
-        return Written(replace(result, response=response))
+        return Written(msgspec.structs.replace(result, response=response))
     return Written(result)
 
 
@@ -337,6 +335,7 @@ _NOTHING_ASKED: Final[dict[type, tuple[tuple[str, ...], Callable[[], Message]]]]
     m.ElectLeadersRequest: (("topic_partitions",), m.ElectLeadersResponse),
 }
 """Requests by the fields whose emptiness means that nothing is asked, with the answer to that; null asks for all."""
+_MAYBE_EARLY: Final = frozenset(_NOTHING_ASKED) | _NEEDS_AUTHORIZER | _OF_TOKENS
 
 
 def asks_nothing(message: Message) -> bool:
@@ -345,22 +344,23 @@ def asks_nothing(message: Message) -> bool:
     return bool(fields) and all(getattr(message, each) == () for each in fields)
 
 
-def early_answer(managers: Managers, call: Call) -> Message | None:
+def early_answer(managers: Managers, message: Any, context: RequestContext) -> Message | None:
     """Answer who asks for nothing, or what the settings, the connection or the sender's rights rule out; else None.
 
     So it is on whatever controller, active or not. Raises KafkaError SECURITY_DISABLED.
     """
-    message = call.message
+    if type(message) not in _MAYBE_EARLY:
+        return None
     if asks_nothing(message):
         return _NOTHING_ASKED[type(message)][1]()
     if type(message) in _NEEDS_AUTHORIZER and managers.config.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if type(message) in _OF_TOKENS and not allows_token_requests(call.context):
-        return refused(message, call.context, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if type(message) in _OF_TOKENS and not allows_token_requests(context):
+        return refused(message, context, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if isinstance(message, m.CreateDelegationTokenRequest):
-        owner = token_owner(message, call.context)
-        if owner != call.context.principal and not call.context.access.may_create_tokens(owner):
-            return refused(message, call.context, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+        owner = token_owner(message, context)
+        if owner != context.principal and not context.access.may_create_tokens(owner):
+            return refused(message, context, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
     return None
 
 

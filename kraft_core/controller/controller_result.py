@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import msgspec
 
 from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
 
@@ -18,13 +19,13 @@ T_co = TypeVar("T_co", covariant=True)
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of a connection that has not said who it is. Source: KafkaPrincipal."""
 NO_DEADLINE_MS: Final = 2**62
+_NO_LOG_LEVELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 MAX_RECORDS_PER_USER_OP: Final = 10_000
 """More than this in one request is POLICY_VIOLATION; also the most records in one batch. Source: QuorumController."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerResult(Generic[T_co]):
+class ControllerResult(msgspec.Struct, Generic[T_co], frozen=True):
     """Records, the response, and whether the records must be one batch.
 
     Without records the response is given at once when nothing is pending, else after the newest pending write.
@@ -41,13 +42,13 @@ class ControllerResult(Generic[T_co]):
         return ControllerResult(records, response, is_atomic=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True):
     """Who asks, where, and until when an effect is wanted.
 
     `principal` is "User:name"; `deadline_ms` on the node's clock: a request not begun by then has no effect.
     `listener_name` is the listener that the request came in by. `forwarded`: it came in an Envelope. `access`: what the
     authorizer lets the sender do. `log_levels`: those of the node by logger, for a request that asks for them.
+    `received_ms`: when the request came, None for when the controller is given it.
     Source: ControllerRequestContext.
     """
 
@@ -60,4 +61,5 @@ class RequestContext:
     security_protocol: int = 0
     token_authenticated: bool = False
     access: TopicAccess = EVERYTHING
-    log_levels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    log_levels: Mapping[str, str] = _NO_LOG_LEVELS
+    received_ms: int | None = None

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kraft_core.controller.controller_events import RequestEvent
     from kraft_core.protocol.wire import Message
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredAnswer:
+class DeferredAnswer(msgspec.Struct, frozen=True):
     """A response to give when everything up to `offset` is committed, and the request it answers."""
 
     offset: int
-    request_id: int
-    request: Message
-    version: int
+    request: RequestEvent
     response: Message
 
 

@@ -41,11 +41,16 @@ class Interrupted(Exception):  # noqa: N818  # as above
 
 
 class Event(ABC):
-    """Something to run once, put into one queue once. `is_waiting` is the queue's: whether it has yet to be begun."""
+    """Something to run once, put into one queue once.
+
+    `is_waiting` is the queue's: whether it has yet to be begun. `cost` is how much of a run's budget it takes; an event
+    that finds out only while it runs how much it does may say so then.
+    """
 
     __slots__ = ("is_waiting",)
 
     is_waiting: bool
+    cost: int = 1
 
     @abstractmethod
     def run(self, now_ms: int) -> None:
@@ -173,16 +178,16 @@ class EventQueue:
         return self._deferred[0][0] if self._deferred else NEVER_MS
 
     def run(self, now_ms: int, budget: int) -> int:
-        """Run what is due, `budget` events at most, those that are told why they do not run included; return how many.
+        """Run what is due until the budget is used up; return what was used, which may be more by the last event's cost.
 
-        What an event puts in while it runs is run too, if it is due and the budget lasts.
+        Who is told why it does not run counts too. What an event puts in is run as well, if it is due and the budget
+        lasts.
         """
-        count = 0
-        while count < budget:
+        used = 0
+        while used < budget:
             event, error = self._take(now_ms)
             if event is None:
                 break
-            count += 1
             if error is None:
                 try:
                     event.run(now_ms)
@@ -190,10 +195,11 @@ class EventQueue:
                     error = raised
             if error is not None:
                 _tell(event, error)
+            used += event.cost
         if not self._appended_count:
             self._appended.clear()
             self._deadlines.clear()
-        return count
+        return used
 
     def _take(self, now_ms: int) -> tuple[Event | None, Exception | None]:
         """Take out the event whose turn it is, with what it is to be told instead of being run."""

@@ -12,7 +12,6 @@ import itertools
 import logging
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final, Protocol
 
@@ -172,15 +171,16 @@ class ControllerApis:
         if isinstance(message, EnvelopeRequest):
             self._open_envelope(message, request)
             return
-        deadline_ms = self._deadline_ms(message)
+        now_ms = self._owner.now_ms()
         context = RequestContext(
             request.principal,
             header.client_id or "",
             request.client_host,
-            deadline_ms,
+            self._deadline_ms(message, now_ms),
             request.listener_name,
             security_protocol=request.security_protocol,
             token_authenticated=request.token_authenticated,
+            received_ms=now_ms,
         )
         self._serve(header, message, context, lambda answer: _respond(request, answer))
 
@@ -193,7 +193,9 @@ class ControllerApis:
     def submit(self, message: Message, version: int, answer: Answer) -> None:
         """Send a request of this process to its own node, as if it had come over the wire."""
         header = RequestHeader(ApiKey(message.API_KEY), version, 0, "")
-        self._dispatch(header, message, RequestContext(deadline_ms=self._deadline_ms(message)), answer)
+        now_ms = self._owner.now_ms()
+        context = RequestContext(deadline_ms=self._deadline_ms(message, now_ms), received_ms=now_ms)
+        self._dispatch(header, message, context, answer)
 
     # -- to the node
 
@@ -205,12 +207,12 @@ class ControllerApis:
             except KafkaError as error:
                 answer(error_response(message, header.api_version, error.code, error.message))
                 return
-            context = replace(context, access=self._authorization.access(header.api_key, context))
+            context = msgspec.structs.replace(context, access=self._authorization.access(header.api_key, context))
         if isinstance(message, IncrementalAlterConfigsRequest) and any(map(_is_logger, message.resources)):
             self._alter_loggers(header, message, context, answer)
             return
         if isinstance(message, DescribeConfigsRequest) and any(map(_is_logger, message.resources)):
-            context = replace(context, log_levels=self._loggers.levels())
+            context = msgspec.structs.replace(context, log_levels=self._loggers.levels())
         self._dispatch(header, message, context, answer)
 
     def _alter_loggers(
@@ -266,11 +268,11 @@ class ControllerApis:
         else:
             self._owner.post(ControllerRequest(request_id, message, header.api_version, context))
 
-    def _deadline_ms(self, message: Message) -> int:
+    def _deadline_ms(self, message: Message, now_ms: int) -> int:
         if isinstance(message, _WITH_DEADLINE):
-            return self._owner.now_ms() + message.timeout_ms
+            return now_ms + message.timeout_ms
         if isinstance(message, BrokerHeartbeatRequest):
-            return self._owner.now_ms() + self._heartbeat_interval_ms // 2
+            return now_ms + self._heartbeat_interval_ms // 2
         return NO_DEADLINE_MS
 
     # -- ApiVersions
@@ -317,15 +319,16 @@ class ControllerApis:
         except (DecodeError, InvalidFrame) as error:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
         client_id, host = header.client_id or "", str(ip_address(address))
-        deadline_ms = self._deadline_ms(message)
+        now_ms = self._owner.now_ms()
         context = RequestContext(
             f"{principal.type}:{principal.name}",
             client_id,
             host,
-            deadline_ms,
+            self._deadline_ms(message, now_ms),
             listener_name,
             forwarded=True,
             token_authenticated=principal.token_authenticated,
+            received_ms=now_ms,
         )
         return header, message, context
 

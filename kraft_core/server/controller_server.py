@@ -10,6 +10,7 @@ anything else. Source: Kafka's ControllerServer, SharedServer, KafkaRaftClientDr
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -167,8 +168,8 @@ class ControllerServer:
 
     @property
     def metadata_errors(self) -> int:
-        """How often somebody who is told of changes failed at it, the making of snapshots included."""
-        return self._metadata_listeners.failures + self._snapshot_failures
+        """Faults of who is told of changes, of the making of snapshots, and of the controller's own events."""
+        return self._metadata_listeners.failures + self._snapshot_failures + self.node.controller.metrics.faults
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""
@@ -249,8 +250,14 @@ class ControllerServer:
         if events and not self._ended:
             now_ms = self.clock.now_ms()
             self.node.raft.record_idle(now_ms, self._idle_s * 1000)
-            self._guarded(lambda: self.node.step_all(events, now_ms))
+            self._guarded(lambda: self._step(events, now_ms))
             self._resting_since_s = self._loop.time()
+
+    def _step(self, events: Sequence[NodeEvent], now_ms: int) -> list[NodeEffect]:
+        began_s = time.monotonic()
+        effects = self.node.step_all(events, now_ms)
+        self.node.controller.metrics.step_took((time.monotonic() - began_s) * 1000)
+        return effects
 
     def _guarded(self, step: Callable[[], list[NodeEffect]]) -> None:
         """Take a step and carry out its effects; whatever goes wrong in the node's own house stops it."""

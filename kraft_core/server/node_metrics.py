@@ -8,14 +8,16 @@ Kafka 4.3.1.
 """
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from kraft_core.controller.quorum_controller_metrics import Histogram
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.metadata_version import KRAFT_VERSION, METADATA_VERSION
 from kraft_core.server.controller_server import ControllerServer
@@ -24,6 +26,7 @@ from kraft_core.server.socket_server import SocketServer
 
 RAFT: Final = "kafka_server_raftmetrics_"
 CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+EVENTS: Final = "kafka_controller_controllereventmanager_"
 STATS: Final = "kafka_controller_controllerstats_"
 LOADER: Final = "kafka_server_metadataloader_"
 EMITTER: Final = "kafka_server_snapshotemitter_"
@@ -132,18 +135,26 @@ def _of_work(controller: ControllerServer, of_raft: Mapping[str, float | str]) -
         ("EventQueueOperationsTimedOutCount", "requests that were too late", counts.operations_timed_out),
         ("TimedOutBrokerHeartbeatCount", "heartbeats among these", counts.timed_out_heartbeats),
         ("NewActiveControllersCount", "changes of the active controller seen", counts.new_active_controllers),
-        ("MetadataErrorCount", "faults of those told of changes, and of snapshots", controller.metadata_errors),
+        ("MetadataErrorCount", "faults of listeners, snapshots and events", controller.metadata_errors),
         ("IgnoredStaticVoters", "1 if the settings' voters are not used", of_raft["ignored-static-voters"]),
     )
     for name, text, value in gauges:
         yield GaugeMetricFamily(CONTROLLER + name.lower(), text, value=float(value))
     idle = float(of_raft["poll-idle-ratio-avg"])  # one loop does the work of both
-    yield GaugeMetricFamily("kafka_controller_controllereventmanager_avgidleratio", "share of idle time", value=idle)
+    yield GaugeMetricFamily(f"{EVENTS}avgidleratio", "share of idle time", value=idle)
+    yield _histogram("EventQueueTimeMs", "time until a request was begun", counts.event_queue_time)
+    yield _histogram("EventQueueProcessingTimeMs", "time from then to its end", counts.event_queue_processing_time)
     for name, text, value in (
         ("uncleanleaderelections", "leaders elected that may lack records", elections.unclean),
         ("electionfromeligibleleaderreplicas", "leaders elected from the ELR", elections.from_elr),
     ):
         yield CounterMetricFamily(STATS + name, text, value=float(value))
+
+
+def _histogram(name: str, text: str, values: Histogram) -> Metric:
+    at_most = [*map(str, map(float, values.BOUNDS_MS)), "+Inf"]
+    counts = list(zip(at_most, itertools.accumulate(values.counts), strict=True))
+    return HistogramMetricFamily(EVENTS + name.lower(), text, buckets=counts, sum_value=values.sum_ms)
 
 
 def _of_brokers(controller: ControllerServer) -> Iterable[Metric]:

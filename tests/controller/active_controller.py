@@ -21,6 +21,7 @@ from tests.controller.partition_invariants import check_step
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 MINIMUM_VERSION = 7
+EVERYTHING = 10**9
 
 
 class MemoryWriter:
@@ -70,6 +71,7 @@ class ActiveController:
         self._next_id = 0
         if activate:
             self.controller.on_leader(1, self.now_ms)
+            self.run()
             self.commit()
 
     @property
@@ -91,17 +93,27 @@ class ActiveController:
         self.controller.on_commit(self.committed, self.now_ms)
         self._collect()
 
+    def run(self, budget: int = EVERYTHING) -> None:
+        """Let the controller do what is due, and take its answers."""
+        self.controller.poll(self.now_ms, budget)
+        self._collect()
+
     def _collect(self) -> None:
         for request_id, message in self.controller.take_responses():
             assert request_id not in self.answers, "answered twice"
             self.answers[request_id] = message
 
     def send(self, message: Message, version: int | None = None, **context: Any) -> int:
-        """Hand in a request; returns its id."""
+        """Hand in a request and let it be begun; returns its id."""
+        request_id = self.queue(message, version, **context)
+        self.run()
+        return request_id
+
+    def queue(self, message: Message, version: int | None = None, **context: Any) -> int:
+        """Put a request into the controller's queue; returns its id."""
         self._next_id += 1
         level = type(message).VERSIONS[1] if version is None else version
         self.controller.handle(self._next_id, message, level, RequestContext(**context), self.now_ms)
-        self._collect()
         return self._next_id
 
     def ask(self, message: Message, version: int | None = None, **context: Any) -> Any:
@@ -113,9 +125,9 @@ class ActiveController:
     def advance(self, milliseconds: int, *, commit: bool = True) -> None:
         """Let time pass, running periodic work when it is due."""
         end = self.now_ms + milliseconds
-        while self.controller.next_deadline_ms() <= end:
-            self.now_ms = max(self.now_ms, self.controller.next_deadline_ms())
-            self.controller.poll(self.now_ms)
+        while self.controller.next_deadline_ms(self.now_ms) <= end:
+            self.now_ms = max(self.now_ms, self.controller.next_deadline_ms(self.now_ms))
+            self.run()
             if commit:
                 self.commit()
         self.now_ms = end
@@ -128,13 +140,14 @@ class ActiveController:
         self.writer.next_offset = max(self.committed.offset + 1, 3)
         self.writer.leader_id = 2
         self.controller.on_resign(self.now_ms)
-        self._collect()
+        self.run()
 
     def win_leadership(self) -> None:
         self.writer.leader_id = 1
         self.writer.epoch += 1
         self.writer.next_offset += 1  # its LeaderChange record
         self.controller.on_leader(self.writer.epoch, self.now_ms)
+        self.run()
 
     def replayed(self) -> MetadataImage:
         """What another node makes of the log."""

@@ -67,6 +67,7 @@ def test_a_bootstrap_cut_short_is_aborted_and_done_again():
     assert loader.in_transaction
     active.writer.tip = loader.image
     active.controller.on_leader(2, active.now_ms, in_transaction=True)
+    active.run()
     assert isinstance(active.log()[2], r.AbortTransactionRecord)
     image = active.replayed()
     assert image.features.metadata_version == 30

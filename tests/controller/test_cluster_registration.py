@@ -156,7 +156,7 @@ def test_versions_before_3_cannot_tell_a_clean_restart(without_isr: ActiveContro
 def test_partitions_are_cleaned_up_before_the_registration_record(active: ActiveController):
     active.start_broker(1)
     active.create("t", partitions=3)
-    active.now_ms += 10_000
+    active.advance(9_001)  # its session is over, and nobody has looked yet
     offset = active.writer.next_offset
     response = active.register(1, incarnation=2)
     assert response.broker_epoch == offset

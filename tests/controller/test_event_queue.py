@@ -242,6 +242,15 @@ def test_a_run_ends_with_its_budget_and_the_queue_says_that_it_has_more(journal:
     assert journal.queue.next_deadline_ms(2) == NEVER_MS
 
 
+def test_an_event_that_costs_more_leaves_less_for_others(journal: Journal) -> None:
+    dear = journal.event("dear", lambda: setattr(dear, "cost", 5))
+    for event in (journal.event("a"), dear, journal.event("b"), journal.event("c")):
+        journal.queue.append(event)
+    assert journal.queue.run(0, 3) == 6
+    assert journal == ["a", "dear"]
+    assert journal.queue.run(0, 3) == 2
+
+
 def test_what_an_event_appends_runs_in_the_same_run(journal: Journal) -> None:
     journal.queue.append(journal.event("a", lambda: journal.queue.append(journal.event("b"))))
     assert journal.queue.run(0, ALL) == 2

@@ -180,6 +180,11 @@ def brokers_are_told(found: Page) -> bool:
     assert found["kafka_controller_kafkacontroller_newactivecontrollerscount"][()] >= 1
     assert found["kafka_controller_kafkacontroller_eventqueueoperationsstartedcount"][()] > 3
     assert found["kafka_controller_kafkacontroller_metadataerrorcount"][()] == 0
+    for name in ("eventqueuetimems", "eventqueueprocessingtimems"):
+        buckets = found[f"kafka_controller_controllereventmanager_{name}_bucket"]
+        assert list(buckets.values()) == sorted(buckets.values())
+        assert buckets["+Inf",] == found[f"kafka_controller_controllereventmanager_{name}_count"][()] > 3
+    assert found["kafka_controller_controllereventmanager_eventqueueprocessingtimems_sum"][()] > 0
     return True
 
 

@@ -76,8 +76,11 @@ class _Loud(logging.Handler):
 
 @contextmanager
 def loud_faults() -> Iterator[None]:
-    """Meanwhile a controller that swallows a fault of its own and goes on has failed all the same."""
-    logger, handler = logging.getLogger("kraft_core.controller.quorum_controller"), _Loud()
+    """Meanwhile a controller that swallows a fault of its own and goes on has failed all the same.
+
+    Its event queue swallows what is raised while an event is told of its fault, and logs it: that is raised once more.
+    """
+    logger, handler = logging.getLogger("kraft_core.controller"), _Loud()
     level_before = logger.level
     logger.setLevel(logging.ERROR)
     logger.addHandler(handler)

@@ -15,6 +15,7 @@ from kraft_core.controller.broker_heartbeat_manager import BrokerHeartbeatManage
 from kraft_core.controller.broker_lifecycle import BrokerLifecycle
 from kraft_core.controller.cluster_control_manager import check_broker_epoch
 from kraft_core.controller.cluster_describer import ClusterDescriber
+from kraft_core.controller.controller_events import RequestEvent
 from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers, Written
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partition_change_builder import PartitionChangeBuilder
@@ -252,11 +253,11 @@ def test_settings_that_outlive_their_topic_are_caught(monkeypatch: pytest.Monkey
 
 
 def test_an_answer_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def finish(self: QuorumController, request_id: int, _: object, __: int, written: Written) -> None:
+    def finish(self: QuorumController, event: RequestEvent, written: Written) -> None:
         last_offset = self._append(written.result) if written.result.records else self._writer.next_offset - 1
         if written.appended is not None:
             written.appended(last_offset)
-        self._responses.append((request_id, written.result.response))
+        self._responses.append((event.request_id, written.result.response))
 
     monkeypatch.setattr(QuorumController, "_finish", finish)
     assert "acknowledged" in said()
