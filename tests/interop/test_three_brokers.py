@@ -3,7 +3,9 @@
 Each test leaves the cluster whole: every broker up, every ISR full, a controller leading.
 """
 
+import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,12 +17,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
 from tests.interop import conclave, kafka
+from tests.interop.kafka import PATIENCE_S
 from tests.interop.tools import CONFIGS, STORAGE, Tools
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # a test has several deadlines that are not to be met
 
 BROKER_IDS = (101, 102, 103)
+GROUP = 32  # ConfigResource.Type
 REPLICATED_INTERNALS = {
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
@@ -60,29 +65,59 @@ class Cluster:
         )
         return process
 
+    def restart_controller(self, node_id: int) -> None:
+        """Start a controller again and wait until it follows or leads."""
+        started_ms = time.time() * 1000
+        self.quorum.start(node_id)
+
+        def takes_part() -> bool:
+            found = asyncio.run(conclave.describe_quorum(self.quorum.port_of(self.quorum.wait_for_leader())))
+            voters = () if found is None else found.current_voters
+            return any(each.replica_id == node_id and each.last_fetch_timestamp > started_ms for each in voters)
+
+        kafka.wait_until(takes_part, PATIENCE_S, f"controller {node_id} takes part")
+
     @cached_property
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap})
 
     def create(self, topic: str, partitions: int = 6) -> None:
-        """Create a topic of three replicas and wait until brokers show all of them in sync."""
-        self.admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(30)
-        self.wait_for_full_isrs(topic)
+        """Create a topic of three replicas and wait until brokers show all of them in sync.
 
-    def isrs(self, topic: str) -> list[set[int]]:
-        """ISR of each partition as the brokers tell; none when the topic is not known."""
-        found = self.admin.list_topics(topic, timeout=10).topics[topic]
-        return [set(partition.isrs) for partition in found.partitions.values()]
+        Again when nothing came of it; while controllers change a topic may be made without a word.
+        """
 
-    def leaders(self, topic: str) -> set[int]:
-        found = self.admin.list_topics(topic, timeout=10).topics[topic]
-        return {partition.leader for partition in found.partitions.values()}
+        def is_there() -> bool:
+            try:
+                self.admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(PATIENCE_S)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            return True
 
-    def wait_for_full_isrs(self, topic: str) -> None:
+        kafka.wait_until(is_there, PATIENCE_S, f"{topic} is created", not_yet=(KafkaException,))
+        self.wait_for_isrs(topic, {*BROKER_IDS})
+
+    def is_led_by(self, topic: str, brokers: set[int]) -> bool:
+        """Whether the broker that is asked knows a topic, and none but these as leaders of its partitions."""
+        found = self.admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+        return bool(found) and {partition.leader for partition in found.values()} <= brokers
+
+    def wait_for_leaders(self, topic: str, brokers: set[int]) -> None:
+        """Wait until only these lead."""
         kafka.wait_until(
-            lambda: (isrs := self.isrs(topic)) and all(isr == set(BROKER_IDS) for isr in isrs),
-            60,
-            f"every replica of {topic} to be in sync",
+            lambda: self.is_led_by(topic, brokers), PATIENCE_S, "leaders to move", not_yet=(KafkaException,)
+        )
+
+    def wait_for_isrs(self, topic: str, wanted: set[int]) -> None:
+        """Wait until every partition has these in sync, as the brokers tell."""
+
+        def is_reached() -> bool:
+            found = self.admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+            return bool(found) and all({*partition.isrs} == wanted for partition in found.values())
+
+        kafka.wait_until(
+            is_reached, PATIENCE_S, f"the replicas of {topic} on {wanted} to be in sync", not_yet=(KafkaException,)
         )
 
 
@@ -96,7 +131,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[
             found.start(broker_id)
             stack.callback(lambda broker_id=broker_id: found.brokers[broker_id].kill())
         for process in found.brokers.values():
-            process.wait_for_output("Kafka Server started", 90)
+            process.wait_for_output("Kafka Server started", 2 * PATIENCE_S)
         yield found
 
 
@@ -105,7 +140,7 @@ class Load:
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._producer = Producer(
-            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "delivery.timeout.ms": 60_000}
+            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "delivery.timeout.ms": 120_000}
         )
         self._topic = topic
         self._ends = threading.Event()
@@ -127,7 +162,7 @@ class Load:
 
             self._producer.produce(self._topic, value=value, key=value, on_delivery=delivered)
             self._producer.poll(0.005)
-        self._producer.flush(90)
+        self._producer.flush(150)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -171,7 +206,7 @@ class Group:
             first, second = self.partitions
             return len(first) == len(second) == 3 and first | second == {*range(6)}
 
-        kafka.wait_until(is_shared, 60, "the members share the topic")
+        kafka.wait_until(is_shared, 2 * PATIENCE_S, "the members share the topic")
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -184,6 +219,18 @@ class Group:
             thread.join()
 
 
+def read(consumer: Consumer, count: int) -> list[Message]:
+    """The next records of a consumer; errors, which it gets over, left out."""
+    found: list[Message] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found) < count:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            found.append(message)
+        assert time.monotonic() < deadline, f"{len(found)} of {count} records"
+    return found
+
+
 def values_of(cluster: Cluster, topic: str) -> set[str]:
     """Every record of a topic, read by a consumer without a group's offsets."""
     consumer = Consumer(
@@ -191,19 +238,19 @@ def values_of(cluster: Cluster, topic: str) -> set[str]:
     )
     found: set[str] = set()
     try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+        assert partitions
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         open_partitions = set(partitions)
+        deadline = time.monotonic() + PATIENCE_S
         while open_partitions:
-            message = consumer.poll(30)
-            assert message is not None, f"{topic} cannot be read to its end: {open_partitions}"
-            error = message.error()
-            if error is None:
+            assert time.monotonic() < deadline, f"{topic} cannot be read to its end: {open_partitions}"
+            message = consumer.poll(1)
+            error = None if message is None else message.error()
+            if message is not None and error is None:
                 found.add(message.value().decode())
-            elif error.code() == KafkaError._PARTITION_EOF:  # confluent-kafka's public name for it
+            elif error is not None and error.code() == KafkaError._PARTITION_EOF:  # confluent-kafka's public name
                 open_partitions.discard(message.partition())
-            else:
-                raise KafkaException(error)
     finally:
         consumer.close()
     return found
@@ -222,9 +269,9 @@ def nothing_lost(cluster: Cluster, topic: str, protocol: str = "consumer") -> It
             yield
         assert load.failures == []
         assert load.acknowledged
-        kafka.wait_until(lambda: set(load.acknowledged) <= group.values, 60, "the group has read it all")
+        kafka.wait_until(lambda: set(load.acknowledged) <= group.values, PATIENCE_S, "the group has read it all")
         group.wait_for_shares()
-    cluster.wait_for_full_isrs(topic)
+    cluster.wait_for_isrs(topic, {*BROKER_IDS})
     assert not set(load.acknowledged) - values_of(cluster, topic)
 
 
@@ -239,7 +286,7 @@ def test_apaches_console_tools_round_trip(cluster: Cluster) -> None:
     printed = kafka.tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", cluster.bootstrap, "--topic", "console", "--from-beginning"),
-        *("--max-messages", "100", "--timeout-ms", "30000", "--group", "console"),
+        *("--max-messages", "100", "--timeout-ms", "90000", "--group", "console"),
     )
     assert sorted(printed.split("\n")[:-1]) == sorted(lines)
 
@@ -251,31 +298,31 @@ def test_a_transaction_spans_topics_and_commits_offsets(cluster: Cluster) -> Non
     feeder = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(20):
         feeder.produce("in", value=f"{number}")
-    assert feeder.flush(30) == 0
+    assert feeder.flush(PATIENCE_S) == 0
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "mover", "auto.offset.reset": "earliest"}
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "mover"})
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     for aborts in (True, False):
         consumer = Consumer({**settings, "enable.auto.commit": False})
         consumer.subscribe(["in"])
-        messages = [message for _ in range(20) if (message := consumer.poll(30)) is not None]
-        assert len(messages) == 20, "an aborted transaction commits no offsets, so all is read again"
+        messages = read(consumer, 20)  # an aborted transaction commits no offsets, so all is read again
         producer.begin_transaction()
         for message in messages:
             producer.produce("out", value=message.value())
         producer.send_offsets_to_transaction(
-            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 30
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), PATIENCE_S
         )
         if aborts:
-            producer.abort_transaction(30)
+            producer.abort_transaction(PATIENCE_S)
         else:
-            producer.commit_transaction(30)
+            producer.commit_transaction(PATIENCE_S)
         consumer.close()
     reader = Consumer({**settings, "group.id": "out", "isolation.level": "read_committed"})
     reader.subscribe(["out"])
-    moved = [message.value() for _ in range(20) if (message := reader.poll(30)) is not None and not message.error()]
+    moved = [message.value() for message in read(reader, 20)]
     assert sorted(map(int, moved)) == list(range(20))
-    assert reader.poll(1) is None, "the aborted records stay hidden"
+    more = reader.poll(1)
+    assert more is None or more.error() is not None, "the aborted records stay hidden"
     reader.close()
 
 
@@ -285,11 +332,26 @@ def test_a_share_group_reads_from_the_offset_that_its_config_says(cluster: Clust
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(20):
         producer.produce("shared", value=f"{number}")
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
     brokers = ("--bootstrap-server", cluster.bootstrap)
     config = ("--group", "sharers", "--add-config", "share.auto.offset.reset=earliest")
     tools.run(CONFIGS, *brokers, "--alter", *config)
-    read = ("--topic", "shared", "--group", "sharers", "--max-messages", 20, "--timeout-ms", 60_000)
+    asked = DescribeConfigsRequestDescribeConfigsResource(
+        resource_type=GROUP, resource_name="sharers", configuration_keys=("share.auto.offset.reset",)
+    )
+    for port in cluster.ports.values():  # each may be the one that decides where the group begins
+        kafka.wait_until(
+            lambda port=port: (
+                asyncio.run(conclave.call(port, DescribeConfigsRequest(resources=(asked,)), 4))
+                .results[0]
+                .configs[0]
+                .value
+                == "earliest"
+            ),
+            PATIENCE_S,
+            "every broker has heard of the group's config",
+        )
+    read = ("--topic", "shared", "--group", "sharers", "--max-messages", 20, "--timeout-ms", 90_000)
     printed = tools.run("org.apache.kafka.tools.consumer.ConsoleShareConsumer", *brokers, *read)
     assert sorted(map(int, printed.split()[:20])) == list(range(20))
 
@@ -297,12 +359,10 @@ def test_a_share_group_reads_from_the_offset_that_its_config_says(cluster: Clust
 def test_brokers_restart_one_after_the_other_under_load(cluster: Cluster) -> None:
     with nothing_lost(cluster, "rolling-brokers"):
         for broker_id in BROKER_IDS:
-            assert cluster.brokers[broker_id].stop(60) in {0, 143}
-            kafka.wait_until(
-                lambda broker_id=broker_id: broker_id not in cluster.leaders("rolling-brokers"), 20, "leaders to move"
-            )
+            assert cluster.brokers[broker_id].stop(2 * PATIENCE_S) in {0, 143}
+            cluster.wait_for_leaders("rolling-brokers", {*BROKER_IDS} - {broker_id})
             cluster.start(broker_id)
-            cluster.wait_for_full_isrs("rolling-brokers")
+            cluster.wait_for_isrs("rolling-brokers", {*BROKER_IDS})
 
 
 def test_controllers_restart_one_after_the_other_under_load(cluster: Cluster) -> None:
@@ -312,8 +372,7 @@ def test_controllers_restart_one_after_the_other_under_load(cluster: Cluster) ->
             assert quorum.processes[node_id].stop() == 0
             quorum.wait_for_leader()
             cluster.create(f"without-{node_id}", 1)
-            quorum.start(node_id)
-            quorum.wait_for_leader()
+            cluster.restart_controller(node_id)
 
 
 def test_a_killed_broker_loses_its_leaders_and_returns_to_every_isr(cluster: Cluster) -> None:
@@ -321,12 +380,10 @@ def test_a_killed_broker_loses_its_leaders_and_returns_to_every_isr(cluster: Clu
         killed = BROKER_IDS[0]
         cluster.brokers[killed].kill()
         rest = {*BROKER_IDS} - {killed}
-        kafka.wait_until(
-            lambda: all(isr == rest for isr in cluster.isrs("killed-broker")), 40, "the dead broker to leave the ISRs"
-        )
-        assert cluster.leaders("killed-broker") <= rest
+        cluster.wait_for_isrs("killed-broker", rest)
+        cluster.wait_for_leaders("killed-broker", rest)
         cluster.start(killed)
-        cluster.wait_for_full_isrs("killed-broker")
+        cluster.wait_for_isrs("killed-broker", {*BROKER_IDS})
 
 
 def test_killing_the_active_controller_loses_nothing_acknowledged(cluster: Cluster) -> None:
@@ -339,11 +396,15 @@ def test_killing_the_active_controller_loses_nothing_acknowledged(cluster: Clust
             quorum.processes[leader_id].kill()
             for topic, future in futures.items():
                 try:
-                    future.result(30)
+                    future.result(PATIENCE_S)  # longer than the client waits for an answer
                 except KafkaException:
                     continue  # refused or unknown: it may be there or not
                 created.append(topic)
-            quorum.start(leader_id)
-            quorum.wait_for_leader()
+            cluster.restart_controller(leader_id)
     cluster.create("after-the-kills", 1)
-    assert set(created) <= set(cluster.admin.list_topics(timeout=10).topics)
+    kafka.wait_until(
+        lambda: {*created} <= {*cluster.admin.list_topics(timeout=PATIENCE_S).topics},
+        PATIENCE_S,
+        "the broker that is asked knows every topic that was acknowledged",
+        not_yet=(KafkaException,),
+    )
