@@ -80,8 +80,8 @@ class Cluster:
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": mechanism,
             "sasl.jaas.config": jaas,
-            "default.api.timeout.ms": 20_000,
-            "request.timeout.ms": 10_000,
+            "default.api.timeout.ms": 90_000,
+            "request.timeout.ms": 60_000,
         }
         return kafka.write_properties(self.folder / f"{name}.properties", settings)
 
