@@ -161,6 +161,8 @@ class FaultyLinks:
             node_reader, onward = await asyncio.open_connection("127.0.0.1", self.node_ports[target - 1])
             connection = _Connection(source, target, (writer, onward))
             self._connections.add(connection)
+            if self.link(source, target).cut:  # while the node was called
+                return
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pass_requests(connection, first, reader, onward))
                 group.create_task(self._pass_answers(connection, node_reader, writer))
