@@ -1,5 +1,8 @@
 """Delegation tokens (KIP-48): made, renewed and ended. What is told of them stands in the image, their HMACs do not."""
 
+import base64
+import binascii
+
 import msgspec
 
 from app.cluster.changes import Changes, raise_for
@@ -32,6 +35,14 @@ class CreatedToken(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         """Keep the token out of logs and tracebacks."""
         return "CreatedToken([hidden])"
+
+
+def read_hmac(text: str) -> bytes:
+    """Read an HMAC in Base64. Raises KafkaError INVALID_REQUEST, which does not repeat it."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The HMAC is not Base64.") from None
 
 
 def _principal(text: str) -> tuple[str, str]:

@@ -30,7 +30,10 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 router = APIRouter(include_in_schema=False, prefix="/rights")
 
 
-def _page(request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN) -> Response:
+def rights_page(
+    request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
+) -> Response:
+    """The page; `error` and `given` when a form of it was refused."""
     view = rights_view(services_of(request).cluster.image, error, given)
     return render(request, "rights.html", status, page=page_of(request, "Access control", "/rights"), view=view)
 
@@ -38,7 +41,7 @@ def _page(request: Request, error: str = "", status: int = 200, given: Mapping[s
 @router.get("")
 async def rights(request: Request, _caller: Admin) -> Response:
     """The page."""
-    return _page(request)
+    return rights_page(request)
 
 
 # ACLs
@@ -180,12 +183,12 @@ async def put_scram_user(
     }
     given = {"scram-name": name, "scram-mechanism": mechanism, "scram-iterations": iterations}
     if any(wrong.values()) or found is None or count is None:
-        return _page(request, next(text for text, holds in wrong.items() if holds), 422, given)
+        return rights_page(request, next(text for text, holds in wrong.items() if holds), 422, given)
     was = name in services_of(request).cluster.image.scram.get(found.type, {})
     try:
         offset = await services_of(request).operator.put_scram_user(caller, name, found, password, count)
     except (KafkaError, ConnectionError) as refused:
-        return _page(request, *refusal(refused), given)
+        return rights_page(request, *refusal(refused), given)
     done = "has a new password" if was else "can log in"
     return go_to(request, "/rights", Flash("good", f"{name} {done} by {found.name} since offset {offset}."))
 
@@ -257,7 +260,7 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
             raise ValueError(f"'{text[:40]}' is not a number above 0.")
     except ValueError as error:
         said = str(error) if not str(error).startswith("could not") else f"'{text[:40]}' is not a number."
-        return _page(request, said, 422, {f"quota-{name}": given for name, given in form.items()})
+        return rights_page(request, said, 422, {f"quota-{name}": given for name, given in form.items()})
     refused_text, verdict, status = "", "", 200
     try:
         offset = await services.operator.alter_client_quota(caller, entity, {key: value}, validate_only=not confirmed)

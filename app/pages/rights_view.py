@@ -140,7 +140,7 @@ def quota_rows(image: MetadataImage) -> list[QuotaRow]:
     return sorted(rows, key=lambda row: (row.entity, row.key))
 
 
-def _date_of(timestamp_ms: int) -> dt.datetime | None:
+def date_of(timestamp_ms: int) -> dt.datetime | None:
     """A moment; None for one that no calendar has."""
     return dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC) if 0 <= timestamp_ms < YEAR_10000_MS else None
 
@@ -153,8 +153,8 @@ def token_rows(image: MetadataImage) -> list[TokenRow]:
             each.token_id,
             each.owner,
             ", ".join(each.renewers) or "its owner alone",
-            _date_of(each.expiration_timestamp),
-            _date_of(each.max_timestamp),
+            date_of(each.expiration_timestamp),
+            date_of(each.max_timestamp),
         )
         for each in tokens[:ROWS_MAX]
     ]

@@ -15,6 +15,7 @@ from app.pages import (
     quorum,
     reports,
     rights,
+    tokens,
     topic,
     topics,
     voters,
@@ -34,6 +35,7 @@ ROUTERS = (
     topic.router,
     features.router,
     rights.router,
+    tokens.router,
     reports.router,
 )
 

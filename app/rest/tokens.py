@@ -1,14 +1,13 @@
 """Delegation tokens of the cluster, which clients show in place of a password. Tokens of this API are in accounts."""
 
 import base64
-import binascii
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD
+from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
 from app.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.operator_bodies import CreateDelegationTokenBody, ExpireDelegationTokenBody, RenewDelegationTokenBody
@@ -20,7 +19,6 @@ from app.rest.operator_models import (
 )
 from app.services import Admin, ServicesDep
 from kraft_core.image.metadata_image import DelegationToken
-from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "delegation-tokens"])
 
@@ -39,14 +37,6 @@ def _token_data(view: View, token: DelegationToken, **more: Any) -> dict[str, An
         max_timestamp=token.max_timestamp,
         **more,
     )
-
-
-def _hmac(text: str) -> bytes:
-    """Read an HMAC; the error does not repeat it."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "hmac is not Base64.") from None
 
 
 @router.get("/delegation-tokens", responses={200: {"model": DelegationTokenDataList}})
@@ -91,7 +81,7 @@ async def renew_delegation_token(
 ) -> Response:
     """Put a token's end off, never beyond its last moment."""
     period_ms = DEFAULT_PERIOD if body.renew_period_ms is None else body.renew_period_ms
-    offset, end = await services.operator.renew_delegation_token(caller, _hmac(body.hmac), period_ms)
+    offset, end = await services.operator.renew_delegation_token(caller, read_hmac(body.hmac), period_ms)
     return answer({"expiry_timestamp": end}, offset)
 
 
@@ -101,5 +91,5 @@ async def expire_delegation_token(
 ) -> Response:
     """End a token, at once or in a while."""
     period_ms = AT_ONCE if body.expiry_period_ms is None else body.expiry_period_ms
-    offset, end = await services.operator.expire_delegation_token(caller, _hmac(body.hmac), period_ms)
+    offset, end = await services.operator.expire_delegation_token(caller, read_hmac(body.hmac), period_ms)
     return answer({"expiry_timestamp": end}, offset)

@@ -161,6 +161,18 @@ def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
     expect(quotas).to_contain_text("No quota is set.")
 
 
+def test_a_token_that_the_controllers_do_not_make_is_refused_with_the_reason(product: Product, page: Page) -> None:
+    page.goto("/rights")
+    tokens = page.locator("#tokens")
+    tokens.get_by_label("Owner; empty: this dashboard's own user").fill("User:alice")
+    tokens.get_by_label("Others who may renew it, one a line").fill("User:bob\nUser:carol")
+    tokens.get_by_role("button", name="Preview").click()
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"Delegation token of User:alice\s*none\s*a new one"))
+    expect(page.locator("table.what")).to_contain_text("User:bob, User:carol")
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.get_by_role("alert")).to_contain_text("DELEGATION_TOKEN_")
+
+
 def test_an_acl_that_cannot_count_is_refused_with_the_reason(product: Product, page: Page) -> None:
     page.goto("/rights")
     page.get_by_label("Principal").fill("User:alice")

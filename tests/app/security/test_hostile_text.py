@@ -241,6 +241,8 @@ def test_previews_of_rights_show_names_as_text(rights: LiveWeb, payload: str) ->
         ("/rights/acls", {**acl, "resource_type": payload}),
         ("/rights/scram", {"name": payload, "mechanism": payload, "password": "x"}),
         ("/rights/scram/delete", {"name": payload, "mechanism": "SCRAM-SHA-256"}),
+        ("/rights/tokens", {"owner": f"User:{payload}", "renewers": f"User:{payload}"}),
+        ("/rights/tokens", {"owner": payload, "renewers": payload, "hours": payload}),
         ("/rights/quotas", {"user": payload, "key": "producer_byte_rate", "value": "2"}),
         ("/rights/quotas", {"user": payload, "key": payload, "value": payload}),
         ("/features", {"name": payload, "level": payload, "kind": payload}),

@@ -1,0 +1,160 @@
+"""Delegation tokens on the pages: previewed, made, its HMAC shown once; renewed and ended by who has that HMAC."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from bs4 import BeautifulSoup
+
+from kraft_core.image.metadata_image import DelegationToken
+from tests.app.live import LiveWeb, running_web
+from tests.app.security.test_logins import FORM, add_user, csrf_of, login
+from tests.security.secure_quorum import secure_quorum, wait_for_voters
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
+    """On a controller that makes tokens, logged in as User:admin."""
+    folder = tmp_path_factory.mktemp("tokens")
+    secret = {"delegation_token_secret_key": "the secret of all tokens"}
+    with secure_quorum(folder, 1, "SASL_PLAINTEXT", "PLAIN", **secret) as quorum:
+        quorum.format(1)
+        quorum.start(1)
+        quorum.wait_for_leader(60)
+        wait_for_voters(quorum, 60)
+        with running_web(folder, quorum.bootstrap, command_config=quorum.command_config) as running:
+            running.wait_ready()
+            add_user(running, "xena", "admin")
+            yield running
+
+
+@pytest.fixture
+def admin(web: LiveWeb) -> httpx.Client:
+    client = login(web, "xena")
+    client.follow_redirects = True
+    return client
+
+
+def send(client: httpx.Client, path: str, **form: str) -> BeautifulSoup:
+    """Post a form of a page, as its button would; the page that comes."""
+    token = csrf_of(client.get("/rights", headers=FORM).text)
+    answer = client.post(path, data={**form, "csrf_token": token}, headers=FORM)
+    assert answer.status_code < 500, answer.text
+    return BeautifulSoup(answer.text, "html.parser")
+
+
+def words(page: BeautifulSoup, selector: str = "main") -> str:
+    found = page.select_one(selector)
+    assert found is not None, page
+    return " ".join(found.get_text(" ").split())
+
+
+def make(web: LiveWeb, admin: httpx.Client, **form: str) -> tuple[DelegationToken, str]:
+    """A new token as this process knows it, and its HMAC as the page shows it."""
+    page = send(admin, "/rights/tokens", confirmed="yes", **form)
+    facts = {label.get_text(): label.find_next("dd").get_text() for label in page.select("dl.plain dt")}  # type: ignore[union-attr]  # each has its dd
+    return web.services.cluster.image.delegation_tokens[facts["Token id"]], words(page, "#hmac")
+
+
+def test_what_a_token_will_be_is_shown_before_it_is_made(web: LiveWeb, admin: httpx.Client) -> None:
+    before = set(web.services.cluster.image.delegation_tokens)
+    form = {"owner": "User:alice", "renewers": "User:bob\nUser:CN=c,OU=d\n", "hours": "7"}
+    looked = send(admin, "/rights/tokens", **form)
+    for expected in (
+        "Delegation token of User:alice none a new one",
+        "May be renewed by User:bob, User:CN=c,OU=d",
+        "Ends at the latest after 7 hours",
+        "The HMAC is shown once",
+    ):
+        assert expected in words(looked)
+    assert set(web.services.cluster.image.delegation_tokens) == before
+    hidden = {each["name"]: each["value"] for each in looked.select("form[action='/rights/tokens'] input[type=hidden]")}
+    done = send(admin, "/rights/tokens", **{name: str(value) for name, value in hidden.items() if name != "csrf_token"})
+    ((made,)) = [
+        web.services.cluster.image.delegation_tokens[each]
+        for each in set(web.services.cluster.image.delegation_tokens) - before
+    ]
+    assert (made.owner, made.requester, made.renewers) == ("User:alice", "User:admin", ("User:bob", "User:CN=c,OU=d"))
+    assert made.max_timestamp - made.issue_timestamp == 7 * HOUR_MS
+    assert made.token_id in words(done)
+    assert re.search(r"one delegation token more since offset \d+", words(done))
+    hmac = words(done, "#hmac")
+    for path in ("/rights", f"/rights/tokens/{made.token_id}/renew", "/changes", "/audit"):
+        shown = admin.get(path, headers=FORM)
+        assert shown.status_code == 200
+        assert hmac not in shown.text, path
+
+
+def test_a_token_without_wishes_is_this_process_s_own(web: LiveWeb, admin: httpx.Client) -> None:
+    made, _ = make(web, admin)
+    assert (made.owner, made.renewers) == ("User:admin", ())
+
+
+def test_a_token_is_renewed_and_ended_and_the_page_says_what_that_changed(web: LiveWeb, admin: httpx.Client) -> None:
+    made, hmac = make(web, admin, hours="48")
+    renew, end = (f"/rights/tokens/{made.token_id}/{kind}" for kind in ("renew", "end"))
+    assert {renew, end} <= {
+        each["href"]
+        for each in BeautifulSoup(admin.get("/rights", headers=FORM).text, "html.parser").select("#token-list a")
+    }
+    page = BeautifulSoup(admin.get(renew, headers=FORM).text, "html.parser")
+    assert re.search(r"Ends \d{4}-\d\d-\d\d \S+ UTC so many hours from now, at the latest \d{4}-", words(page))
+    told = words(send(admin, renew, hmac=hmac, hours="2"))
+    assert re.search(
+        rf"The token {made.token_id} of User:admin ends \S+ \S+ UTC \(before: \S+ \S+ UTC\), offset \d+\.", told
+    )
+    now = web.services.cluster.image.delegation_tokens[made.token_id]
+    assert now.expiration_timestamp < made.expiration_timestamp
+    told = words(send(admin, end, hmac=hmac))
+    assert f"The token {made.token_id} of User:admin is ended since offset" in told
+    assert made.token_id not in web.services.cluster.image.delegation_tokens
+    assert admin.get(end, headers=FORM).status_code == 404
+
+
+def test_the_hmac_of_another_token_is_told(web: LiveWeb, admin: httpx.Client) -> None:
+    made, _ = make(web, admin)
+    _, other_hmac = make(web, admin)
+    told = words(send(admin, f"/rights/tokens/{made.token_id}/renew", hmac=other_hmac, hours="2"))
+    assert "That was the HMAC of another token" in told
+    assert web.services.cluster.image.delegation_tokens[made.token_id] == made
+
+
+@pytest.mark.parametrize(
+    ("hmac", "hours", "said"),
+    [
+        ("not Base64!", "1", "The HMAC is not Base64."),
+        ("c2VjcmV0", "1", "DELEGATION_TOKEN_NOT_FOUND"),
+        ("c2VjcmV0", "soon", "'soon' is not a whole number of hours from 1 to 878400."),
+    ],
+)
+def test_a_change_that_cannot_be_says_why_and_repeats_no_hmac(
+    web: LiveWeb, admin: httpx.Client, hmac: str, hours: str, said: str
+) -> None:
+    made, _ = make(web, admin)
+    page = send(admin, f"/rights/tokens/{made.token_id}/renew", hmac=hmac, hours=hours)
+    assert said in words(page, "[role=alert]")
+    assert hmac not in str(page)
+    assert web.services.cluster.image.delegation_tokens[made.token_id] == made
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"owner": "alice"}, "'alice' is no principal such as User:alice."),
+        ({"renewers": "User:bob\n:c"}, "':c' is no principal such as User:alice."),
+        ({"hours": "0"}, "'0' is not a whole number of hours from 1 to 878400."),
+        ({"renewers": "Group:admins", "confirmed": "yes"}, "INVALID_PRINCIPAL_TYPE"),
+    ],
+)
+def test_a_token_that_cannot_be_says_why(web: LiveWeb, admin: httpx.Client, form: dict[str, str], said: str) -> None:
+    before = set(web.services.cluster.image.delegation_tokens)
+    page = send(admin, "/rights/tokens", **form)
+    assert said in words(page, "[role=alert]")
+    if "confirmed" not in form:
+        shown = page.select_one("#token-owner")
+        assert shown is not None
+        assert shown["value"] == form.get("owner", ""), "what was typed is kept"
+    assert set(web.services.cluster.image.delegation_tokens) == before
