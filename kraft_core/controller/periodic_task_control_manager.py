@@ -70,7 +70,7 @@ class PeriodicTaskControlManager:
     `schedule(tag, at_ms, operation)` and `cancel(tag)` are the queue's.
     """
 
-    __slots__ = ("_cancel", "_is_active", "_schedule", "_tasks")
+    __slots__ = ("_cancel", "_schedule", "_tasks")
 
     def __init__(
         self,
@@ -81,23 +81,19 @@ class PeriodicTaskControlManager:
         self._tasks = [task for task in tasks if task.period_ms > 0]
         self._schedule = schedule
         self._cancel = cancel
-        self._is_active = False
 
     def activate(self, now_ms: int) -> None:
         """Let every task be due one period from now."""
-        self._is_active = True
         for task in self._tasks:
             self._reschedule(task, now_ms + task.period_ms)
 
     def deactivate(self) -> None:
         """Let no task be due."""
-        self._is_active = False
         for task in self._tasks:
             self._cancel(task.name)
 
     def _reschedule(self, task: PeriodicTask, at_ms: int) -> None:
-        if self._is_active:
-            self._schedule(task.name, at_ms, lambda now_ms: self._run(task, now_ms))
+        self._schedule(task.name, at_ms, lambda now_ms: self._run(task, now_ms))
 
     def _run(self, task: PeriodicTask, now_ms: int) -> ControllerResult[bool]:
         """Run a task and say when it is due again: after its period, soon if it has more to do, late after a fault."""

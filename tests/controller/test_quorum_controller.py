@@ -225,6 +225,7 @@ def test_a_failing_periodic_task_is_tried_again_later_and_stops_nothing_else(mon
     monkeypatch.setattr(active.controller._managers.replication, "maybe_elect_unclean_leaders", fails)
     active.advance(400_000)
     assert len(calls) == 2  # after 1 s, then 5 minutes later
+    assert active.controller.metrics.faults == 2
     assert not active.controller.wants_resign
     assert active.log()[-1] == NoOpRecord()
 

@@ -131,6 +131,18 @@ def test_after_an_unexpected_error_nothing_more_is_written(
     assert active.controller.metrics.faults == 1
 
 
+def test_a_managers_own_timeout_is_a_fault_and_not_a_late_request(
+    active: ActiveController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setitem(controller_operations.WRITES, m.CreateTopicsRequest, broken)
+    assert active.ask(new_topic("t")).topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    metrics = active.controller.metrics
+    assert (metrics.operations_timed_out, metrics.faults) == (0, 1)
+
+
 def test_after_a_fault_that_ends_the_process_nothing_more_runs(
     active: ActiveController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +160,7 @@ def test_after_a_fault_that_ends_the_process_nothing_more_runs(
     assert active.tip is before
     answers = dict(active.controller.take_responses())
     assert config_error(answers[next_one]) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert active.controller.metrics.faults == 1, "who was interrupted did nothing wrong"
 
 
 def test_a_fault_while_becoming_active_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +239,7 @@ def test_what_ends_in_the_step_that_began_it_shares_the_steps_time(active: Activ
     metrics = active.controller.metrics
     metrics.step_took(0)
     metrics.event_queue_processing_time = Histogram()
-    active.send(new_topic("bad name"))
+    active.send(m.UnregisterBrokerRequest(broker_id=99))
     active.send(m.ListPartitionReassignmentsRequest(topics=None))
     active.send(new_topic("late"), deadline_ms=active.now_ms)
     metrics.step_took(1.5)
