@@ -375,13 +375,29 @@ def test_controllers_restart_one_after_the_other_under_load(cluster: Cluster) ->
             cluster.restart_controller(node_id)
 
 
+def coordinator_of(cluster: Cluster, group_id: str) -> int:
+    """The broker that the brokers send a group's members to. Raises KafkaException while there is none.
+
+    A client of its own each time, since librdkafka's keeps to the broker that it was sent to first.
+    """
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    found = admin.describe_consumer_groups([group_id], request_timeout=10)[group_id].result(PATIENCE_S)
+    return int(found.coordinator.id)
+
+
 def test_a_killed_broker_loses_its_leaders_and_returns_to_every_isr(cluster: Cluster) -> None:
+    def coordinator() -> int:
+        return coordinator_of(cluster, "classic-of-killed-broker")
+
     with nothing_lost(cluster, "killed-broker", "classic"):
-        killed = BROKER_IDS[0]
+        killed = kafka.wait_until(coordinator, PATIENCE_S, "the group has a coordinator", not_yet=(KafkaException,))
         cluster.brokers[killed].kill()
         rest = {*BROKER_IDS} - {killed}
         cluster.wait_for_isrs("killed-broker", rest)
         cluster.wait_for_leaders("killed-broker", rest)
+        kafka.wait_until(
+            lambda: coordinator() in rest, PATIENCE_S, "another coordinates the group", not_yet=(KafkaException,)
+        )
         cluster.start(killed)
         cluster.wait_for_isrs("killed-broker", {*BROKER_IDS})
 
