@@ -47,6 +47,16 @@ def test_every_control_record_of_kafka_is_here_as_a_type() -> None:
     assert all(hasattr(control_records, each) for each in kafkas), kafkas
 
 
+def test_control_records_have_kafkas_types_in_kafkas_order() -> None:
+    """The types are numbered from 0 in both, in the order of the enumeration."""
+    with jar("kafka-clients") as found:
+        data = found.read("org/apache/kafka/common/record/internal/ControlRecordType.class")
+    constants = data[: data.index(b"$VALUES")]
+    kafkas = [each.decode() for each in re.findall(rb"\x01\x00[\x01-\x40]([A-Z_]{3,})(?=[\x01-\x14])", constants)]
+    assert [*(each.name for each in control_records.ControlRecordType), "UNKNOWN"] == kafkas
+    assert [*control_records.ControlRecordType] == [*range(len(kafkas) - 1)]
+
+
 def test_raft_measures_what_kafkas_class_names_and_nothing_under_other_names() -> None:
     with jar("kafka-raft") as found:
         data = found.read("org/apache/kafka/raft/internals/KafkaRaftMetrics.class")
