@@ -154,8 +154,12 @@ def write_garbage(folder: Path) -> tuple[str, ...]:
 
 
 def flip_in_the_last_batch(folder: Path) -> tuple[str, ...]:
-    """What looks like a torn write but was on disk, and acknowledged."""
+    """What looks like a torn write but was on disk, and acknowledged; where a snapshot holds it too, that is taken away."""
     position, size = batches(log_of(folder))[-1]
+    base_offset = int.from_bytes(log_of(folder).read_bytes()[position : position + 8])
+    for snapshot in snapshots(folder):
+        if int(snapshot.stem.split("-")[0]) > base_offset:
+            snapshot.unlink()
     flip(log_of(folder), position + size - 3)
     return log_of(folder).name, f"at byte {position}:", "this is damage, not an unfinished write"
 
