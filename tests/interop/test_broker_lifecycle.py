@@ -11,7 +11,7 @@ from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol.record_batch import read_batches
 from tests.interop import conclave, kafka
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
 
 PARTITIONS = 6
 SESSION_MS = 18_000

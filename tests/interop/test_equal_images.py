@@ -45,7 +45,7 @@ from tests.interop.log_files import (
 from tests.interop.mixed import VOTERS, MixedQuorum
 from tests.interop.tools import Tools
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
 
 APACHE, OURS, OTHER = VOTERS
 BROKER = 5

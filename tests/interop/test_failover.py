@@ -22,7 +22,7 @@ from tests.interop.conclave import (
 from tests.interop.kafka import PATIENCE_S, wait_until
 from tests.interop.log_files import committed_prefix, raw_batches
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
 
 KILLS = 10
 PROMISED_FAILOVER_S = 0.25

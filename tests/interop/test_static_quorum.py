@@ -26,7 +26,7 @@ from tests.interop.log_files import (
 )
 from tests.interop.mixed import VOTERS, MixedQuorum
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
 
 APACHE, OURS, OTHER_OF_OURS = VOTERS
 SETTINGS = {"metadata_log_max_record_bytes_between_snapshots": 5_000, "metadata_max_idle_interval_ms": 5_000}
