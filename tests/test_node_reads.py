@@ -2,10 +2,15 @@
 
 import pytest
 
+from kraft_core.controller.controller_result import RequestContext
 from kraft_core.image.metadata_image import BROKER
+from kraft_core.node import ControllerRequest
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
+    BeginQuorumEpochRequestPartitionData,
+    BeginQuorumEpochRequestTopicData,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeConfigsRequestDescribeConfigsResource,
@@ -15,7 +20,8 @@ from kraft_core.protocol.messages import (
     ListPartitionReassignmentsRequest,
 )
 from kraft_core.raft.effects import SendRequest
-from tests.node_cluster import Cluster, Member
+from kraft_core.raft.events import RequestReceived
+from tests.node_cluster import CLUSTER_ID, Cluster, Member
 
 
 def describe_min_isr() -> DescribeConfigsRequest:
@@ -90,6 +96,23 @@ def test_a_leader_that_is_cut_off_tells_nothing_that_its_successor_has_changed()
     read = new.request(describe_min_isr(), 4)
     cluster.settle()
     assert read_value(new, read) == "2"
+
+
+def test_a_read_that_comes_with_the_news_of_a_successor_is_refused() -> None:
+    """Raft leads no more, and the controller has not been told yet."""
+    cluster = Cluster(3)
+    old = cluster.active()
+    cluster.run(1000)
+    partition = BeginQuorumEpochRequestPartitionData(
+        leader_id=next(each for each in cluster.node_ids if each != old.node_id), leader_epoch=old.node.raft.epoch + 1
+    )
+    topic = BeginQuorumEpochRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    news = BeginQuorumEpochRequest(cluster_id=CLUSTER_ID, voter_id=old.node_id, topics=(topic,))
+    read = cluster.new_id()
+    old.step(
+        RequestReceived(cluster.new_id(), news, 1), ControllerRequest(read, describe_min_isr(), 4, RequestContext())
+    )
+    assert old.answers[read].results[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
 def test_a_read_that_nobody_confirms_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
