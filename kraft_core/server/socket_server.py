@@ -36,6 +36,8 @@ from kraft_core.server.tls_transport import TlsTransport
 log = logging.getLogger(__name__)
 
 LISTENER_STOPPED: Final = "listener stopped"
+FRAMES_PER_TURN: Final = 32
+"""How many requests a connection hands over in one turn of the loop, so that many pipelined ones keep no other waiting."""
 _PLAINTEXT: Final = ListenerLogin()
 _LOGIN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None)
 
@@ -142,6 +144,7 @@ class _ClientConnection(asyncio.Protocol):
     __slots__ = (
         "_closed",
         "_frames",
+        "_goes_on",
         "_in_flight",
         "_muted",
         "_read_paused",
@@ -174,6 +177,7 @@ class _ClientConnection(asyncio.Protocol):
         self._read_paused = False
         self._write_paused = False
         self._taking = False
+        self._goes_on = False
         self._muted = False
         self._closed = False
         self._session: SaslSession | None = None
@@ -231,12 +235,18 @@ class _ClientConnection(asyncio.Protocol):
         )
 
     def _take_frames(self) -> None:
-        """Hand over every whole frame that the limits allow, then read on or stop reading."""
-        if self._taking:
+        """Hand over the whole frames that the limits allow, FRAMES_PER_TURN at most, then read on or stop reading."""
+        if self._taking or self._goes_on:
             return
         self._taking = True
+        room = FRAMES_PER_TURN
         try:
             while not self._closed and not self._blocked():
+                if not room:
+                    self._goes_on = True
+                    self.server.loop.call_soon(self._go_on)
+                    break
+                room -= 1
                 try:
                     frame = self._frames.next_frame()
                 except InvalidFrame as error:
@@ -248,6 +258,10 @@ class _ClientConnection(asyncio.Protocol):
         finally:
             self._taking = False
         self._update_reading()
+
+    def _go_on(self) -> None:
+        self._goes_on = False
+        self._take_frames()
 
     def _take(self, frame: bytes) -> None:
         size = len(frame) + 4
@@ -319,7 +333,7 @@ class _ClientConnection(asyncio.Protocol):
     def _update_reading(self) -> None:
         if self._closed or self._transport is None or self._transport.is_closing():
             return
-        blocked = self._blocked()
+        blocked = self._goes_on or self._blocked()
         if blocked and not self._read_paused:
             self._read_paused = True
             self._transport.pause_reading()

@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -9,7 +10,13 @@ import pytest
 
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
-from kraft_core.server.socket_server import Request, RequestHandler, SocketServer, SocketServerLimits
+from kraft_core.server.socket_server import (
+    FRAMES_PER_TURN,
+    Request,
+    RequestHandler,
+    SocketServer,
+    SocketServerLimits,
+)
 from tests.interop.kafka import PATIENCE_S
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -292,6 +299,55 @@ def test_a_peer_that_reads_no_answers_is_not_served_for_ever() -> None:
             assert 0 < served < 2000
 
     run(scenario())
+
+
+def test_a_connection_that_pipelines_hands_over_a_part_in_each_turn_of_the_loop() -> None:
+    turn = 0
+    in_turn: Counter[int] = Counter()
+    numbers: list[int] = []
+
+    def handler(request: Request) -> None:
+        in_turn[turn] += 1
+        numbers.append(request.header.correlation_id)
+        asyncio.get_running_loop().call_soon(request.respond, ApiVersionsResponse())
+
+    async def scenario() -> None:
+        def next_turn() -> None:
+            nonlocal turn
+            turn += 1
+            loop.call_soon(next_turn)
+
+        loop = asyncio.get_running_loop()
+        next_turn()
+        async with listener(handler) as (_, connect):
+            _, writer = await connect()
+            writer.write(b"".join(map(question, range(200))))
+            await until(lambda: len(numbers) == 200)
+
+    run(scenario())
+    assert numbers == list(range(200))
+    assert max(in_turn.values()) == FRAMES_PER_TURN
+
+
+def test_no_more_is_read_than_is_handed_over() -> None:
+    held: list[int] = []
+
+    def handler(request: Request) -> None:
+        request.respond(ApiVersionsResponse())
+        held.append(servers[0].buffered_bytes)
+
+    servers: list[SocketServer] = []
+
+    async def scenario() -> None:
+        async with listener(handler) as (server, connect):
+            servers.append(server)
+            reader, writer = await connect()
+            writer.write(b"".join(map(question, range(40_000))))
+            for number in range(40_000):
+                assert (await answer_of(reader))[0] == number
+
+    run(scenario())
+    assert max(held) < 40_000 * len(question(1)) / 2
 
 
 def test_one_connection_more_than_allowed_is_closed() -> None:
