@@ -3,7 +3,7 @@
 Everything it does by itself or for others goes through its event queue. A request is appended with its deadline; what
 completes the activation is prepended, so that it comes before whatever waits; periodic tasks are deferred events under
 their names. What raft tells is done at once, before what waits: it has happened already. Kafka queues that behind the
-requests, which would only make answers later and refusals wrong.
+requests, which makes answers wait for strangers' requests, and refuses those that came just before an activation.
 
 A write is judged against the tip, the image with everything appended so far. Its records are appended at once, as one
 atomic batch or several, and its answer is kept back until the log has committed them. An answer without records may rest
