@@ -13,6 +13,7 @@ from kraft_core.protocol.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
+    UpdateRaftVoterRequest,
     VoteRequest,
     VoteResponse,
 )
@@ -224,6 +225,11 @@ class Oracle:
         check(epoch <= node.election.leader_epoch, "sent in an epoch not on disk", node, message)
 
     # --- after a step -----------------------------------------------------------------------------------------------
+
+    def on_update_voter(self, node: "SimNode", message: UpdateRaftVoterRequest) -> None:
+        """A voter tells a node, which may lead, what it is: a sign of life as well, as in Kafka's UpdateVoterHandler."""
+        if node.is_leader and message.current_leader_epoch == node.raft.epoch:
+            node.heard_ms[message.voter_id] = node.now_ms
 
     def on_fetch(self, node: "SimNode", message: FetchRequest | FetchSnapshotRequest) -> None:
         """A replica shows a sign of life to a node, which may lead."""

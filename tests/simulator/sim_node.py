@@ -25,6 +25,7 @@ from kraft_core.protocol.messages import (
     ApiVersionsResponseSupportedFeatureKey,
     FetchRequest,
     FetchSnapshotRequest,
+    UpdateRaftVoterRequest,
     VoteRequest,
 )
 from kraft_core.protocol.record_batch import RecordBatch
@@ -304,6 +305,8 @@ class SimNode:
             return
         if isinstance(event, RequestReceived) and isinstance(event.message, FetchRequest | FetchSnapshotRequest):
             self.oracle.on_fetch(self, event.message)
+        if isinstance(event, RequestReceived) and isinstance(event.message, UpdateRaftVoterRequest):
+            self.oracle.on_update_voter(self, event.message)
         if isinstance(event, ControllerRequest):
             self.oracle.controller.on_request(self, event)
             self.oracle.reads.on_request(self, event)
