@@ -1,8 +1,8 @@
 """The person who runs the cluster: restarts what stopped, frees space, replaces disks, changes voters.
 
-What destroys data is allowed only while the quorum keeps its promise: of every voter set that any node knows, no more
-than a minority may be lost, a replaced disk counting as lost until its old key has left the set (it is another replica,
-KIP-853, so it never votes for what the old one had promised). Static quorums know voters by id alone, so an empty disk
+What destroys data is allowed only while the quorum keeps its promise: of every voter set that any node knows, or that the
+next addition makes of it, no more than a minority may be lost, a replaced disk counting as lost until its old key has left
+the set (it is another replica, KIP-853, so it never votes for what the old one had promised). Static quorums know voters by id alone, so an empty disk
 would vote in the name of the full one: there no disk is destroyed.
 """
 
@@ -49,6 +49,12 @@ class Operator:
         whole = sum(self._is_whole(voter.key, without) for voter in voters.by_id.values())
         return whole >= voters.majority
 
+    def _survives_additions(self, voters: VoterSet, without: SimNode) -> bool:
+        """The same for the set with any one of the others added: they may be damaged and run still, and nobody knows."""
+        whole = sum(self._is_whole(voter.key, without) for voter in voters.by_id.values())
+        others = (node for node in self.nodes if node.id not in voters.by_id)
+        return all(whole + self._is_whole(node.key, without) > (len(voters) + 1) // 2 for node in others)
+
     def may_destroy(self, node: SimNode) -> bool:
         """Whether the promise still holds when this node's disk is lost too."""
         if not node.is_dynamic or node.disk.is_damaged:
@@ -58,7 +64,9 @@ class Operator:
         known += [
             each.previous_voters for each in self.nodes if each.voters_changed_end > committed_end
         ]  # may be undone
-        return all(self._survives(voters, node) for voters in known if len(voters))
+        return all(
+            self._survives(voters, node) and self._survives_additions(voters, node) for voters in known if len(voters)
+        )
 
     # --- nodes that stopped -----------------------------------------------------------------------------------------
 
