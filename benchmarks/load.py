@@ -48,12 +48,15 @@ def read_answer(connection: socket.socket) -> bytes:
 
     Raises ConnectionError when the connection ends first.
     """
-    data = connection.recv(RECEIVE_BYTES)
-    while 0 < len(data) < 4:
-        data += connection.recv(RECEIVE_BYTES)
+    data = b""
+    while len(data) < 4:
+        received = connection.recv(RECEIVE_BYTES)
+        if not received:
+            raise ConnectionError("the connection ended before the answer")
+        data += received
     size = int.from_bytes(data[:4])
     have = len(data) - 4
-    if have == size and data:
+    if have == size:
         return data[4:]
     if have > size:
         raise ConnectionError("more than one answer came")

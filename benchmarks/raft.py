@@ -54,6 +54,10 @@ _STOPPED: Final = "Error due to"
 """What TestRaftServer says when its load has ended with an exception: it does not survive being overtaken."""
 
 
+class OvertakenError(Exception):
+    """A node has ended, or its load has, or it no longer answers, since it could not keep up."""
+
+
 class RaftQuorum:
     """Raft-only servers of one side with static voters."""
 
@@ -97,9 +101,10 @@ class RaftQuorum:
             process.kill()
 
     def wait_for_leader(self) -> None:
-        """Wait until a leader has committed something."""
+        """Wait until a leader has committed something. Raises OvertakenError when the load ends meanwhile."""
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
+            self._check_load()
             for node_id in self._ports:
                 answer = self._ask(node_id)
                 if answer is not None and answer.error_code == ErrorCode.NONE and answer.high_watermark > 0:
@@ -109,9 +114,11 @@ class RaftQuorum:
         raise TimeoutError(f"no leader within {WAIT_S} s\n{self._outputs()}")
 
     def committed(self) -> int:
-        """The leader's high watermark. Raises AssertionError when it leads no more."""
-        answer = self._ask(self._leader_id)
-        assert answer is not None, self._outputs()
+        """The leader's high watermark. Raises OvertakenError when it does not answer, AssertionError when it leads no more."""
+        answer = self._ask(self._leader_id) or self._ask(self._leader_id)
+        if answer is None:
+            raise OvertakenError
+        self._check_load()
         assert answer.error_code == ErrorCode.NONE, f"the leader has changed: {answer}\n{self._outputs()}"
         return answer.high_watermark
 
@@ -119,6 +126,10 @@ class RaftQuorum:
     def load_goes_on(self) -> bool:
         """Whether every node is alive and the load has not ended with an exception."""
         return all(process.alive and _STOPPED not in process.output for process in self._processes.values())
+
+    def _check_load(self) -> None:
+        if not self.load_goes_on:
+            raise OvertakenError
 
     def latencies_ms(self) -> tuple[float, float]:
         """p75 and p99 of the last line that the leader has printed."""
@@ -176,12 +187,15 @@ def _latencies_ms(side: Side, size: int, per_second: int, seconds: int) -> tuple
 
 def committed_per_second(side: Side, size: int, per_second: int, plan: Plan) -> float | None:
     """What a quorum commits a second of an offered load; None when it does not survive being overtaken."""
-    with raft_quorum(side, size, per_second) as quorum:
-        time.sleep(plan.count(WARM_UP_S, 1))
-        began, first = time.perf_counter(), quorum.committed()
-        time.sleep(plan.count(MEASURED_S, 1))
-        ended, last = time.perf_counter(), quorum.committed()
-        return (last - first) / (ended - began) if quorum.load_goes_on else None
+    try:
+        with raft_quorum(side, size, per_second) as quorum:
+            time.sleep(plan.count(WARM_UP_S, 1))
+            began, first = time.perf_counter(), quorum.committed()
+            time.sleep(plan.count(MEASURED_S, 1))
+            ended, last = time.perf_counter(), quorum.committed()
+            return (last - first) / (ended - began)
+    except OvertakenError:
+        return None
 
 
 def appends_per_second(side: Side, size: int, plan: Plan) -> float:

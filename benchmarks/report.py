@@ -86,15 +86,20 @@ def synthetic_image(topics: int, partitions: int, brokers: int = BROKERS) -> Met
     return replay_all(image, records, topics * (partitions + 1), 1)
 
 
-def _run_job(folder: Path, partitions: int, export: threading.Thread) -> list[tuple[str, float]]:
-    """Run the report job on `folder`/snapshot, and the export beside it -> (stage, seconds) as its progress file tells."""
+def _start_job(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start the report job on `folder`/snapshot; what it prints goes to run.log there."""
     command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot")]
-    command += ["--out", str(folder / "out"), "--memory", MEMORY, "--awaited-partitions", str(partitions)]
+    command += ["--out", str(folder / "out"), "--memory", MEMORY, *options]
     java = find_java(folder, "")
     environment = {**os.environ, "JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}
-    stages: list[tuple[str, float]] = []
     with (folder / "run.log").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+
+
+def _run_job(folder: Path, partitions: int, export: threading.Thread, classes: Path) -> list[tuple[str, float]]:
+    """Run the job, and the export beside it -> (stage, seconds) as its progress file tells."""
+    stages: list[tuple[str, float]] = []
+    with _start_job(folder, "--awaited-partitions", str(partitions), "--class-archive", str(classes)) as process:
         export.start()
         began, name = time.perf_counter(), "starting Python"
         while process.poll() is None:
@@ -113,7 +118,20 @@ def _run_job(folder: Path, partitions: int, export: threading.Thread) -> list[tu
     return [(stage, end - start) for (stage, end), start in zip(stages, starts, strict=False)]
 
 
-def _report(image: MetadataImage, partitions: int, name: str, budget_s: float) -> list[Figure]:
+def _keep_classes(image: MetadataImage, classes: Path) -> Figure:
+    """As the web process does once, after the second report: with what a small report loads."""
+    figure = Figure("Spark's classes are kept, once, in the background", "s")
+    with tempfile.TemporaryDirectory(prefix="conclave-bench-") as temporary:
+        folder = Path(temporary)
+        export_image(image, "benchmark-cluster", folder / "snapshot")
+        began = time.perf_counter()
+        with _start_job(folder, "--record-classes", str(classes)) as process:
+            assert process.wait(WAIT_S) == 0, (folder / "run.log").read_text()[-3000:]
+        figure.add(OURS, time.perf_counter() - began)
+    return figure
+
+
+def _report(image: MetadataImage, partitions: int, name: str, budget_s: float, classes: Path) -> list[Figure]:
     """As the web process makes one: the job starts Spark while a thread of this process writes the image."""
     total = Figure(f"{name}: export and job", "s", budget_s)
     exporting = Figure(f"{name}: export, while Spark starts", "s")
@@ -126,7 +144,7 @@ def _report(image: MetadataImage, partitions: int, name: str, budget_s: float) -
             export_image(image, "benchmark-cluster", folder / "snapshot")
             exporting.add(OURS, time.perf_counter() - began)
 
-        stages = _run_job(folder, partitions, threading.Thread(target=export))
+        stages = _run_job(folder, partitions, threading.Thread(target=export), classes)
         total.add(OURS, time.perf_counter() - began)
         assert json.loads((folder / "out" / "result.json").read_text())["header"]["partitions"] == partitions
     for stage, seconds in stages:
@@ -137,7 +155,18 @@ def _report(image: MetadataImage, partitions: int, name: str, budget_s: float) -
 
 
 def report(plan: Plan) -> list[Figure]:
-    """Reports of 1,000,000 partitions (fewer with --quick) and of three brokers with 30 partitions."""
+    """Reports of 1,000,000 partitions (fewer with --quick) and of three brokers with 30 partitions.
+
+    The first ones of a new installation, then those with Spark's classes kept.
+    """
     each = plan.count(100)
-    large = _report(synthetic_image(TOPICS, each), TOPICS * each, f"report, {TOPICS * each:,} partitions", 30)
-    return [*large, *_report(synthetic_image(10, 3, 3), 30, "report, 30 partitions", 20)[:1]]
+    large, small = synthetic_image(TOPICS, each), synthetic_image(10, 3, 3)
+    name = f"report, {TOPICS * each:,} partitions"
+    with tempfile.TemporaryDirectory(prefix="conclave-bench-classes-") as folder:
+        classes = Path(folder) / "spark-classes.jsa"
+        first = _report(large, TOPICS * each, name, 30, classes)
+        first += _report(small, 30, "report, 30 partitions", 20, classes)[:1]
+        kept = _keep_classes(small, classes)
+        later = _report(large, TOPICS * each, f"{name}, from the third on", 30, classes)
+        later += _report(small, 30, "report, 30 partitions, from the third on", 20, classes)[:1]
+    return [*first, kept, *later]

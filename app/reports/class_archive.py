@@ -1,6 +1,6 @@
 """Spark's classes in a file that its JVM maps instead of loading and verifying them: class data sharing (JEP 350).
 
-A JVM of Spark spends more processor time on some 15,000 classes than on a small report. So the second report of a folder
+Loading and verifying Spark's classes is a good third of what a small report costs. So the second report of a folder
 is followed by one more run of its job, at the lowest priority and for nobody to see, whose JVM writes that file when it
 ends (some 180 MB); later reports start with it. A file of another build of Java or Spark has another name, and a JVM
 that cannot use the file it is given goes on without.

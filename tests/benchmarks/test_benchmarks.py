@@ -1,6 +1,7 @@
 """The benchmark programs' plumbing: tiny counts against a real node of ours, and what tables and files say."""
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.broker_failure import broker_failure
 from benchmarks.figures import Condition, Figure, table, write_json
-from benchmarks.load import percentile
+from benchmarks.load import percentile, read_answer
 from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.plan import Plan
 from benchmarks.raft import committed_per_second
@@ -36,6 +37,16 @@ def test_a_broker_is_fenced_comes_back_and_leaves_while_it_is_measured(monkeypat
     figures = broker_failure(TINY)
     assert [len(figure.values[OURS.name]) for figure in figures] == [1, 2, 3, 1]
     assert all(value > 0 for figure in figures for value in figure.values[OURS.name])
+
+
+@pytest.mark.parametrize("part", [b"", b"\x00\x00", b"\x00\x00\x00\x05abc"])
+def test_a_connection_that_ends_before_its_answer_is_an_error(part: bytes) -> None:
+    here, there = socket.socketpair()
+    with here:
+        with there:
+            there.sendall(part)
+        with pytest.raises(ConnectionError, match="the connection ended"):
+            read_answer(here)
 
 
 def test_the_sides_take_turns() -> None:
