@@ -24,7 +24,7 @@ from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.controller.controller_operations import CONFIRMED_READS
 from kraft_core.controller.controller_result import RequestContext
 from kraft_core.controller.error_responses import error_response
-from kraft_core.controller.quorum_controller import QuorumController
+from kraft_core.controller.quorum_controller import NO_ACTIVE_CONTROLLER, QuorumController
 from kraft_core.image.applied_records import AppliedRecords
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
@@ -298,7 +298,7 @@ class Node:
                 self._loader.reset(self.image)
             self.controller.on_resign(self._now_ms)
             for request in self._reads.complete_all():
-                self._refuse(request, ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+                self._refuse(request, ErrorCode.NOT_CONTROLLER, NO_ACTIVE_CONTROLLER)
         if leader.is_leader(self.config.raft.node_id):
             self._claimed_epoch = leader.epoch
             self._tip = self.image

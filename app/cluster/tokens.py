@@ -45,12 +45,18 @@ def read_hmac(text: str) -> bytes:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The HMAC is not Base64.") from None
 
 
+def split_principal(text: str) -> tuple[str, str] | None:
+    """(type, name) of "User:alice"; None for what has not both."""
+    kind, _, name = text.partition(":")
+    return (kind, name) if kind and name else None
+
+
 def _principal(text: str) -> tuple[str, str]:
     """(type, name) of "User:alice". Raises KafkaError INVALID_REQUEST."""
-    kind, colon, name = text.partition(":")
-    if not kind or not colon or not name:
+    found = split_principal(text)
+    if found is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{text}' is no principal such as User:alice.")
-    return kind, name
+    return found
 
 
 class DelegationTokenAdmin(Changes):

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac
+from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac, split_principal
 from app.errors import ApiError
 from app.flash import Flash
 from app.pages.confirm import ConfirmView
@@ -54,8 +54,7 @@ class TokenMadeView:
 
 def read_principal(text: str) -> str:
     """Read "User:alice". Raises ValueError in words."""
-    kind, _, name = text.partition(":")
-    if not kind or not name:
+    if split_principal(text) is None:
         raise ValueError(f"'{text[:80]}' is no principal such as User:alice.")
     return text
 

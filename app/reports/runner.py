@@ -164,6 +164,7 @@ class ReportRunner:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         java = await asyncio.to_thread(self._java)
+        archive = self._archive(java)
         where = {"cluster_id": cluster_id, "image_offset": image.offset, "image_epoch": image.epoch}
         await self._database.write(store.update_run, run_id, state="snapshotting", **where)
         from app.reports.export import export_image  # brings pyarrow, which only a run needs
@@ -171,7 +172,7 @@ class ReportRunner:
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
                 options = ["--awaited-partitions", str(image.topics.partition_count())]
-                if java is not None and (archive := self._archive(java)) is not None:
+                if archive is not None:
                     options += ["--class-archive", str(archive)]
                 child = await self._spawn(folder, "out", java, options)  # Spark starts while the image is written
                 self._child = child
@@ -190,7 +191,7 @@ class ReportRunner:
         await self._database.write(store.update_run, run_id, result=result, **finished)
         log.info("report_done", run_id=run_id, image_offset=image.offset)
         await asyncio.to_thread(self._tidy, run_id)
-        self._maybe_record_classes(folder, java)
+        self._maybe_record_classes(folder, java, archive)
 
     def _java(self) -> str | None:
         """JAVA_HOME for the child; None where Spark runs elsewhere (Spark Connect)."""
@@ -222,14 +223,14 @@ class ReportRunner:
 
     # -- Spark's classes
 
-    def _archive(self, java_home: str) -> Path | None:
+    def _archive(self, java_home: str | None) -> Path | None:
         """Spark's class archive, where the JVM is a child of ours. It may not be there yet."""
-        local = self._settings.spark_master.startswith("local")
-        return class_archive(self._settings.folder, Path(java_home)) if local else None
+        if java_home is None or not self._settings.spark_master.startswith("local"):
+            return None
+        return class_archive(self._settings.folder, Path(java_home))
 
-    def _maybe_record_classes(self, folder: Path, java_home: str | None) -> None:
+    def _maybe_record_classes(self, folder: Path, java_home: str | None, archive: Path | None) -> None:
         """From the second report on, make the class archive if there is none; tried once in a process' life."""
-        archive = None if java_home is None else self._archive(java_home)
         reports = len(list(self._settings.folder.glob("run-*/out/result.json")))
         if java_home is None or archive is None or archive.exists() or self._recording is not None or reports < 2:
             return

@@ -55,6 +55,7 @@ log = logging.getLogger(__name__)
 
 RECORDS_PER_COST: Final = 8
 """Appending and replaying so many records takes as long as judging a small request, or a little longer."""
+NO_ACTIVE_CONTROLLER: Final = "No controller appears to be active."
 _INACTIVE: Final = -1
 
 
@@ -164,7 +165,7 @@ class QuorumController:
         self._periodic.deactivate()
         self._managers.lifecycle.heartbeats.deactivate()
         for answer in self._deferred.fail_all():
-            self._answer_error(answer.request, ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+            self._answer_error(answer.request, ErrorCode.NOT_CONTROLLER, NO_ACTIVE_CONTROLLER)
             self._note_end(answer.request, now_ms)
 
     def on_commit(self, image: MetadataImage, now_ms: int) -> None:
@@ -209,9 +210,7 @@ class QuorumController:
         if not self.is_active or self.wants_resign:
             leader_id = self._writer.leader_id
             hint = f"The active controller appears to be node {leader_id}."
-            raise KafkaError(
-                ErrorCode.NOT_CONTROLLER, hint if leader_id >= 0 else "No controller appears to be active."
-            )
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, hint if leader_id >= 0 else NO_ACTIVE_CONTROLLER)
         write = WRITES.get(kind)
         if write is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{kind.__name__} is not served by the controller.")
