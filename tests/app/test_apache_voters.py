@@ -1,6 +1,5 @@
 """A voter added and removed over REST where leader and candidate are Apache's: nothing of ours is in the quorum."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,10 +44,11 @@ def test_apaches_leader_adds_and_removes_a_voter_for_us(tmp_path: Path) -> None:
 
 def done(status: int, ask: Callable[[], httpx.Response]) -> httpx.Response:
     """Ask until it is done: while Apache's leader resigns, or has not committed anything of its epoch, it changes nothing."""
-    answer = ask()
-    deadline = time.monotonic() + 60
-    while answer.status_code in {409, 503} and time.monotonic() < deadline:
-        time.sleep(0.2)
+
+    def answered() -> httpx.Response | None:
         answer = ask()
+        return None if answer.status_code in {409, 503} else answer
+
+    answer = kafka.wait_until(answered, 60, "the leader changes its voters", 0.2)
     assert answer.status_code == status, answer.text
     return answer

@@ -2,7 +2,6 @@
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
@@ -20,17 +19,11 @@ from kraft_core.raft.effects import Destination
 from kraft_core.raft.events import FailureReason
 from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.socket_server import Request, SocketServer
-from tests.interop.kafka import PATIENCE_S, free_ports
+from tests.interop.kafka import free_ports
+from tests.server.bounded import run, until
 
 TIME_ENOUGH_MS = 60_000
 APIS = {18: (0, 4), 52: (0, 2), 60: (0, 1)}
-
-
-def run(scenario: Awaitable[None]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(scenario, PATIENCE_S)
-
-    asyncio.run(bounded())
 
 
 def api_versions(apis: dict[int, tuple[int, int]] = APIS, error_code: int = 0) -> ApiVersionsResponse:
@@ -68,12 +61,6 @@ class Outcome:
 
     def __call__(self, result: Result) -> None:
         self.results.append(result)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait; `run` has the deadline."""
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def manager(gone: list[int]) -> ChannelManager:

@@ -3,7 +3,6 @@
 import asyncio
 import struct
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -17,7 +16,7 @@ from kraft_core.server.socket_server import (
     SocketServer,
     SocketServerLimits,
 )
-from tests.interop.kafka import PATIENCE_S
+from tests.server.bounded import run, until
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -39,19 +38,6 @@ async def listener(handler: RequestHandler, **limits: int):
         for writer in writers:
             writer.close()
         await server.stop()
-
-
-def run(scenario: Awaitable[None]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(scenario, PATIENCE_S)
-
-    asyncio.run(bounded())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait; `run` has the deadline."""
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def question(correlation_id: int, version: int = 3) -> bytes:

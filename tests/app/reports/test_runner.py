@@ -81,10 +81,14 @@ def processes_of(group: int) -> list[Path]:
     return found
 
 
-async def until_gone(group: int) -> None:
-    async with asyncio.timeout(60):
-        while processes_of(group):
+async def until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():
             await asyncio.sleep(0.05)
+
+
+async def until_gone(group: int) -> None:
+    await until(lambda: not processes_of(group))
 
 
 def test_a_run_keeps_its_result_with_the_offset_it_was_taken_at(tmp_path: Path) -> None:
@@ -123,14 +127,11 @@ def test_after_a_folders_second_report_sparks_classes_are_kept_and_the_next_jvm_
     async def scenario(runner: ReportRunner, database: Database) -> None:
         second = await finished(database, await runner.run_now("ada"))
         assert second.state == "succeeded", runner.log_tail(second.id)
-        async with asyncio.timeout(200):
-            while not list(reports.glob("spark-classes-*.jsa")) or (runner.folder_of(second.id) / "again").exists():
-                await asyncio.sleep(0.1)
+        again = runner.folder_of(second.id) / "again"
+        await until(lambda: bool(list(reports.glob("spark-classes-*.jsa"))) and not again.exists(), 200)
         third_id = await runner.run_now("ada")
         group = await until_running(database, third_id)
-        async with asyncio.timeout(60):
-            while not is_mapped_by(group):
-                await asyncio.sleep(0.05)
+        await until(lambda: is_mapped_by(group))
         third = await finished(database, third_id)
         assert second.result is not None
         assert third.result is not None, runner.log_tail(third_id)
