@@ -44,6 +44,7 @@ from kraft_core.server.socket_server import Request, SocketServer
 log = logging.getLogger(__name__)
 
 _ASSIGNMENT_INTERVAL_MS: Final = 500
+_ISR_INTERVAL_MS: Final = 100
 _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, never bound
 
 
@@ -79,9 +80,8 @@ class BrokerServer:
         self._lifecycle: LifecycleManager | None = None
         self._context = self._make_context(forwarding)
         self._apis = KafkaApis(self._context)
-        lag_ms = config.replica_lag_time_max_ms
-        shrinker = IsrShrinker(self.replicas, forwarding, self._broker_epoch, lag_ms, self._clock.now_ms)
-        self._recurring = [Recurring(lag_ms / 2, shrinker.shrink)]
+        shrinker = IsrShrinker(self.replicas, forwarding, self._broker_epoch)
+        self._recurring = [Recurring(_ISR_INTERVAL_MS, shrinker.shrink)]
         if len(directories) > 1:  # with one there is nothing to tell
             assignments = DirectoryAssignments(self.replicas, forwarding, self._broker_epoch)
             self._recurring.append(Recurring(_ASSIGNMENT_INTERVAL_MS, assignments.assign))

@@ -1,7 +1,7 @@
-"""Followers that do not fetch leave the in-sync replicas: after replica.lag.time.max.ms the leader says so with AlterPartition.
+"""Takes the other replicas out of the ISR of every partition we lead, with AlterPartition, as soon as we lead it.
 
-In this version our brokers do not copy from each other, so every other member of an ISR that we lead is such a follower; without this an RF > 1
-partition would stay unwritable for acks=all.
+Other replicas have no copy of our log in this version, so each of them is a follower that will never catch up. Kafka's leader waits
+replica.lag.time.max.ms for a follower to do so; waiting here would only prolong the time in which nothing is acknowledged.
 
 Source: Partition.maybeShrinkIsr and AlterPartitionManager, Kafka 4.3.1.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft_core.broker.controller_channel import ControllerChannel
-from kraft_core.broker.replica_manager import Partition, ReplicaManager
+from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.image.metadata_image import RECOVERED
 from kraft_core.protocol.messages import (
     AlterPartitionRequest,
@@ -24,39 +24,18 @@ _TIMEOUT_MS: Final = 30_000
 
 
 class IsrShrinker:
-    """Finds partitions to shrink, each time `shrink` is called: the broker does so every half of `lag_time_max_ms`."""
+    """Sends what `ReplicaManager.isrs_to_alter` holds, each time `shrink` is called; what fails is sent again at the next call."""
 
     def __init__(
-        self,
-        replicas: ReplicaManager,
-        controller: ControllerChannel,
-        broker_epoch: Callable[[], int],
-        lag_time_max_ms: int,
-        clock_ms: Callable[[], int],
+        self, replicas: ReplicaManager, controller: ControllerChannel, broker_epoch: Callable[[], int]
     ) -> None:
         self._replicas = replicas
         self._controller = controller
         self._broker_epoch = broker_epoch
-        self._lag_time_max_ms = lag_time_max_ms
-        self._clock_ms = clock_ms
-
-    def lagging(self) -> list[Partition]:
-        """Partitions we have led long enough, whose ISR names others; also those to be declared recovered after an unclean election."""
-        me = self._replicas.broker_id
-        oldest_ms = self._clock_ms() - self._lag_time_max_ms
-        return [
-            partition
-            for partition in self._replicas.partitions.values()
-            if partition.log is not None
-            and (
-                (partition.registration.isr != (me,) and partition.leader_since_ms <= oldest_ms)
-                or partition.registration.leader_recovery_state != RECOVERED
-            )
-        ]
 
     async def shrink(self) -> None:
-        """Send one AlterPartition for all lagging partitions; the image brings the outcome."""
-        partitions = self.lagging()
+        """Send one AlterPartition for all such partitions; the image brings the outcome."""
+        partitions = [self._replicas.partitions[key] for key in self._replicas.isrs_to_alter]
         if not partitions:
             return
         epoch = self._broker_epoch()

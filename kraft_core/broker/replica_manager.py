@@ -1,7 +1,7 @@
 """The partitions this broker has a replica of: who leads them, their logs, and whoever waits for their records.
 
 The metadata image decides. A partition we lead has an open log; one we merely follow keeps the log it may have, but nothing is copied into
-it in this version (see `Partition.can_replicate`). A deleted partition's log goes.
+it in this version (see `Partition.is_sole_candidate`). A deleted partition's log goes.
 
 Source: ReplicaManager and Partition, Kafka 4.3.1.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from kraft_core.broker.log.log_manager import LogManager
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
-from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.image.metadata_image import RECOVERED, MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.wire import Message
@@ -24,6 +24,7 @@ from kraft_core.protocol.wire import Message
 log = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
+NO_ACKS: Final = 0
 _OPENED_A_TURN: Final = 32
 PartitionKey = tuple[str, int]
 Waker = Callable[[PartitionKey], None]
@@ -39,16 +40,24 @@ class Partition:
     registration: PartitionRegistration
     log: UnifiedLog | None
     known_high_watermark: int = 0
-    leader_since_ms: int = 0
 
-    def can_replicate(self, broker_id: int) -> bool:
-        """Whether what is in our log is in every in-sync replica: only while we are the only one, since nobody fetches from us yet."""
-        return self.registration.isr == (broker_id,)
+    def is_sole_candidate(self, broker_id: int) -> bool:
+        """Whether no other replica can become leader cleanly: none is in the ISR, and none is eligible outside it (KIP-966).
+
+        Other replicas have no copy of our log in this version, so nothing is acknowledged, and no high watermark rises, while one could lead.
+        """
+        registration = self.registration
+        return registration.isr == (broker_id,) and all(replica == broker_id for replica in registration.elr)
+
+    def has_isr_to_alter(self, broker_id: int) -> bool:
+        """Whether the controller must hear of a smaller ISR, or that we recovered after an unclean election."""
+        registration = self.registration
+        return registration.isr != (broker_id,) or registration.leader_recovery_state != RECOVERED
 
     def high_watermark(self, broker_id: int) -> int:
         """Offset up to which (exclusive) consumers may read."""
         assert self.log is not None
-        if self.can_replicate(broker_id):
+        if self.is_sole_candidate(broker_id):
             self.known_high_watermark = self.log.log_end_offset
         return max(self.log.log_start_offset, min(self.known_high_watermark, self.log.log_end_offset))
 
@@ -60,6 +69,7 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.logs = logs
         self.partitions: dict[PartitionKey, Partition] = {}
+        self.isrs_to_alter: set[PartitionKey] = set()
         self._clock_ms = clock_ms
         self._wakers: dict[PartitionKey, set[Waker]] = {}
         self._leader_listeners: list[Callable[[PartitionKey, bool], None]] = []
@@ -105,14 +115,19 @@ class ReplicaManager:
         if partition is None:
             partition = Partition(topic.name, index, topic.id, registration, None)
             self.partitions[key] = partition
-        if partition.registration.leader_epoch != registration.leader_epoch or partition.leader_since_ms == 0:
-            partition.leader_since_ms = self._clock_ms()
         partition.registration = registration
         if registration.leader != self.broker_id:
             self._resign(partition)
         elif partition.log is None:
             self._unopened.append(key)
+        self._note_isr(key, partition)
         self.wake(key)
+
+    def _note_isr(self, key: PartitionKey, partition: Partition) -> None:
+        if partition.log is not None and partition.has_isr_to_alter(self.broker_id):
+            self.isrs_to_alter.add(key)
+        else:
+            self.isrs_to_alter.discard(key)
 
     def _resign(self, partition: Partition) -> None:
         """Stop leading: the log is no longer used."""
@@ -140,6 +155,7 @@ class ReplicaManager:
                 extra = {"topic": partition.topic, "partition": partition.index, "cause": str(error)}
                 log.error("log_not_opened", extra=extra)  # noqa: TRY400  # the cause says it all
                 continue
+            self._note_isr(key, partition)
             self._tell(partition, leads=True)
             self.wake(key)
         if self._unopened:
@@ -152,6 +168,7 @@ class ReplicaManager:
 
     def _drop_key(self, key: PartitionKey) -> None:
         partition = self.partitions.pop(key)
+        self.isrs_to_alter.discard(key)
         self.logs.delete(*key)
         self._resign(partition)
         self.wake(key)
@@ -191,19 +208,24 @@ class ReplicaManager:
     def append(self, topic: str, index: int, data: bytes, acks: int) -> AppendInfo:
         """Append one produced batch and wake who waits for it.
 
-        Raises KafkaError as `leader` and `UnifiedLog.append_produced` do, and NOT_ENOUGH_REPLICAS when `acks` is -1 and the in-sync replicas
-        are fewer than min.insync.replicas, or include brokers that cannot get the batch from us.
+        Raises KafkaError as `leader` and `UnifiedLog.append_produced` do; NOT_ENOUGH_REPLICAS, which clients retry, unless `acks` is 0
+        and another replica could become leader without the batch, and when `acks` is -1 and min.insync.replicas is not met.
         """
         partition, partition_log = self.leader(topic, index)
-        if acks == ACKS_ALL:
-            in_sync = len(partition.registration.isr)
-            needed = partition_log.config.min_insync_replicas
-            if in_sync < needed or not partition.can_replicate(self.broker_id):
-                raise KafkaError(
-                    ErrorCode.NOT_ENOUGH_REPLICAS,
-                    f"{topic}-{index} has the in-sync replicas {list(partition.registration.isr)}; needed are {needed}, and "
-                    f"broker {self.broker_id} does not replicate to others.",
-                )
+        registration = partition.registration
+        if acks != NO_ACKS and not partition.is_sole_candidate(self.broker_id):
+            others = sorted({*registration.isr, *registration.elr} - {self.broker_id})
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The replicas {others} of {topic}-{index} may become leader and broker {self.broker_id} does not replicate to them: "
+                "nothing is acknowledged until they leave the in-sync and the eligible replicas.",
+            )
+        if acks == ACKS_ALL and len(registration.isr) < partition_log.config.min_insync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{topic}-{index} has the in-sync replicas {list(registration.isr)}; min.insync.replicas is "
+                f"{partition_log.config.min_insync_replicas}.",
+            )
         info = partition_log.append_produced(data, partition.registration.leader_epoch, self._clock_ms())
         if not info.is_duplicate:
             self.wake((topic, index))

@@ -58,13 +58,15 @@ def controllers(folder: Path, kind: str, size: int = 1) -> Iterator[Quorum]:
         quorum.stop_all()
 
 
-def create(address: str, topic: str, replicas: int, partitions: int = 1) -> None:
+def create(address: str, topic: str, replicas: int, partitions: int = 1, config: dict[str, str] | None = None) -> None:
     """Create a topic; again while nobody leads, which may leave open whether it was made."""
     admin = AdminClient({"bootstrap.servers": address})
 
     def is_there() -> bool:
         try:
-            admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(kafka.PATIENCE_S)
+            admin.create_topics([NewTopic(topic, partitions, replicas, config=config or {})])[topic].result(
+                kafka.PATIENCE_S
+            )
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
@@ -78,16 +80,21 @@ def round_trip(address: str, topic: str, values: list[bytes]) -> None:
     for value in values:
         producer.produce(topic, value, partition=0)
     assert producer.flush(kafka.PATIENCE_S) == 0
+    assert read_all(address, topic, len(values)) == values
+
+
+def read_all(address: str, topic: str, count: int) -> list[bytes]:
+    """The first records of partition 0, as many as come while the test is patient."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": f"group-{topic}", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     read: list[bytes] = []
     deadline = time.monotonic() + kafka.PATIENCE_S
-    while len(read) < len(values) and time.monotonic() < deadline:
+    while len(read) < count and time.monotonic() < deadline:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
             read.append(message.value())
     consumer.close()
-    assert read == values
+    return read
 
 
 @pytest.mark.parametrize("kind", ["ours", "apache"])
@@ -113,6 +120,53 @@ def test_our_broker_goes_on_when_the_leader_of_its_controllers_is_killed(tmp_pat
         round_trip(address, "before", [b"x"] * 10)
         create(address, "after", 1)
         round_trip(address, "after", [b"y"] * 10)
+
+
+def leader_and_isr(admin: AdminClient, topic: str) -> tuple[int, list[int]]:
+    partition = admin.list_topics(topic, kafka.PATIENCE_S).topics[topic].partitions[0]
+    return partition.leader, partition.isrs
+
+
+@pytest.mark.parametrize("min_isr", [1, 2])
+def test_what_acks_1_was_given_for_survives_the_leader(tmp_path: Path, min_isr: int) -> None:
+    """The other replica has no copy, so nothing may be acknowledged while it could become leader cleanly.
+
+    With min.insync.replicas 2 it stays eligible (KIP-966) when it leaves the ISR: then nothing is acknowledged at all.
+    """
+    with ExitStack() as stack:
+        quorum = stack.enter_context(conclave.running_quorum(tmp_path / "quorum", 1, broker_session_timeout_ms=2_000))
+        started = {
+            node_id: stack.enter_context(our_broker(tmp_path / f"b{node_id}", node_id, quorum)) for node_id in (11, 12)
+        }
+        addresses = ",".join(address for _, address in started.values())
+        admin = AdminClient({"bootstrap.servers": addresses})
+        create(addresses, "pair", 2, config={"min.insync.replicas": str(min_isr)})
+        acknowledged: list[bytes] = []
+        producer = Producer(
+            {"bootstrap.servers": addresses, "acks": 1, "message.timeout.ms": 5_000 if min_isr == 2 else 60_000}
+        )
+        for number in range(100):
+            value = b"%d" % number
+            producer.produce(
+                "pair",
+                value,
+                partition=0,
+                on_delivery=lambda error, _, value=value: error is None and acknowledged.append(value),
+            )
+        assert producer.flush(kafka.PATIENCE_S) == 0
+        leader, _ = leader_and_isr(admin, "pair")
+        started[leader][0].kill()
+
+        if min_isr == 2:
+            assert acknowledged == []
+            return
+        assert len(acknowledged) == 100
+        kafka.wait_until(
+            lambda: leader_and_isr(admin, "pair")[0] != leader, kafka.PATIENCE_S, "the dead leader is fenced"
+        )
+        restarted = conclave.start(f"broker-{leader}", tmp_path / f"b{leader}" / "server.properties")
+        stack.callback(restarted.kill)
+        assert read_all(addresses, "pair", 100) == acknowledged
 
 
 def test_a_partition_with_a_silent_follower_takes_acks_all_once_the_isr_has_shrunk(tmp_path: Path) -> None:

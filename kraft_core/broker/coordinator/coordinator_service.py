@@ -174,7 +174,7 @@ class CoordinatorService:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         try:
             partition, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
-            if not partition.can_replicate(self._replicas.broker_id):
+            if not partition.is_sole_candidate(self._replicas.broker_id):
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
             batch = own_batch(records, self._clock_ms())
             header = read_header(batch)
