@@ -1,7 +1,8 @@
 """The broker role of a node: everything between its listeners and its disks, started and stopped in the right order.
 
-Start: bind the listeners (requests wait), register, load the metadata, recover the logs, follow the image, serve, ask to be unfenced. Stop: give the
-leaderships back, close the listeners, close the logs, leave the mark of a clean shutdown.
+Start: bind the listeners (requests wait), register, catch up with the metadata until they contain that registration, judge and recover the logs
+by them, follow the image, serve, ask to be unfenced. Stop: give the leaderships back, close the listeners, close the logs, leave the mark of a
+clean shutdown.
 
 Source: BrokerServer, Kafka 4.3.1.
 """
@@ -18,6 +19,7 @@ from typing import Final
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.apis.kafka_apis import KafkaApis
 from kraft_core.broker.broker_metadata import BrokerMetadata
+from kraft_core.broker.caught_up_image import CaughtUpImage, is_caught_up
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
@@ -45,6 +47,7 @@ log = logging.getLogger(__name__)
 
 _ASSIGNMENT_INTERVAL_MS: Final = 500
 _ISR_INTERVAL_MS: Final = 100
+_REMINDER_S: Final = 60
 _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, never bound
 
 
@@ -65,6 +68,8 @@ class BrokerServer:
         self.running = asyncio.Event()
         self._source = source
         self._cluster_id = cluster_id
+        self._controllers = controllers
+        self._incarnation_id = uuid.uuid4()  # of this life
         self._clock = Clock()
         node_id = config.node_id
         self._channels = [
@@ -158,9 +163,29 @@ class BrokerServer:
             self._fail(f"The broker could not start: {error}")
 
     async def _start(self) -> None:
-        await self._wait_for_metadata()
-        previous_epoch = await self.logs.load(self._is_current)
-        self._lifecycle = LifecycleManager(
+        self._lifecycle = lifecycle = await self._register()
+        caught_up = await self._catch_up(lifecycle)
+        await self.logs.load(caught_up)
+        image = self._source.image
+        self._unsubscribe = self._source.subscribe(self._on_image)
+        self.replicas.on_image(MetadataImage.EMPTY, caught_up.image, ())
+        self.replicas.on_image(caught_up.image, image, ())
+        self.logs.update_configs()
+        self.logs.start()
+        self._context.coordinator.start()
+        for recurring in self._recurring:
+            recurring.start()
+        self._serve()
+        lifecycle.set_ready_to_unfence()
+        await lifecycle.unfenced.wait()
+        self.running.set()
+        extra = {"broker_id": self.config.node_id, "ports": ",".join(map(str, self.ports))}
+        log.info("broker_started", extra=extra)
+
+    async def _register(self) -> LifecycleManager:
+        """Begin to register this life of the broker; its logs are not touched before the quorum has committed that."""
+        previous_epoch = await self.logs.run_io(self.logs.previous_broker_epoch)
+        lifecycle = LifecycleManager(
             LifecycleConfig(
                 heartbeat_interval_ms=self.config.broker_heartbeat_interval_ms,
                 registration_timeout_ms=self.config.initial_broker_registration_timeout_ms,
@@ -168,61 +193,47 @@ class BrokerServer:
             BrokerIdentity(
                 broker_id=self.config.node_id,
                 cluster_id=self._cluster_id,
-                incarnation_id=uuid.uuid4(),
+                incarnation_id=self._incarnation_id,
                 listeners=self._endpoints(),
                 rack=self.config.broker_rack,
                 directories=[directory.directory_id for directory in self.logs.directories],
-                previous_epoch=-1 if previous_epoch is None else previous_epoch,
+                previous_epoch=previous_epoch,
             ),
             self._heartbeats,
             lambda: self._source.image.offset,
         )
-        self._lifecycle.failed.add_done_callback(lambda failed: self._fail(failed.result()))
-        self._lifecycle.start()
-        await self._lifecycle.caught_up.wait()
-        image = self._source.image
-        self._unsubscribe = self._source.subscribe(self._on_image)
-        self.replicas.on_image(MetadataImage.EMPTY, image, ())
-        self.logs.start()
-        self._context.coordinator.start()
-        for recurring in self._recurring:
-            recurring.start()
-        self._serve()
-        self._lifecycle.set_ready_to_unfence()
-        await self._lifecycle.unfenced.wait()
-        self.running.set()
-        extra = {"broker_id": self.config.node_id, "ports": ",".join(map(str, self.ports))}
-        log.info("broker_started", extra=extra)
+        lifecycle.failed.add_done_callback(lambda failed: self._fail(failed.result()))
+        lifecycle.start()
+        return lifecycle
 
-    async def _wait_for_metadata(self) -> None:
-        """The logs' settings are in the metadata, so an image comes before them."""
+    async def _catch_up(self, lifecycle: LifecycleManager) -> CaughtUpImage:
+        """Wait for the metadata that contain this life's registration; says every minute what is missing."""
+        node_id, incarnation_id = self.config.node_id, self._incarnation_id
         ready = asyncio.Event()
 
         def seen(old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
-            if new.features.metadata_version is not None:
+            if is_caught_up(new, node_id, incarnation_id):
                 ready.set()
 
         end = self._source.subscribe(seen)
         seen(MetadataImage.EMPTY, self._source.image, ())
-        await ready.wait()
+        while not ready.is_set():
+            try:
+                async with asyncio.timeout(_REMINDER_S):
+                    await ready.wait()
+            except TimeoutError:
+                log.warning("broker_waits", extra={"node_id": node_id, "waits_for": self._missing(lifecycle)})
         end()
+        return CaughtUpImage(self._source.image, node_id, incarnation_id)
 
-    def _is_current(self, topic: str, partition: int, topic_id: uuid.UUID) -> bool:
-        """Whether the metadata knows this partition as ours.
-
-        An image that is still behind may not know new topics, so only a known contradiction disowns a log: another topic of that name, or
-        replicas without us.
-        """
-        topics = self._source.image.topics
-        known_id = topics.by_name.get(topic)
-        if known_id is None:
-            return not self._image_is_complete()
-        registration = topics.partition(known_id, partition)
-        return known_id == topic_id and registration is not None and self.config.node_id in registration.replicas
-
-    def _image_is_complete(self) -> bool:
-        """Whether the image has reached what was committed when we looked."""
-        return self._source.image.offset + 1 >= self._source.high_watermark
+    def _missing(self, lifecycle: LifecycleManager) -> str:
+        """Say what the start waits for."""
+        if lifecycle.broker_epoch < 0 and self._source.leader() is None:
+            known = ", ".join(f"{host}:{port}" for host, port in self._controllers)
+            return f"a leader of the quorum; the controllers known are {known}"
+        if lifecycle.broker_epoch < 0:
+            return f"the active controller to register it: {lifecycle.refusal}"
+        return f"metadata up to its registration at offset {lifecycle.broker_epoch}; they are at {self._source.image.offset}"
 
     def _endpoints(self) -> list[Endpoint]:
         bound = {

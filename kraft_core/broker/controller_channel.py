@@ -30,9 +30,15 @@ class ControllerChannel:
         cluster_id: str,
         security: ClientSecurity,
     ) -> None:
+        self._source = source
         self._client = ControllerClient(
             bootstrap, client_id=str(node_id), cluster_id=cluster_id, leader_hint=source.leader, security=security
         )
+
+    @property
+    def knows_leader(self) -> bool:
+        """Whether this process knows an active controller."""
+        return self._source.leader() is not None
 
     async def ask(
         self, request: Message, answer: type[ResponseT], timeout_ms: int, *, idempotent: bool = False

@@ -89,6 +89,7 @@ class LifecycleManager:
     ) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = _NO_EPOCH
+        self.refusal = "no controller answered"  # why the broker is not registered yet
         self.caught_up = asyncio.Event()
         self.unfenced = asyncio.Event()
         self.may_stop = asyncio.Event()
@@ -176,11 +177,13 @@ class LifecycleManager:
         self._hurry.clear()
 
     async def _register(self, timeout_ms: int) -> bool:
-        """Register until it is accepted. False, and `failed` set, when `timeout_ms` is over first."""
+        """Register until it is accepted. False, and `failed` set, when an active controller has not done so for `timeout_ms`.
+
+        Without a leader the broker waits: its process may be the voter that the quorum needs.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         interval_ms = self._config.heartbeat_interval_ms
-        reason = "no controller answered"
         while loop.time() < deadline:
             began = loop.time()
             try:
@@ -192,13 +195,15 @@ class LifecycleManager:
                     extra = {"broker_id": self._identity.broker_id, "broker_epoch": self.broker_epoch}
                     log.info("broker_registered", extra=extra)
                     return True
-                reason = ErrorCode(response.error_code).name
+                self.refusal = ErrorCode(response.error_code).name
             except KafkaError as error:
-                reason = error.message
-            log.info("broker_not_registered_yet", extra={"reason": reason})
+                self.refusal = error.message
+                if not self._controller.knows_leader:
+                    deadline = loop.time() + timeout_ms / 1000
+            log.info("broker_not_registered_yet", extra={"reason": self.refusal})
             await asyncio.sleep(max(0.0, began + interval_ms / 1000 - loop.time()))
         if not self.failed.done():
-            self.failed.set_result(f"The broker could not register within {timeout_ms} ms: {reason}")
+            self.failed.set_result(f"The broker could not register within {timeout_ms} ms: {self.refusal}")
         return False
 
     def _registration(self) -> BrokerRegistrationRequest:

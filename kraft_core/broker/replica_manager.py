@@ -82,9 +82,14 @@ class ReplicaManager:
         self._leader_listeners.append(listener)
 
     def on_image(self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
-        """Follow the image: the topics that the records name, or all of ours after a snapshot."""
+        """Follow the image: the topics that the records name, or all of ours after a snapshot.
+
+        A log is deleted when a committed record took its partition away. After a snapshot no record says so: then the log is set aside.
+        """
         for topic_id in self._changed_topics(old, new, records):
-            self._update_topic(old.topics.by_id.get(topic_id), new.topics.by_id.get(topic_id))
+            self._update_topic(
+                old.topics.by_id.get(topic_id), new.topics.by_id.get(topic_id), is_removal_seen=bool(records)
+            )
         self._open_some()
 
     def _changed_topics(
@@ -96,21 +101,23 @@ class ReplicaManager:
         ours = [*old.topics.topics_of_broker(self.broker_id), *new.topics.topics_of_broker(self.broker_id)]
         return dict.fromkeys(topic.id for topic in ours)
 
-    def _update_topic(self, old: TopicImage | None, new: TopicImage | None) -> None:
+    def _update_topic(self, old: TopicImage | None, new: TopicImage | None, *, is_removal_seen: bool) -> None:
         before = {} if old is None else dict(items_of(old.partitions))
         after = {} if new is None else dict(items_of(new.partitions))
         for index in before.keys() | after.keys():
             registration = after.get(index)
             if new is not None and registration is not None and self.broker_id in registration.replicas:
-                self._update_partition(new, index, registration)
+                self._update_partition(new, index, registration, is_removal_seen=is_removal_seen)
             elif old is not None:
-                self._drop(old, index)
+                self._drop(old, index, is_removal_seen=is_removal_seen)
 
-    def _update_partition(self, topic: TopicImage, index: int, registration: PartitionRegistration) -> None:
+    def _update_partition(
+        self, topic: TopicImage, index: int, registration: PartitionRegistration, *, is_removal_seen: bool
+    ) -> None:
         key = topic.name, index
         partition = self.partitions.get(key)
         if partition is not None and partition.topic_id != topic.id:
-            self._drop_key(key)
+            self._drop_key(key, is_removal_seen=is_removal_seen)
             partition = None
         if partition is None:
             partition = Partition(topic.name, index, topic.id, registration, None)
@@ -161,15 +168,18 @@ class ReplicaManager:
         if self._unopened:
             asyncio.get_running_loop().call_soon(self._open_some)
 
-    def _drop(self, topic: TopicImage, index: int) -> None:
+    def _drop(self, topic: TopicImage, index: int, *, is_removal_seen: bool) -> None:
         partition = self.partitions.get((topic.name, index))
         if partition is not None and partition.topic_id == topic.id:
-            self._drop_key((topic.name, index))
+            self._drop_key((topic.name, index), is_removal_seen=is_removal_seen)
 
-    def _drop_key(self, key: PartitionKey) -> None:
+    def _drop_key(self, key: PartitionKey, *, is_removal_seen: bool) -> None:
         partition = self.partitions.pop(key)
         self.isrs_to_alter.discard(key)
-        self.logs.delete(*key)
+        if is_removal_seen:
+            self.logs.delete(*key)
+        else:
+            self.logs.set_aside(*key, "a newer snapshot of the metadata does not assign it to this broker")
         self._resign(partition)
         self.wake(key)
 

@@ -9,6 +9,8 @@ from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig,
 
 
 class FaultyChannel:
+    knows_leader = True
+
     async def ask(self, *arguments: object, **options: object) -> object:
         raise ZeroDivisionError("a bug")
 

@@ -14,6 +14,7 @@ from kraft_core.broker.log.log_loader import LoadOptions, open_log
 from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
 from kraft_core.broker.log.unified_log import UnifiedLog
 from tests.broker.batches import batch
+from tests.broker.metadata import caught_up
 
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=200, min_cleanable_dirty_ratio=0.0)
 TOPIC_ID = uuid.UUID(int=5)
@@ -177,7 +178,7 @@ def test_a_topic_with_the_longest_name_is_deleted(tmp_path: Path) -> None:
     async def run() -> None:
         directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
         logs = LogManager(directories, LogManagerConfig(), lambda topic: COMPACT, lambda: 2_000)
-        await logs.load(lambda *partition: True)
+        await logs.load(caught_up())
         logs.get_or_create("t" * 249, 0, TOPIC_ID, uuid.UUID(int=8))
         logs.delete("t" * 249, 0)
         assert [len(name) for name in names(tmp_path) if name.endswith("-delete")] == [255]
@@ -193,7 +194,8 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
             return LogManager([LogDirectory(tmp_path, uuid.UUID(int=8))], config, lambda topic: COMPACT, lambda: 2_000)
 
         logs = manager()
-        assert await logs.load(lambda *partition: True) is None
+        assert logs.previous_broker_epoch() == -1
+        await logs.load(caught_up())
         log = logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8))
         for number in range(30):
             log.append_produced(batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
@@ -206,16 +208,13 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
         await logs.stop(41)
 
         logs = manager()
-        assert await logs.load(lambda *partition: True) == 41
+        assert logs.previous_broker_epoch() == 41
+        await logs.load(caught_up(t=(TOPIC_ID, 1)))
+        assert logs.previous_broker_epoch() == -1
         assert list(logs.logs) == [("t", 0)]
         assert logs.logs["t", 0].log_end_offset == 30
         assert not any(name.endswith("-delete") for name in names(tmp_path))
         await logs.stop(42)
-        logs = manager()
-        await logs.load(lambda *partition: False)
-        assert not logs.logs
-        assert any(name.endswith("-stray") for name in names(tmp_path))
-        await logs.stop(43)
 
     asyncio.run(run())
 
@@ -229,7 +228,7 @@ def test_a_log_that_cannot_be_flushed_at_the_end_leaves_no_mark(
     async def run() -> None:
         directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
         logs = LogManager(directories, LogManagerConfig(), lambda topic: COMPACT, lambda: 2_000)
-        await logs.load(lambda *partition: True)
+        await logs.load(caught_up())
         monkeypatch.setattr(logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8)), "close", full)
         await logs.stop(7)
 

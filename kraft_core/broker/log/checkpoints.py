@@ -94,19 +94,30 @@ def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
     write_atomically(directory / PARTITION_METADATA, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n")
 
 
-def take_clean_shutdown(directory: Path) -> int | None:
-    """Read and delete the mark of a clean shutdown: the broker epoch it names (-1 when none), or None after a crash."""
-    path = directory / CLEAN_SHUTDOWN
+def read_clean_shutdown(directory: Path) -> int | None:
+    """Return the broker epoch of the mark of a clean shutdown (-1 when it names none), None without a mark. Raises OSError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (directory / CLEAN_SHUTDOWN).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-    path.unlink()
     try:
-        value = json.loads(text)
-        return int(value.get("brokerEpoch", -1))
+        return int(json.loads(text).get("brokerEpoch", -1))
     except (ValueError, AttributeError, TypeError):
         return -1
+
+
+def take_clean_shutdown(directory: Path) -> bool:
+    """Delete the mark of a clean shutdown, durably, and say whether there was one. Raises OSError."""
+    try:
+        (directory / CLEAN_SHUTDOWN).unlink()
+    except FileNotFoundError:
+        return False
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:

@@ -8,7 +8,7 @@ Source: LogLoader, Kafka 4.3.1.
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +61,7 @@ def open_log(
     except CorruptCheckpointError as error:
         log.warning("leader_epochs_rebuilt", extra={"cause": str(error)})
         epochs.clear()
+    options = _without_an_older_topics_start(options, epochs, directory)
     segments = _open_segments(directory, config, options, epochs)
     if not segments:
         segment = LogSegment(directory, options.log_start_offset, config.index_interval_bytes, options.now_ms)
@@ -70,6 +71,7 @@ def open_log(
     log_end_offset = segments[-1].base_offset if last is None else last.last_offset + 1
     log_start_offset = min(max(options.log_start_offset, segments[0].base_offset), log_end_offset)
     epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
     producers = ProducerStateManager(directory)
     result = UnifiedLog(
         directory, topic, partition, topic_id, config, segments, producers, epochs, log_start_offset, log_end_offset
@@ -81,6 +83,20 @@ def open_log(
     if options.clean_shutdown:
         result.recovery_point = log_end_offset
     return result
+
+
+def _without_an_older_topics_start(options: LoadOptions, epochs: LeaderEpochs, directory: Path) -> LoadOptions:
+    """Return the options without a log start that cannot be this log's.
+
+    The checkpoint knows partitions by name, so after a crash it may be about a deleted topic of that name. A log notes its start in its leader
+    epochs too, before the checkpoint: epochs that begin below it contradict it.
+    """
+    entries = epochs.entries()
+    if not entries or entries[0][1] >= options.log_start_offset:
+        return options
+    extra = {"partition": directory.name, "checkpoint": options.log_start_offset, "first_epoch_begins": entries[0][1]}
+    log.warning("log_start_of_another_topic_ignored", extra=extra)
+    return replace(options, log_start_offset=0)
 
 
 def _finish_interrupted_work(directory: Path) -> None:

@@ -10,27 +10,35 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
+from kraft_core.broker.caught_up_image import CaughtUpImage
 from kraft_core.broker.log import checkpoints, log_cleaner
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_folders import (
+    DELETE_SUFFIX,
+    Kept,
+    PartitionFolder,
+    carry_out,
+    find_folders,
+    folder_name,
+    plan_folders,
+    set_aside,
+)
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
 from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.recurring import Recurring
-from kraft_core.protocol.internal_topics import METADATA_TOPIC
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_PARTITION_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,47 +85,58 @@ class LogManager:
         self._upkeep: list[Recurring] = []
         self._cleaning = asyncio.Lock()
         self._deletions: set[asyncio.Task[None]] = set()
+        self._doomed: list[UnifiedLog] = []  # deleted, and their folders not yet renamed
         self._loaded = False
 
     # -- start and stop
 
-    async def load(self, is_current: Callable[[str, int, uuid.UUID], bool]) -> int | None:
-        """Open every log found; those that `is_current` disowns (their topic was deleted) are set aside as `-stray` folders.
+    def previous_broker_epoch(self) -> int:
+        """Return the broker epoch of a clean shutdown of all directories, -1 without one or when they differ. Raises OSError.
 
-        Returns the broker epoch of a clean shutdown of all directories, else None.
+        Source: LogManager.readBrokerEpochFromCleanShutdownFiles.
         """
-        epochs = []
-        for directory in self.directories:
-            epoch = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
-            epochs.append(epoch)
-            await self._load_directory(directory, is_current, clean=epoch is not None)
-        self._loaded = True
-        return None if None in epochs else max(epoch for epoch in epochs if epoch is not None)
+        epochs = {checkpoints.read_clean_shutdown(directory.path) for directory in self.directories}
+        only = epochs.pop()
+        return -1 if epochs or only is None else only
 
-    async def _load_directory(
-        self, directory: LogDirectory, is_current: Callable[[str, int, uuid.UUID], bool], *, clean: bool
-    ) -> None:
+    async def load(self, image: CaughtUpImage) -> None:
+        """Open the logs of the partitions that `image` assigns to this broker; other folders are set aside as `log_folders` says.
+
+        Raises OSError and CorruptCheckpointError when a directory cannot be used.
+        """
+        plan = await self.run_io(lambda: self._sort_folders(image))
+        for directory in self.directories:
+            is_clean = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
+            await self._load_directory(
+                directory, [each for each in plan if each.path.parent == directory.path], is_clean
+            )
+        self._loaded = True
+
+    def _sort_folders(self, image: CaughtUpImage) -> list[Kept]:
+        """Delete what was doomed, set aside what is not ours, take back what is; returns the logs there are. Runs on the I/O thread."""
+        folders: list[PartitionFolder] = []
+        for directory in self.directories:
+            for doomed in directory.path.glob("*" + DELETE_SUFFIX):
+                _delete_folder(doomed)
+            folders += find_folders(directory.path, directory.directory_id)
+        plan = plan_folders(folders, image)
+        carry_out(plan)
+        return plan.kept
+
+    async def _load_directory(self, directory: LogDirectory, folders: list[Kept], is_clean: bool) -> None:
         recovery_points = _read_offsets(directory.path / checkpoints.RECOVERY_POINT_CHECKPOINT)
         starts = _read_offsets(directory.path / checkpoints.LOG_START_CHECKPOINT)
-        for folder in sorted(directory.path.iterdir()):
-            if folder.name.endswith("-delete"):
-                await self.run_io(lambda doomed=folder: _delete_folder(doomed))  # type: ignore[misc]  # binds the loop variable
-                continue
-            match = _PARTITION_FOLDER.match(folder.name)
-            if match is None or not folder.is_dir() or match["topic"] == METADATA_TOPIC:
-                continue
-            key = match["topic"], int(match["partition"])
-            topic_id = checkpoints.read_topic_id(folder)
-            if topic_id is None or key in self.logs or not is_current(*key, topic_id):
-                stray = folder.with_name(_doomed_name(folder.name, uuid.uuid4().hex, "-stray"))
-                log.warning("stray_log_set_aside", extra={"folder": folder.name, "renamed": stray.name})
-                folder.rename(stray)
-                continue
-            options = LoadOptions(clean, recovery_points.get(key, 0), starts.get(key, 0), self._clock_ms())
-            config = self._topic_config(key[0])
+        for kept in folders:
+            key = kept.topic, kept.folder.partition
+            topic_id = kept.folder.topic_id
+            assert topic_id is not None, "a folder without a topic id is set aside"
+            options = LoadOptions(is_clean, recovery_points.get(key, 0), starts.get(key, 0), self._clock_ms())
+            if kept.folder.is_stray:  # the mark and the checkpoints are about the log that was in its place
+                options = LoadOptions(False, 0, 0, self._clock_ms())
+            config = self._topic_config(kept.topic)
             self.logs[key] = await self.run_io(
-                lambda folder=folder, key=key, topic_id=topic_id, config=config, options=options: open_log(  # type: ignore[misc]  # binds the loop variables
-                    folder, key[0], key[1], topic_id, config, options
+                lambda path=kept.path, key=key, topic_id=topic_id, config=config, options=options: open_log(  # type: ignore[misc]  # binds the loop variables
+                    path, key[0], key[1], topic_id, config, options
                 )
             )
 
@@ -170,26 +189,41 @@ class LogManager:
     # -- logs come and go
 
     def get_or_create(self, topic: str, partition: int, topic_id: uuid.UUID, directory_id: uuid.UUID) -> UnifiedLog:
-        """The partition's log, made if need be: in the directory the image names, else in the one with the fewest logs.
+        """Return the partition's log, made if need be: in the directory the image names, else in the one with the fewest logs.
 
-        A log of an older topic of that name is set aside for deletion first.
+        A folder of another topic of that name is set aside. Raises OSError.
         """
         key = topic, partition
         known = self.logs.get(key)
         if known is not None:
             if known.topic_id == topic_id:
                 return known
-            self.delete(topic, partition)
+            self.set_aside(topic, partition, f"a log of topic id {topic_id} is made in its place")
         directory = self._directory_for(directory_id)
         options = LoadOptions(clean_shutdown=True, recovery_point=0, log_start_offset=0, now_ms=self._clock_ms())
         folder = directory.path / f"{topic}-{partition}"
         try:
             created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
-        except TopicIdMismatchError:
-            folder.rename(folder.with_name(_doomed_name(folder.name, uuid.uuid4().hex, "-stray")))
+        except TopicIdMismatchError as error:
+            self._clear_the_way(folder, str(error))
             created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
         self.logs[key] = created
         return created
+
+    def _clear_the_way(self, folder: Path, reason: str) -> None:
+        """Rename a folder of another topic: to `-delete` when its topic was deleted and the compaction kept it, else to `-stray`."""
+        doomed = next((each for each in self._doomed if each.directory == folder), None)
+        if doomed is not None:
+            self._rename_doomed(doomed)
+        else:
+            set_aside(folder, reason)
+
+    def set_aside(self, topic: str, partition: int, reason: str) -> None:
+        """Take a log out of service and keep its records in a `-stray` folder."""
+        partition_log = self.logs.pop((topic, partition), None)
+        if partition_log is not None:
+            partition_log.directory = set_aside(partition_log.directory, reason)
+            self._in_background(self._close_later(partition_log))
 
     def _directory_for(self, directory_id: uuid.UUID) -> LogDirectory:
         for directory in self.directories:
@@ -205,29 +239,43 @@ class LogManager:
         return next(entry for entry in self.directories if entry.path == partition_log.directory.parent)
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log out of service at once; its folder is renamed to `-delete` and removed after `file.delete.delay.ms`."""
+        """Take a log out of service at once; its folder is renamed to `-delete` and removed after `file.delete.delay.ms`.
+
+        Only for a partition whose removal was seen committed: the records are lost.
+        """
         partition_log = self.logs.pop((topic, partition), None)
         if partition_log is not None:
-            task = asyncio.create_task(self._delete_later(partition_log))
-            self._deletions.add(task)
-            task.add_done_callback(self._deletions.discard)
+            self._doomed.append(partition_log)
+            self._in_background(self._delete_later(partition_log))
             if not self._cleaning.locked():
                 self._rename_doomed(partition_log)
 
     def _rename_doomed(self, partition_log: UnifiedLog) -> None:
+        """Rename a deleted log's folder, once: a log of the same name may already stand where it stood."""
+        if partition_log not in self._doomed:
+            return
+        self._doomed.remove(partition_log)
         folder = partition_log.directory
-        doomed = folder.with_name(_doomed_name(folder.name, partition_log.topic_id.hex, "-delete"))
+        doomed = folder.with_name(folder_name(folder.name, partition_log.topic_id.hex, DELETE_SUFFIX))
         with contextlib.suppress(FileNotFoundError):
             folder.rename(doomed)
         partition_log.directory = doomed
 
     async def _delete_later(self, partition_log: UnifiedLog) -> None:
-        if not partition_log.directory.name.endswith("-delete"):
-            async with self._cleaning:
-                self._rename_doomed(partition_log)
+        async with self._cleaning:
+            self._rename_doomed(partition_log)
+        await self._close_later(partition_log)
+        await self.run_io(lambda: _delete_folder(partition_log.directory))
+
+    async def _close_later(self, partition_log: UnifiedLog) -> None:
+        """Close the files when no answer that is being sent can read them any more."""
         await asyncio.sleep(partition_log.config.file_delete_delay_ms / 1000)
         partition_log.close_files()
-        await self.run_io(lambda: _delete_folder(partition_log.directory))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._deletions.add(task)
+        task.add_done_callback(self._deletions.discard)
 
     def update_configs(self, topics: Iterable[str] | None = None) -> None:
         """Read the settings of these topics (None: all) anew."""
@@ -260,9 +308,7 @@ class LogManager:
                 segment.close()
             await self.run_io(lambda: delete_files(renamed))
 
-        task = asyncio.create_task(discard())
-        self._deletions.add(task)
-        task.add_done_callback(self._deletions.discard)
+        self._in_background(discard())
 
     async def flush_log(self, partition_log: UnifiedLog) -> None:
         """Force one log to the disk; returns when it is there. Raises OSError."""
@@ -320,12 +366,6 @@ class LogManager:
         extra = {"partition": partition_log.directory.name, "bytes_before": before, "bytes_after": new.size}
         log.info("log_compacted", extra=extra)
         return True
-
-
-def _doomed_name(folder: str, unique: str, suffix: str) -> str:
-    """A name for a folder on its way out, cut at the front part to the 255 characters that file systems allow."""
-    ending = f".{unique}{suffix}"
-    return folder[: 255 - len(ending)] + ending
 
 
 def _read_offsets(path: Path) -> dict[PartitionKey, int]:

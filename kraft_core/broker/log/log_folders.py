@@ -1,0 +1,178 @@
+"""Which folders of the log directories are the broker's logs, judged against metadata that is known to be complete.
+
+Rules, for every partition by topic id:
+1. A partition that the metadata assigns to this broker keeps its folder.
+2. Of several folders of one partition the one in service with the most records is kept, else the set-aside one with the most records: it is
+   taken back, whatever set it aside.
+3. Every other folder is set aside: renamed to `<topic>-<partition>.<unique>-stray`, never deleted.
+
+Source: LogManager.loadLog and isStrayReplica, Kafka 4.3.1, which neither takes a log back nor starts with two folders of one partition.
+"""
+
+import logging
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kraft_core.broker.caught_up_image import CaughtUpImage
+from kraft_core.broker.log.batch_header import scan_headers
+from kraft_core.broker.log.checkpoints import read_topic_id
+from kraft_core.protocol.internal_topics import METADATA_TOPIC
+
+log = logging.getLogger(__name__)
+
+DELETE_SUFFIX: Final = "-delete"
+STRAY_SUFFIX: Final = "-stray"
+_NAME_BYTES_MAX: Final = 255  # of file systems
+_PARTITION_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
+_STRAY_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f]{32}-stray$")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFolder:
+    """A folder with a partition's segments. `topic` is cut in the name of a set-aside folder that would be too long."""
+
+    path: Path
+    directory_id: uuid.UUID
+    topic: str
+    partition: int
+    topic_id: uuid.UUID | None
+    is_stray: bool
+
+    def is_named_after(self, topic: str) -> bool:
+        """Say whether the folder's name can be that of a log of `topic`."""
+        return self.topic == topic or (len(self.path.name) == _NAME_BYTES_MAX and topic.startswith(self.topic))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A folder that becomes the log of a partition, renamed to `path` if it was set aside, in place of the folder `instead_of`."""
+
+    folder: PartitionFolder
+    topic: str
+    path: Path
+    instead_of: Path | None = None
+
+
+@dataclass(slots=True)
+class FolderPlan:
+    """What becomes of the folders. `not_taken_back` are set-aside folders with records beside a log that has records too."""
+
+    kept: list[Kept] = field(default_factory=list)
+    set_aside: list[tuple[PartitionFolder, str]] = field(default_factory=list)
+    not_taken_back: list[tuple[PartitionFolder, Path]] = field(default_factory=list)
+
+
+def find_folders(path: Path, directory_id: uuid.UUID) -> Iterator[PartitionFolder]:
+    """Find the partitions' folders of one log directory, by name. Raises OSError, CorruptCheckpointError."""
+    for folder in sorted(path.iterdir()):
+        in_service, stray = _PARTITION_FOLDER.match(folder.name), _STRAY_FOLDER.match(folder.name)
+        found = in_service or stray
+        if found is None or not folder.is_dir() or found["topic"] == METADATA_TOPIC:
+            continue
+        yield PartitionFolder(
+            folder, directory_id, found["topic"], int(found["partition"]), read_topic_id(folder), in_service is None
+        )
+
+
+def log_end(folder: Path) -> int:
+    """Return the offset behind the last whole batch of a folder, 0 when it never had one. Raises OSError."""
+    bases = [int(path.stem) for path in folder.glob("*.log") if path.stem.isdecimal()]
+    if not bases:
+        return 0
+    end = max(bases)
+    with (folder / f"{end:020d}.log").open("rb") as file:
+        for _, header in scan_headers(file.fileno(), 0, os.fstat(file.fileno()).st_size):
+            end = header.last_offset + 1
+    return end
+
+
+def plan_folders(
+    folders: Iterable[PartitionFolder], image: CaughtUpImage, end_of: Callable[[Path], int] = log_end
+) -> FolderPlan:
+    """Judge all folders of all log directories. `end_of` is asked only where several folders claim one partition."""
+    plan = FolderPlan()
+    claims: dict[tuple[uuid.UUID, int], list[PartitionFolder]] = {}
+    for folder in folders:
+        topic = None if folder.topic_id is None else image.topic(folder.topic_id)
+        is_assigned = folder.topic_id is not None and image.assignment(folder.topic_id, folder.partition) is not None
+        if is_assigned and topic is not None and folder.is_named_after(topic.name):
+            claims.setdefault((topic.id, folder.partition), []).append(folder)
+        elif not folder.is_stray:
+            plan.set_aside.append((folder, image.why_not_ours(folder.topic_id, folder.partition)))
+    for (topic_id, partition), claimants in claims.items():
+        _choose(plan, image, topic_id, partition, claimants, end_of)
+    return plan
+
+
+def _choose(
+    plan: FolderPlan,
+    image: CaughtUpImage,
+    topic_id: uuid.UUID,
+    partition: int,
+    claimants: Sequence[PartitionFolder],
+    end_of: Callable[[Path], int],
+) -> None:
+    """Choose the folder of one partition among all that claim it."""
+    topic, registration = image.topic(topic_id), image.assignment(topic_id, partition)
+    assert topic is not None
+    assert registration is not None
+    ends = {each.path: end_of(each.path) for each in claimants} if len(claimants) > 1 or claimants[0].is_stray else {}
+    assigned_to = registration.directory(image.broker_id)
+
+    def worth(folder: PartitionFolder) -> tuple[bool, int, bool, bool]:
+        end = ends.get(folder.path, 0)
+        return end > 0 and not folder.is_stray, end, not folder.is_stray, folder.directory_id == assigned_to
+
+    chosen = max(claimants, key=worth)
+    if chosen.is_stray and not ends[chosen.path]:
+        return  # nothing but empty folders, all of them set aside before
+    path = chosen.path.with_name(f"{topic.name}-{partition}")
+    in_service = [each for each in claimants if not each.is_stray and each is not chosen]
+    replaced = next((each.path for each in in_service if chosen.is_stray), None)
+    plan.kept.append(Kept(chosen, topic.name, path, replaced))
+    plan.set_aside += [(each, f"{chosen.path} is the log of the same partition that is kept") for each in in_service]
+    plan.not_taken_back += [
+        (each, path) for each in claimants if each.is_stray and each is not chosen and ends[each.path]
+    ]
+
+
+def carry_out(plan: FolderPlan, end_of: Callable[[Path], int] = log_end) -> None:
+    """Rename the folders as planned and say so. Raises OSError."""
+    replaced = {kept.instead_of for kept in plan.kept}
+    renamed: dict[Path, Path] = {}
+    for folder, reason in plan.set_aside:
+        renamed[folder.path] = set_aside(folder.path, reason, is_said=folder.path not in replaced)
+    for kept in plan.kept:
+        if kept.folder.path != kept.path:
+            extra: dict[str, object] = {"folder": str(kept.folder.path), "renamed": str(kept.path)}
+            if kept.instead_of is not None:
+                extra["set_aside"] = str(renamed[kept.instead_of])
+            kept.folder.path.rename(kept.path)
+            log.warning("stray_log_taken_back", extra=extra | {"log_end_offset": end_of(kept.path)})
+    for folder, path in plan.not_taken_back:
+        extra = {"folder": str(folder.path), "log_end_offset": end_of(folder.path), "kept": str(path)}
+        log.warning("stray_log_not_taken_back", extra=extra | {"kept_log_end_offset": end_of(path)})
+
+
+def set_aside(folder: Path, reason: str, *, is_said: bool = True) -> Path:
+    """Rename a partition's folder so that it is no log any more but keeps its records; returns the new path. Raises OSError."""
+    stray = folder.with_name(folder_name(folder.name, uuid.uuid4().hex, STRAY_SUFFIX))
+    folder.rename(stray)
+    if is_said:
+        log.warning("stray_log_set_aside", extra={"folder": str(folder), "renamed": str(stray), "reason": reason})
+    return stray
+
+
+def folder_name(partition_folder: str, unique: str, suffix: str) -> str:
+    """Return the name of a folder that is no longer in service; the topic's part is cut where the whole is too long.
+
+    Source: UnifiedLog.logDirNameWithSuffixCappedLength.
+    """
+    topic, _, partition = partition_folder.rpartition("-")
+    ending = f"-{partition}.{unique}{suffix}"
+    return topic[: _NAME_BYTES_MAX - len(ending)] + ending

@@ -1,0 +1,129 @@
+"""Records and commits of a combined node after it was restarted with a metadata snapshot older than its topics."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.interop.embedded import EmbeddedNode, running_node
+from tests.interop.kafka import PATIENCE_S, wait_until
+
+SNAPSHOT_BYTES = 4_000
+"""A snapshot after every thirty topics or so: the newest one is nearly always older than the newest topics."""
+
+
+def create(node: EmbeddedNode, topic: str, partitions: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": node.address})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(PATIENCE_S)
+
+
+def delete(node: EmbeddedNode, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": node.address})
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
+
+
+def grow(node: EmbeddedNode, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": node.address})
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
+
+
+def produce(node: EmbeddedNode, topic: str, partition: int, values: list[bytes]) -> None:
+    """Produce with acks=all; every record is acknowledged when this returns."""
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": node.address, "enable.idempotence": True})
+    for value in values:
+        producer.produce(
+            topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error) if error else None
+        )
+    assert producer.flush(PATIENCE_S) == 0
+    assert errors == []
+
+
+def read(node: EmbeddedNode, topic: str, partition: int, count: int) -> list[bytes]:
+    """The first `count` records of a partition, or those there are after a while."""
+    consumer = Consumer({"bootstrap.servers": node.address, "group.id": "reader", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    values: list[bytes] = []
+
+    def all_read() -> bool:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            values.append(message.value())
+        return len(values) >= count
+
+    with contextlib.suppress(AssertionError):
+        wait_until(all_read, 10, f"{count} records of {topic}-{partition}", interval_s=0)
+    consumer.close()
+    return values
+
+
+def commit(node: EmbeddedNode, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": node.address, "group.id": group, "enable.auto.commit": False})
+
+    def is_committed() -> bool:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+        return True
+
+    wait_until(is_committed, PATIENCE_S, f"{group} commits", not_yet=(KafkaException,))
+    consumer.close()
+
+
+def committed(node: EmbeddedNode, group: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": node.address, "group.id": group, "enable.auto.commit": False})
+    try:
+        return int(
+            wait_until(
+                lambda: consumer.committed([TopicPartition(topic, 0)], timeout=10),
+                PATIENCE_S,
+                f"{group}'s commits",
+                not_yet=(KafkaException,),
+            )[0].offset
+        )
+    finally:
+        consumer.close()
+
+
+def take_a_snapshot(node: EmbeddedNode, number: int) -> None:
+    """Create topics until the metadata has one more snapshot."""
+    folder = node.data / "__cluster_metadata-0"
+    before = {path.name for path in folder.glob("*.checkpoint")}
+    for each in range(1_000):
+        create(node, f"filler-{number}-{each}")
+        if {path.name for path in folder.glob("*.checkpoint")} - before:
+            return
+    raise AssertionError("no snapshot was taken")
+
+
+def strays(node: EmbeddedNode) -> list[str]:
+    return sorted(path.name for path in node.data.glob("*-stray"))
+
+
+@pytest.mark.parametrize("ending", ["terminate", "kill"])
+def test_topics_newer_than_the_metadata_snapshot_keep_their_records_over_restarts(tmp_path: Path, ending: str) -> None:
+    settings = {"metadata_log_max_record_bytes_between_snapshots": SNAPSHOT_BYTES}
+    with running_node(tmp_path / "node", **settings) as node:
+        create(node, "grown")
+        create(node, "again")
+        produce(node, "again", 0, [b"of the old topic"] * 7)
+        produce(node, "grown", 0, [b"old"])
+        take_a_snapshot(node, 1)
+        create(node, "new")
+        produce(node, "new", 0, [b"%d" % number for number in range(100)])
+        grow(node, "grown", 2)
+        produce(node, "grown", 1, [b"grown"] * 5)
+        delete(node, "again")
+        create(node, "again")
+        produce(node, "again", 0, [b"of the new topic"] * 3)
+        commit(node, "group", "new", 42)
+        for _ in range(2):
+            getattr(node, ending)()
+            node.start()
+
+            assert strays(node) == []
+            assert read(node, "new", 0, 100) == [b"%d" % number for number in range(100)]
+            assert read(node, "grown", 0, 1) == [b"old"]
+            assert read(node, "grown", 1, 5) == [b"grown"] * 5
+            assert read(node, "again", 0, 3) == [b"of the new topic"] * 3
+            assert committed(node, "group", "new") == 42
