@@ -1,18 +1,22 @@
 # make run: set up and start the product (ARGS: options of `conclave up`).
 # make chaos: ten times 90 s of kills, pauses, broken links and voter changes on three real controllers under load.
 # make test: set up, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
-#   SEED: draws the order of the tests, else the committed tree does, so that the same commit is tested in the same order).
+#   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
+#   so that the same commit gets the same verdict).
+# make explore: what `make test` leaves to chance, before a release: properties, simulator and chaos with fresh seeds for
+#   MINUTES (20); each failure is printed with the command that replays it.
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 WORKERS ?= 2
+MINUTES ?= 20
 SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || echo 0))
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check format simulate chaos bench clean
+.PHONY: help setup run test check format simulate chaos explore bench clean
 
 help:
-	@echo "make setup | run | test | check | format | simulate | chaos | bench | clean"
+	@echo "make setup | run | test | check | format | simulate | chaos | explore | bench | clean"
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is missing ($(PYTHON) is older)"; exit 1; }
@@ -39,13 +43,16 @@ format: setup
 
 test: setup check
 	$(BIN)/python -m tests.needs
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --randomly-seed=$(SEED) $(TESTS)
+	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
 
 simulate: setup
 	$(BIN)/python -m tests.simulator --seeds 10000
 
 chaos: setup
 	$(BIN)/python -m tests.hostile.chaos --seed 1 --seeds 10 --seconds 90
+
+explore: setup
+	$(BIN)/python -m tests.explore --minutes $(MINUTES)
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,9 @@
-"""What holds for all tests: in CI nothing is skipped in silence, and no example of a property is judged by its time."""
+"""What holds for all tests.
+
+In CI nothing is skipped in silence. No example of a property is judged by its time. What Hypothesis draws depends on its
+seed alone (`--hypothesis-seed`, which `make test` takes from the committed tree): no examples are kept from earlier runs,
+and no constants are taken from the modules that happen to be loaded.
+"""
 
 import os
 from collections.abc import Generator
@@ -6,9 +11,19 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-settings.register_profile("any machine", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine",
+    parent=settings(),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
+    print_blob=True,
+)
 settings.load_profile("any machine")
+assert hasattr(providers, "is_local_module_file"), "Hypothesis takes constants from loaded modules in another way now."
+providers.is_local_module_file = lambda _path: False  # type: ignore[attr-defined]  # else the order of imports matters
 
 
 @pytest.hookimpl(wrapper=True)

@@ -87,7 +87,7 @@ class KafkaRaftLog:
                 f"Inconsistent snapshot state in {self._directory}: there must be a snapshot at an offset larger than the "
                 f"current log start offset {self._start_offset}, but the latest snapshot is {latest}{self._snapshots.ignored}"
             )
-        lost = recovered.lost_offset(max(self._end_offset, latest.offset if latest is not None else 0))
+        lost = recovered.lost_offset(self._end_offset, latest)
         if lost is not None:
             raise StorageError(
                 f"The log in {self._directory} (offsets {self._start_offset} to {self._end_offset}) does not hold what was "

@@ -17,6 +17,7 @@ from typing import Final
 
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID, uuid_to_text
+from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.storage.batch_scan import REPAIR, BadBatch, corrupt, find_batch, scan_batches
 from kraft_core.storage.files import (
     CorruptFile,
@@ -58,19 +59,22 @@ class RecoveredLog:
             segment.close()
         self.flushed.close()
 
-    def lost_offset(self, end_offset: int) -> int | None:
-        """Return how far the log was on disk, when it does not hold that any more; None when nothing is missing.
+    def lost_offset(self, end_offset: int, snapshot: OffsetAndEpoch | None) -> int | None:
+        """Return the offset up to which the log was on disk if it no longer holds all of that, else None.
 
-        It ends before that, or another record, of an earlier epoch, is in the place of the last one: a write that landed
-        in the wrong place.
+        It is lost when the log ends earlier, or when the last of those records has another epoch: a write that landed
+        in the wrong place. `snapshot` (the newest) makes up for the log when it covers that offset or is of a later epoch:
+        then it replaces the log, of which a crash may have left any prefix.
         """
         known = self.flushed.known
         if known is None or (self.epochs.latest or 0) > known.epoch:
             return None
-        found = self.epochs.epoch_at(known.offset - 1)
-        if end_offset >= known.offset and (found is None or found == known.epoch):
+        if snapshot is not None and (snapshot.offset >= known.offset or snapshot.epoch > known.epoch):
             return None
-        return known.offset
+        if end_offset < known.offset:
+            return known.offset
+        found = self.epochs.epoch_at(known.offset - 1)
+        return None if found is None or found == known.epoch else known.offset
 
 
 def prepare_directory(files: FileSystem, directory: Path) -> None:
@@ -195,11 +199,10 @@ def _refuse_damage(segment: LogSegment, bad: BadBatch, size: int, later: list[Pa
 
 def _refuse_loss(recovered: RecoveredLog, segment: LogSegment, bad: BadBatch) -> None:
     """Raise CorruptFile when the bad batch was on disk once, unless a snapshot holds what it held."""
-    lost = recovered.lost_offset(segment.end_offset)
-    if lost is None:
-        return
-    names = map(snapshot_id_of, segment.files.names(segment.directory))
-    if all(snapshot_id is None or snapshot_id.offset < lost for snapshot_id in names):
+    names = segment.files.names(segment.directory)
+    newest = max(filter(None, map(snapshot_id_of, names)), default=None)
+    lost = recovered.lost_offset(segment.end_offset, newest)
+    if lost is not None:
         raise CorruptFile(
             segment.path,
             bad.position,

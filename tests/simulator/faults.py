@@ -86,6 +86,13 @@ class Faults:
             node.disk.crash_in = self.random.choice([0, 1, 2, 3, 5, 8, 20])
         self._start_later(node, 2)
 
+    def crash_in_installation(self) -> None:
+        """A node dies between two file operations of the next installation of a leader's snapshot."""
+        node = self._any()
+        stage, operations = self.random.choice([("download", 4), ("install", 10), ("install", 30)])
+        node.cut_next = stage, self.random.randint(0, operations)
+        self._start_later(node, 3)
+
     def stop(self) -> None:
         node = self._any()
         node.deliver(node.incarnation, Shutdown(self.random.choice([1, 500, 3000])))
@@ -261,6 +268,7 @@ PROCESSES = (
     "power",
     "power_all",
     "crash_in_file_operation",
+    "crash_in_installation",
     "stop",
     "resign",
     "pause",

@@ -78,6 +78,7 @@ class Report:
     truncations: int = 0
     snapshots_written: int = 0
     snapshots_fetched: int = 0
+    installations_cut: int = 0
     cleanings: int = 0
     voter_changes: int = 0
     disks_replaced: int = 0
@@ -178,6 +179,7 @@ class Scenario:
         report, nodes = self.report, self.nodes
         report.trace_hash, report.steps = self.world.trace_hash, self.world.steps
         report.snapshots_fetched = sum(node.snapshots_installed for node in nodes)
+        report.installations_cut = sum(len(node.installations_cut) for node in nodes)
         report.snapshots_written = sum(node.snapshots_written for node in nodes)
         report.cleanings = sum(node.cleanings for node in nodes)
         report.truncations = sum(node.truncations for node in nodes)
@@ -212,7 +214,7 @@ class Scenario:
         network.drop = network.duplicate = network.spike = 0.0
         for node in self.nodes:
             node.disk_delay_us = QUICK_DISK_US
-            node.disk.crash_in = -1
+            node.disk.crash_in, node.cut_next = -1, None
             node.disk.failing_write = node.disk.failing_sync = False
             node.disk.free_bytes = None
             node.resume()

@@ -72,6 +72,10 @@ class SimDisk(FileSystem):
         self.named: dict[Path, Inode] = {}  # the names on the platter
         self.renames: list[Renaming] = []  # changes of names that no sync has covered
         self.descriptors: dict[int, Inode] = {}
+        self.paths: dict[int, Path] = {}  # that each descriptor was opened under
+        self.steps: list[str] | None = None  # every change from here on by its name, when a list is set
+        self.died_in = ""  # the change before which the process died last
+        self._last_step = ""
         self._next_descriptor = 3
         self.is_down = False
         self.crash_in = -1  # operations until the process dies; negative: it does not
@@ -81,35 +85,44 @@ class SimDisk(FileSystem):
 
     # --- what the node calls ----------------------------------------------------------------------------------------
 
-    def _change(self) -> None:
+    def _change(self, operation: str, path: Path) -> None:
         """A change is about to happen; here the process may die, before it."""
         if self.is_down:
             raise Crashed
+        step = f"{operation} {path.suffix or path.name}"
+        if operation == "sync directory":
+            step = f"sync directory after {self._last_step}"
+        else:
+            self._last_step = step
         if self.crash_in >= 0:
             self.crash_in -= 1
             if self.crash_in < 0:
-                self.is_down = True
+                self.is_down, self.died_in = True, step
                 raise Crashed
+        if self.steps is not None:
+            self.steps.append(step)
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
         inode = self.files.get(path)
         if inode is None:
             if not flags & os.O_CREAT:
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
-            self._change()
+            self._change("create", path)
             inode = self.files[path] = Inode()
             self.renames.append(Renaming(None, path, inode))
         elif flags & os.O_EXCL:
             raise FileExistsError(errno.EEXIST, "File exists", str(path))
         elif flags & os.O_TRUNC and inode.data:
-            self._change()
+            self._change("empty", path)
             self._write(inode, (0, None))
         self._next_descriptor += 1
         self.descriptors[self._next_descriptor] = inode
+        self.paths[self._next_descriptor] = path
         return self._next_descriptor
 
     def close(self, descriptor: int) -> None:
         self.descriptors.pop(descriptor, None)
+        self.paths.pop(descriptor, None)
 
     def pread(self, descriptor: int, size: int, position: int) -> bytes:
         return bytes(self.descriptors[descriptor].data[position : position + size])
@@ -120,7 +133,7 @@ class SimDisk(FileSystem):
         if self.crash_in == 0:  # dies half-way: a part of it got into the cache
             data = data[: self.random.randint(0, len(data))]
             self._write(inode, (position, bytes(data)))
-        self._change()
+        self._change("write", self.paths[descriptor])
         self._check_write()
         if self.free_bytes is not None:
             grows = position + len(data) - len(inode.data)
@@ -138,7 +151,7 @@ class SimDisk(FileSystem):
         inode.pending.append(change)
 
     def truncate(self, descriptor: int, size: int) -> None:
-        self._change()
+        self._change("truncate", self.paths[descriptor])
         self._check_write()
         self._write(self.descriptors[descriptor], (size, None))
 
@@ -149,7 +162,7 @@ class SimDisk(FileSystem):
 
     def fdatasync(self, descriptor: int) -> None:
         inode = self.descriptors[descriptor]
-        self._change()
+        self._change("sync", self.paths[descriptor])
         if self.failing_sync:  # as Linux has it: the pages count as clean and are never written
             inode.pending.clear()
         self._check_sync()
@@ -163,7 +176,7 @@ class SimDisk(FileSystem):
     fsync = fdatasync
 
     def chmod(self, descriptor: int, mode: int) -> None:
-        self._change()
+        self._change("chmod", self.paths[descriptor])
 
     def size(self, descriptor: int) -> int:
         return len(self.descriptors[descriptor].data)
@@ -179,22 +192,22 @@ class SimDisk(FileSystem):
         return sorted(path.name for path in self.files if path.parent == directory)
 
     def rename(self, source: Path, target: Path) -> None:
-        self._change()
+        self._change("rename", source)
         inode = self.files.pop(source)
         self.files[target] = inode
         self.renames.append(Renaming(source, target, inode))
 
     def unlink(self, path: Path) -> None:
         if path in self.files:
-            self._change()
+            self._change("unlink", path)
             self.renames.append(Renaming(path, None, self.files.pop(path)))
 
     def make_directory(self, path: Path) -> None:
-        self._change()
+        self._change("make directory", path)
         self.directories.add(path)
 
     def sync_directory(self, path: Path) -> None:
-        self._change()
+        self._change("sync directory", path)
         self._check_sync()
         others = []
         for change in self.renames:
@@ -216,6 +229,7 @@ class SimDisk(FileSystem):
     def killed(self) -> None:
         """The process has ended; the machine goes on and has the rest written back before anything else happens."""
         self.descriptors.clear()
+        self.paths.clear()
         self.is_down = False
         self.crash_in = -1
         self.failing_write = self.failing_sync = False

@@ -9,7 +9,7 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
 from kraft_core.storage.log_writer import Operation
 from kraft_core.storage.recovery import RecoveredLog
-from kraft_core.storage.snapshots import SnapshotStore
+from kraft_core.storage.snapshots import FileSnapshotSink, SnapshotStore
 
 if TYPE_CHECKING:
     from tests.simulator.sim_node import SimNode
@@ -23,6 +23,8 @@ class SimLog(KafkaRaftLog):
         self.bases: list[int] = []
         self.node: SimNode | None = None
         self._flush_size = -1  # operations that the flush under way has taken; -1: none is
+        self.is_installing = False  # a leader's snapshot: from its first byte until the log that it replaces is gone
+        self._has_installed = False  # the files of that log go at the next flush
         super().__init__(directory, config, recovered, snapshots)
 
     def observe(self, node: "SimNode") -> None:
@@ -56,11 +58,28 @@ class SimLog(KafkaRaftLog):
         super().truncate_to(offset)
         self._forget_from(self.end_offset)
 
+    def begin_snapshot(self, snapshot_id: OffsetAndEpoch) -> FileSnapshotSink:
+        node = self.node
+        if node is None or snapshot_id <= OffsetAndEpoch(self.end_offset, self.last_epoch):
+            return super().begin_snapshot(snapshot_id)
+        self.is_installing = True
+        node.reach_stage("download")
+        sink = super().begin_snapshot(snapshot_id)
+        freeze = sink.freeze
+
+        def install() -> None:
+            node.reach_stage("install")
+            freeze()
+
+        sink.freeze = install  # type: ignore[method-assign]  # raft calls it once all has come
+        return sink
+
     def truncate_fully_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         assert not self.is_flush_under_way, "The log must not be replaced while a flush is under way."
         super().truncate_fully_to_snapshot(snapshot_id)
         self._forget_from(0)
         if self.node is not None:
+            self._has_installed = True
             self.node.snapshots_installed += 1
 
     def _forget_from(self, offset: int) -> None:
@@ -94,6 +113,9 @@ class SimLog(KafkaRaftLog):
         later: list[Operation] = [pending.pop() for _ in range(len(pending) - self._flush_size)]
         self._flush_size = -1
         try:
-            return self.flush()
+            end = self.flush()
+            if self._has_installed:
+                self.is_installing = self._has_installed = False
+            return end
         finally:
             pending.extend(reversed(later))

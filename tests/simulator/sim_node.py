@@ -85,6 +85,8 @@ class SimNode:
         self.stopped_by: StorageError | None = None
         self.on_stopped: Callable[[SimNode], None] = lambda _: None
         self.on_answer: Callable[[int, Message], None] = lambda _request_id, _message: None
+        self.cut_next: tuple[str, int] | None = None  # stage of an installation, file operations until the process dies
+        self.installations_cut: list[str] = []  # the file operations that did not happen any more
         self.crashes = self.truncations = self.snapshots_installed = self.snapshots_written = self.cleanings = 0
         self.is_paused = False
         self.voters = self.previous_voters = VoterSet()  # as of the log's end; what a dead process knew last
@@ -244,8 +246,15 @@ class SimNode:
             self.disk.crash_in = self.world.random.randint(0, 3)
             with suppress(Crashed, StorageError):
                 log.end_flush()
+        if log is not None and log.is_installing and self.disk.is_down:
+            self.installations_cut.append(self.disk.died_in)
         self._end()
         return True
+
+    def reach_stage(self, stage: str) -> None:
+        """A leader's snapshot begins to come ("download"), or has come ("install"): die in there, if that is wanted."""
+        if self.cut_next is not None and self.cut_next[0] == stage:
+            self.disk.crash_in, self.cut_next = self.cut_next[1], None
 
     def _stop(self, error: StorageError) -> None:
         """The disk has failed, or cannot be trusted: the process ends, as ControllerServer has it."""

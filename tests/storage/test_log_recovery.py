@@ -1,9 +1,9 @@
 """Recovery: what was torn is cut, what was damaged stops the start."""
 
 import errno
-import os
 import shutil
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_crash_loses_nothing_that_was_flushed_and_only_what_was_not(tmp_path: 
     crashed.close()
 
 
-@pytest.mark.parametrize("garbage", [batch(12)[:40], batch(12)[:-1], os.urandom(1000), bytes(4096), b"x"])
+@pytest.mark.parametrize("garbage", [batch(12)[:40], batch(12)[:-1], Random(1).randbytes(1000), bytes(4096), b"x"])
 def test_an_unfinished_write_at_the_end_is_cut(tmp_path: Path, garbage: bytes):
     batches = filled(tmp_path)
     path = directory_of(tmp_path) / f"{0:020d}.log"
@@ -217,7 +217,7 @@ def test_files_of_indexes_and_checkpoints_may_be_absent_or_garbage(tmp_path: Pat
     directory = directory_of(tmp_path)
     for path in directory.iterdir():
         if path.suffix in (".index", ".timeindex"):
-            path.write_bytes(os.urandom(50))
+            path.write_bytes(Random(2).randbytes(50))
     (directory / "leader-epoch-checkpoint").write_text("not a checkpoint")
     log = KafkaRaftLog.open(tmp_path, SMALL)
     assert contents(log) == b"".join(batches)
