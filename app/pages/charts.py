@@ -5,7 +5,7 @@ Every chart has a table with the same numbers beside it, so none of them is need
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 from xml.etree import ElementTree as ET
 
 import pygal
@@ -19,6 +19,10 @@ BARS_MAX: Final = 60
 """A chart with more bars than this cannot be read; the fullest are shown and the page says so."""
 
 VERDICTS_SHOWN: Final = ("under_min", "unclean", "offline", "lost")
+
+Tone = Literal["plain", "other", "warn", "unclean", "bad", "lost"]
+"""What a series means: the stylesheet gives each tone its colour. Amber: writes refused. Red: no leader, or no copy left."""
+VERDICT_TONES: Final[dict[str, Tone]] = {"under_min": "warn", "unclean": "unclean", "offline": "bad", "lost": "lost"}
 
 UNSTYLED: Final = ("tooltip", "text-overlay", "plot tooltip-overlay")
 """Groups that only pygal's own script uses."""
@@ -59,8 +63,12 @@ def _ticks(highest: int) -> list[int]:
     return [step * mark for mark in range(-(-highest // step) + 1)] if highest else [0, 1]
 
 
-def _svg(chart: Any, label: str) -> Markup:
-    """The chart as inline SVG with a label for screen readers; its script, style and random ids are taken out."""
+def _svg(chart: Any, label: str, tones: Sequence[Tone]) -> Markup:
+    """Return the chart as inline SVG with a label for screen readers, without pygal's script, style and random ids.
+
+    `tones` has the meaning of each series: pygal numbers series by a class `color-N`, which becomes `tone-…`.
+    """
+    assert len(tones) == len(chart.raw_series), "one tone for each series"
     chart.y_labels = _ticks(_highest(chart))
     root = chart.render_tree()
     for parent in list(root.iter()):
@@ -70,11 +78,18 @@ def _svg(chart: Any, label: str) -> Markup:
                 parent.remove(child)
         for attribute in ("id", "style"):
             parent.attrib.pop(attribute, None)
+        if "color-" in parent.get("class", ""):
+            words = parent.get("class", "").split()
+            parent.set("class", " ".join(_toned(word, tones) for word in words))
     for child in [child for child in root if str(child.tag).endswith("title")]:
         root.remove(child)  # the program's name
     root.set("role", "img")
     root.set("aria-label", label)
     return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - serialised XML: all text is escaped
+
+
+def _toned(word: str, tones: Sequence[Tone]) -> str:
+    return f"tone-{tones[int(word.removeprefix('color-'))]}" if word.startswith("color-") else word
 
 
 def brokers_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
@@ -85,7 +100,7 @@ def brokers_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
     chart.x_labels = [f"{row['broker_id']} ({row['rack']})" if row["rack"] else str(row["broker_id"]) for row in shown]
     chart.add("replicas", [row["replicas"] for row in shown])
     chart.add("leaders", [row["leaders"] for row in shown])
-    return _svg(chart, "Replicas and leaders per broker")
+    return _svg(chart, "Replicas and leaders per broker", ("plain", "other"))
 
 
 def racks_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
@@ -94,7 +109,7 @@ def racks_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
     chart.x_labels = [row["rack"] for row in rows]
     chart.add("replicas", [row["replicas"] for row in rows])
     chart.add("achievable share", [row["share_high"] for row in rows])
-    return _svg(chart, "Replicas per rack and the achievable share")
+    return _svg(chart, "Replicas per rack and the achievable share", ("plain", "other"))
 
 
 def losses_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
@@ -103,15 +118,16 @@ def losses_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
     chart.x_labels = [str(row["domain"]) for row in rows]
     for verdict in VERDICTS_SHOWN:
         chart.add(verdict.replace("_", " "), [row["verdicts"][verdict] for row in rows])
-    return _svg(chart, "Partitions in trouble when a rack is lost")
+    return _svg(chart, "Partitions in trouble when a rack is lost", [VERDICT_TONES[each] for each in VERDICTS_SHOWN])
 
 
 def margins_chart(histogram: Sequence[Mapping[str, int]]) -> Markup:
-    """How many partitions can lose how many in-sync replicas before writes stop."""
-    chart = _chart(pygal.Bar, include_x_axis=True, x_title="in-sync replicas above the minimum")
+    """How many partitions can lose how many in-sync replicas before writes stop; those that refuse writes now apart."""
+    chart = _chart(pygal.StackedBar, include_x_axis=True, x_title="in-sync replicas above the minimum")
     chart.x_labels = [str(row["margin"]) for row in histogram]
-    chart.add("partitions", [row["partitions"] for row in histogram])
-    return _svg(chart, "Partitions by margin")
+    chart.add("writes refused now", [row["partitions"] if row["margin"] < 0 else 0 for row in histogram])
+    chart.add("partitions", [row["partitions"] if row["margin"] >= 0 else 0 for row in histogram])
+    return _svg(chart, "Partitions by margin", ("warn", "plain"))
 
 
 def trend_chart(history: Sequence[Mapping[str, Any]]) -> Markup:
@@ -120,4 +136,4 @@ def trend_chart(history: Sequence[Mapping[str, Any]]) -> Markup:
     chart.x_labels = [f"#{entry['id']}" for entry in history]
     chart.add("moves from balanced", [entry["moves_from_balanced"] for entry in history])
     chart.add("under-replicated", [entry["under_replicated"] for entry in history])
-    return _svg(chart, "Moves from balanced over the last runs")
+    return _svg(chart, "Moves from balanced over the last runs", ("plain", "other"))

@@ -4,15 +4,16 @@
 
 Reads a snapshot folder (see `app.reports.export`), writes `violations.parquet` and then `result.json` into the output
 folder; no `result.json`, no report. With --awaited-partitions the snapshot may still be being written by the parent
-process, and will have about so many: Spark starts meanwhile. `progress.json` there tells the stage and its tasks about twice a second.
+process, and will have about so many: Spark starts meanwhile. --parent: end with that process. `progress.json` there tells the stage and its tasks about twice a second.
 --class-archive and --record-classes: see `app.reports.class_archive`.
-Exit codes: 0 done, 1 failed (the reason is the last line on stderr), 2 wrong use.
+Exit codes: 0 done, 1 failed (the reason is in `failure.json`, see `app.reports.failures`), 2 wrong use.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -27,12 +28,14 @@ import pyarrow.parquet as pq
 from app.reports import definitions as d
 from app.reports.body import Aggregates, Brokers, report_body
 from app.reports.class_archive import keep, recording, using
+from app.reports.failures import BadSnapshotError, write_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REPORT_VERSION = 1
 MANIFEST_POLL_S = 0.05
+PARENT_POLL_S = 0.5
 SMALL_PARTITIONS = 100_000
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LARGE_JVM = "-XX:+UseParallelGC"
@@ -65,10 +68,6 @@ VIOLATIONS = pa.schema(
     ]
 )
 """`violations.parquet`: broker ids, the rack of each replica ("" for none), leader -1 for none; sorted by topic, partition."""
-
-
-class BadSnapshotError(Exception):
-    """The folder is not a whole snapshot: the text says what is missing or does not fit."""
 
 
 class Progress:
@@ -154,12 +153,25 @@ def read_manifest(snapshot: Path) -> dict[str, Any]:
     return manifest
 
 
-def wait_for_manifest(snapshot: Path, parent: int) -> None:
-    """Wait until the parent process has written the snapshot's last file. Raises BadSnapshotError if it ends before."""
+def wait_for_manifest(snapshot: Path) -> None:
+    """Wait until the parent process has written the snapshot's last file; `end_with` ends the job if it never does."""
     while not (snapshot / "manifest.json").exists():
-        if os.getppid() != parent:
-            raise BadSnapshotError(f"'{snapshot}' is not a snapshot: who wrote it has ended")
         time.sleep(MANIFEST_POLL_S)
+
+
+def end_with(parent: int) -> None:
+    """End this job and its JVM, its whole process group, as soon as its parent process is gone.
+
+    A killed web process cannot end its job, and the run that follows must not share the machine with the old one.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_POLL_S)
+        os.write(2, b"The web process that asked for this report has ended, so the job ends too.\n")
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 @contextmanager
@@ -276,14 +288,13 @@ def run(
 
     Raises BadSnapshotError, or what Spark raises.
     """
-    parent = os.getppid()
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     partitions = read_manifest(snapshot)["partitions"] if awaited is None else awaited
     with Progress(out) as progress, spark_session(master, memory, partitions, java_options) as spark:
         with progress.watching(spark):
             progress.stage("reading the snapshot")
-            wait_for_manifest(snapshot, parent)
+            wait_for_manifest(snapshot)
             manifest = read_manifest(snapshot)
             body = build(spark, manifest, snapshot, out, progress)
         progress.stage("writing the report")
@@ -314,8 +325,7 @@ def record_classes(archive: Path, snapshot: Path, out: Path, master: str, memory
     gateway: Any = SparkContext._gateway  # noqa: SLF001  # the JVM writes the file when it ends; nothing public waits for that
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait()
-    return keep(archive)
+    return gateway.proc.wait() == 0 and keep(archive)
 
 
 def main() -> int:
@@ -326,6 +336,7 @@ def main() -> int:
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="1g")
     parser.add_argument("--awaited-partitions", type=int, metavar="N")
+    parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which has started the job")
     parser.add_argument("--class-archive", type=Path, metavar="FILE", help="start Spark's JVM with it, if it is there")
     parser.add_argument(
         "--record-classes", type=Path, metavar="FILE", help="write a class archive, and no report to keep"
@@ -333,13 +344,15 @@ def main() -> int:
     options = parser.parse_args()
     where = options.snapshot, options.out, options.master, options.memory
     os.nice(10 if options.record_classes is None else 19)  # the web process and a node on the same machine go first
+    if options.parent is not None:
+        end_with(options.parent)
     try:
         if options.record_classes is not None:
             return 0 if record_classes(options.record_classes, *where) else 1
         run(*where, options.awaited_partitions, java_options=using(options.class_archive))
-    except BadSnapshotError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    except Exception as error:
+        write_failure(options.out, error)
+        raise
     return 0
 
 

@@ -29,7 +29,8 @@ class ReportSchedule(Base):
 class ReportRun(Base):
     """One run over the committed image at (image_epoch, image_offset); `result` is what the job wrote, when it succeeded.
 
-    A schedule's run exists once per moment it was due, however many processes try.
+    A schedule's run exists once per moment it was due, however many processes try. While a run is active, the web process
+    that runs it extends `lease_until`; a run whose lease has expired has lost its process (see `app.reports.leases`).
     """
 
     __tablename__ = "report_runs"
@@ -50,6 +51,8 @@ class ReportRun(Base):
     image_offset: Mapped[Offset | None]
     image_epoch: Mapped[int | None]
     process_id: Mapped[int | None] = mapped_column(Integer)
+    lease_until: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    cancelled_by: Mapped[str | None] = mapped_column(String(255))
     reason: Mapped[str | None] = mapped_column(String(32))
     error: Mapped[str | None] = mapped_column(Text)
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON)

@@ -1,8 +1,9 @@
 """Make a report: export the image, run the Spark job in a child process, keep its result.
 
-One run at a time. The child has its own process group, so that cancelling or stopping takes its JVM along, and all it
-prints goes into `run.log` of the run's folder. A run that does not succeed changes nothing but its own row: the last
-report stays the last report.
+One run at a time, over all web processes of a database: the process that runs it holds the lease of `app.reports.leases`.
+The child has its own process group, so that cancelling or stopping takes its JVM along; it ends when the web process does.
+All it prints goes into `run.log` of the run's folder. A run that does not succeed changes nothing but its own row: the
+last report stays the last report.
 """
 
 import asyncio
@@ -19,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.base import utc_now
 from app.db.database import Database
-from app.reports import store
+from app.reports import leases, store
 from app.reports.class_archive import class_archive
+from app.reports.failures import failure_of
 from app.reports.java import JavaMissingError, find_java
 from kraft_core.image.metadata_image import MetadataImage
 
@@ -34,6 +37,13 @@ RUNS_KEPT = 400
 TERMINATE_SECONDS = 3.0
 LOG_TAIL_BYTES = 1_000_000
 LOG_OF = {"out": "run.log", "again": "classes.log"}
+RENEW_SECONDS = 2.0
+"""How often a run's lease is extended, so also how soon a request to cancel from another process is seen."""
+SWEEP_SECONDS = 10.0
+"""How often each web process ends the runs whose process is gone."""
+CANCEL_POLL_SECONDS = 0.2
+CANCEL_SECONDS = 10.0
+"""How long a cancel waits for the process that has the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,6 @@ class NoImageError(Exception):
     """The quorum has not been reached yet, so there is nothing to report on."""
 
 
-class CancelledRunError(Exception):
-    """Somebody cancelled the run; the text says who."""
-
-
 ImageSource = Callable[[], tuple[MetadataImage, str] | None]
 """Gives the committed image and the cluster id, or None before the first one."""
 
@@ -68,22 +74,24 @@ class ReportRunner:
         self._image = image
         self._task: asyncio.Task[None] | None = None
         self._run_id: int | None = None
-        self._cancelled_by: str | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._recording: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Mark runs that an earlier process left behind as lost."""
-        for run in await self._database.read(store.active_runs):
-            if run.process_id is not None and run.process_id != os.getpid() and _alive(run.process_id):
-                continue
-            await self._database.write(
-                store.finish_run, run.id, "lost", "PROCESS_GONE", "The web process ended meanwhile."
-            )
+        """Begin to end the runs that a killed web process leaves behind, this one's predecessor included."""
+        self._sweeping = asyncio.create_task(self._sweep(), name="report-sweep")
+
+    async def _sweep(self) -> None:
+        while True:
+            with contextlib.suppress(SQLAlchemyError):  # a database that is away is reported by its own watch
+                for run_id in await self._database.write(leases.end_expired, utc_now()):
+                    log.warning("report_ended", run_id=run_id, state="lost", reason="PROCESS_GONE")
+            await asyncio.sleep(SWEEP_SECONDS)
 
     async def stop(self) -> None:
         """End a running report; its row says lost."""
-        for task in (self._task, self._recording):
+        for task in (self._sweeping, self._task, self._recording):
             if task is not None and not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -99,18 +107,24 @@ class ReportRunner:
         if source is None:
             raise NoImageError("No metadata yet: the quorum has not been reached.")
         run_id = await self._database.write(store.create_run, requested_by, **planned)
-        self._run_id, self._cancelled_by = run_id, None
+        self._run_id = run_id
         self._task = asyncio.create_task(self._guarded(run_id, *source), name=f"report-{run_id}")
         return run_id
 
     async def cancel(self, run_id: int, by: str) -> bool:
-        """End a run of this process. -> False if it is not running here (any more)."""
-        if run_id != self._run_id or self._task is None or self._task.done():
+        """End an active run, also one of another web process. Return False when it is not active (any more)."""
+        if not await self._database.write(leases.request_cancel, run_id, by, utc_now()):
             return False
-        self._cancelled_by = by
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        if run_id == self._run_id and self._task is not None and not self._task.done():
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            return True
+        for _ in range(round(CANCEL_SECONDS / CANCEL_POLL_SECONDS)):
+            run = await self._database.read(store.get_run, run_id)
+            if run is None or run.finished_at is not None:
+                break
+            await asyncio.sleep(CANCEL_POLL_SECONDS)
         return True
 
     def folder_of(self, run_id: int) -> Path:
@@ -134,13 +148,11 @@ class ReportRunner:
 
     async def _guarded(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
         """Run, and write down how it ended, whatever happens."""
+        keeping = asyncio.create_task(self._keep_lease(run_id, asyncio.current_task()), name=f"lease-{run_id}")
         try:
             await self._make(run_id, image, cluster_id)
         except asyncio.CancelledError:
-            if self._cancelled_by is not None:
-                await self._finish(run_id, "cancelled", "CANCELLED", f"Cancelled by {self._cancelled_by}.")
-            else:
-                await self._finish(run_id, "lost", "PROCESS_GONE", "The web process stopped meanwhile.")
+            await self._finish(run_id, "lost", "PROCESS_GONE", "The web process was stopped during the run.")
         except TimeoutError:
             limit = self._settings.timeout_seconds
             await self._finish(run_id, "timed_out", "TIMED_OUT", f"Not done within {limit} s.")
@@ -154,10 +166,23 @@ class ReportRunner:
         except Exception as unexpected:  # the row must not stay "running" for ever, and the log has the traceback
             log.exception("report_failed", run_id=run_id)
             await self._finish(run_id, "failed", "INTERNAL", f"{type(unexpected).__name__}: {unexpected}")
+        finally:
+            keeping.cancel()
+
+    async def _keep_lease(self, run_id: int, run: "asyncio.Task[None] | None") -> None:
+        """Extend the lease; end the run when another process asks for that, or has ended it because the lease expired."""
+        assert run is not None, "called from the run's own task"
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with contextlib.suppress(SQLAlchemyError):  # tried again; whoever ends the run meanwhile is seen then
+                kept = await self._database.write(leases.renew_lease, run_id, utc_now())
+                if kept is None or kept.cancelled_by is not None:
+                    run.cancel()
+                    return
 
     async def _finish(self, run_id: int, state: str, reason: str, error: str) -> None:
-        log.warning("report_ended", run_id=run_id, state=state, reason=reason)
-        await self._database.write(store.finish_run, run_id, state, reason, error)
+        if await self._database.write(leases.finish_run, run_id, state, reason, error):
+            log.warning("report_ended", run_id=run_id, state=state, reason=reason)
 
     async def _make(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
         folder = self.folder_of(run_id)
@@ -184,11 +209,11 @@ class ReportRunner:
             running, self._child = self._child, None
             await _end(running)
         if code:
-            raise JobFailedError(code, self.log_tail(run_id))
+            raise JobFailedError(*failure_of(code, folder / "out", self.log_tail(run_id)))
         await self._database.write(store.update_run, run_id, state="storing")
         result = await asyncio.to_thread(_read_result, folder / "out" / "result.json")
-        finished = {"state": "succeeded", "finished_at": utc_now(), "process_id": None, "reason": None, "error": None}
-        await self._database.write(store.update_run, run_id, result=result, **finished)
+        if not await self._database.write(leases.succeed, run_id, result):
+            return
         log.info("report_done", run_id=run_id, image_offset=image.offset)
         await asyncio.to_thread(self._tidy, run_id)
         self._maybe_record_classes(folder, java, archive)
@@ -205,7 +230,7 @@ class ReportRunner:
         """Start the job on the folder's snapshot, in a process group of its own; what it prints goes to `out`'s log."""
         command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
         command += [str(folder / out), "--master", self._settings.spark_master]
-        command += ["--memory", self._settings.spark_memory, *options]
+        command += ["--memory", self._settings.spark_memory, "--parent", str(os.getpid()), *options]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         if java_home is not None:
@@ -268,31 +293,13 @@ async def _end(child: asyncio.subprocess.Process | None) -> None:
 
 
 class JobFailedError(Exception):
-    """The job exited with an error; `reason` is a code, the text its last words."""
+    """The job failed; `reason` is a code of `app.reports.failures`, the text is for people."""
 
-    def __init__(self, code: int, output: str) -> None:
-        lines = [line.strip() for line in output.splitlines() if line.strip()]
-        last = lines[-1] if lines else "it printed nothing"
-        known = {
-            "JAVA_GATEWAY_EXITED": "JAVA_GATEWAY_EXITED",
-            "No space left on device": "OUT_OF_DISK",
-            "OutOfMemoryError": "OUT_OF_MEMORY",
-            "is not a snapshot": "BAD_SNAPSHOT",
-            "snapshot file": "BAD_SNAPSHOT",
-        }
-        self.reason = next((reason for sign, reason in known.items() if sign in output), "JOB_FAILED")
-        super().__init__(f"The Spark job ended with code {code}: {last[:500]}")
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 def _read_result(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text())
     return found
-
-
-def _alive(process_id: int) -> bool:
-    """Say whether a report job with this process id still runs."""
-    try:
-        command = Path(f"/proc/{process_id}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return b"app.reports.job" in command

@@ -4,11 +4,14 @@ Every web process may run a scheduler: `report_runs` has one row per schedule an
 skips it.
 """
 
+import asyncio
+import contextlib
 import datetime as dt
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.cron import CronTrigger
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.base import utc_now
 from app.db.database import Database
@@ -21,6 +24,8 @@ log = structlog.get_logger(__name__)
 NIGHTLY = "nightly"
 NIGHTLY_CRON = "0 2 * * *"
 GRACE_SECONDS = 3600
+FOLLOW_SECONDS = 10.0
+"""How soon a web process sees that another one has changed a schedule."""
 
 
 class InvalidCronError(ValueError):
@@ -44,52 +49,85 @@ def next_due(cron: str, now: dt.datetime | None = None) -> dt.datetime | None:
     return due
 
 
+def last_due(cron: str, now: dt.datetime) -> dt.datetime:
+    """Return the newest moment up to now at which a schedule was due, at most GRACE_SECONDS ago; without one, now.
+
+    Processes that come late, each in its own time, so name a schedule's run by the same moment.
+    """
+    trigger, found = cron_trigger(cron), None
+    due = trigger.get_next_fire_time(None, now - dt.timedelta(seconds=GRACE_SECONDS))
+    while due is not None and due <= now:
+        found, due = due, trigger.get_next_fire_time(due, due + dt.timedelta(seconds=1))
+    return found or now
+
+
 class ReportScheduler:
-    """Keeps APScheduler's jobs in step with the table `report_schedules`."""
+    """Keeps APScheduler's jobs in step with the table `report_schedules`, which any web process may change."""
 
     def __init__(self, database: Database, runner: ReportRunner) -> None:
         self._database = database
         self._runner = runner
         self._scheduler = AsyncIOScheduler(timezone=dt.UTC)
+        self._crons: dict[str, str] = {}
+        self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin; at the very first start of an installation a nightly schedule is made."""
         if not await self._database.read(store.schedules):
             await self._database.write(store.put_schedule, NIGHTLY, NIGHTLY_CRON, "conclave", enabled=True)
         self._scheduler.start()
-        await self.reload()
+        await self.follow()
+        self._following = asyncio.create_task(self._keep_following(), name="report-schedules")
 
     async def stop(self) -> None:
         """Start nothing any more; a running report is the runner's."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
 
-    async def reload(self) -> None:
-        """Take up the schedules as the table has them."""
-        self._scheduler.remove_all_jobs()
-        for schedule in await self._database.read(store.schedules):
-            if schedule.enabled:
+    async def _keep_following(self) -> None:
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            with contextlib.suppress(SQLAlchemyError):  # a database that is away is reported by its own watch
+                await self.follow()
+
+    async def follow(self) -> None:
+        """Make the jobs those of the table: jobs of unchanged schedules stay, so that no due moment is missed."""
+        wanted = {each.name: each.cron for each in await self._database.read(store.schedules) if each.enabled}
+        for name in [name for name, cron in self._crons.items() if wanted.get(name) != cron]:
+            self._scheduler.remove_job(name)
+            del self._crons[name]
+        for name, cron in wanted.items():
+            if name not in self._crons:
                 self._scheduler.add_job(
                     self._due,
-                    cron_trigger(schedule.cron),
-                    args=(schedule.id, schedule.name),
-                    id=str(schedule.id),
+                    cron_trigger(cron),
+                    args=(name,),
+                    id=name,
                     coalesce=True,
                     max_instances=1,
                     misfire_grace_time=GRACE_SECONDS,
                 )
+                self._crons[name] = cron
 
     async def put(self, name: str, cron: str, changed_by: str, *, enabled: bool) -> ReportSchedule:
-        """Make or change a schedule; it counts at once. Raises InvalidCronError."""
+        """Make or change a schedule; it counts at once here and within FOLLOW_SECONDS elsewhere. Raises InvalidCronError."""
         cron_trigger(cron)
         schedule = await self._database.write(store.put_schedule, name, cron, changed_by, enabled=enabled)
-        await self.reload()
+        await self.follow()
         return schedule
 
-    async def _due(self, schedule_id: int, name: str) -> None:
-        planned_at = utc_now().replace(second=0, microsecond=0)
+    async def _due(self, name: str) -> None:
+        """Run the report of a schedule, if the table still says so: another process may have changed it just now."""
+        schedule = next((each for each in await self._database.read(store.schedules) if each.name == name), None)
+        if schedule is None or not schedule.enabled or schedule.cron != self._crons.get(name):
+            await self.follow()
+            return
+        planned_at = last_due(schedule.cron, utc_now())
         try:
-            run_id = await self._runner.run_now(f"schedule {name}", schedule_id=schedule_id, planned_at=planned_at)
+            run_id = await self._runner.run_now(f"schedule {name}", schedule_id=schedule.id, planned_at=planned_at)
             log.info("report_due", schedule=name, run_id=run_id)
         except (NoImageError, store.ReportBusyError, store.AlreadyPlannedError) as skipped:
             log.warning("report_skipped", schedule=name, cause=str(skipped))

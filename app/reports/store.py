@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
 from app.db.base import utc_now
+from app.reports.leases import end_expired, lease_end, lock_creation
 from app.reports.models import ACTIVE_STATES, ReportRun, ReportSchedule
 
 
@@ -27,7 +28,13 @@ class AlreadyPlannedError(Exception):
 def create_run(
     session: Session, requested_by: str, schedule_id: int | None = None, planned_at: dt.datetime | None = None
 ) -> int:
-    """Add a queued run and return its id. Raises ReportBusyError, or AlreadyPlannedError for a schedule's twin."""
+    """Add a queued run with a lease and return its id. A run whose process is gone is ended first.
+
+    Raises ReportBusyError while a run is active, AlreadyPlannedError for a schedule's twin.
+    """
+    now = utc_now()
+    lock_creation(session)
+    end_expired(session, now)
     active = session.scalar(select(ReportRun.id).where(ReportRun.state.in_(ACTIVE_STATES)).limit(1))
     if active is not None:
         raise ReportBusyError(active)
@@ -36,7 +43,8 @@ def create_run(
         planned_at=planned_at,
         requested_by=requested_by,
         state="queued",
-        created_at=utc_now(),
+        created_at=now,
+        lease_until=lease_end(now),
     )
     session.add(run)
     try:
@@ -53,16 +61,6 @@ def update_run(session: Session, /, run_id: int, **values: Any) -> None:
         raise LookupError(f"report run {run_id}")
     for name, value in values.items():
         setattr(run, name, value)
-
-
-def finish_run(session: Session, run_id: int, state: str, reason: str | None = None, error: str | None = None) -> None:
-    """Move a run to a final state, now."""
-    update_run(session, run_id, state=state, reason=reason, error=error, finished_at=utc_now(), process_id=None)
-
-
-def active_runs(session: Session) -> Sequence[ReportRun]:
-    """Runs that are not in a final state, oldest first."""
-    return session.scalars(select(ReportRun).where(ReportRun.state.in_(ACTIVE_STATES)).order_by(ReportRun.id)).all()
 
 
 def list_runs(session: Session, limit: int = 50, before_id: int | None = None) -> Sequence[ReportRun]:

@@ -26,6 +26,8 @@ COLUMNS = (
     "size_bytes",
 )
 REASONS = ("offline", "under_min", "rack", "under_replicated", "rack_unknown")
+NO_RACK = "\u2013"
+"""Stands in a list of racks for a broker that has none, so that the list stays parallel to the replicas."""
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -74,6 +76,7 @@ def violations_csv(out: Path) -> Iterator[str]:
     with pq.ParquetFile(out / "violations.parquet") as file:
         for batch in file.iter_batches(batch_size=5000):
             for row in batch.to_pylist():
+                row["racks"] = [rack or NO_RACK for rack in row["racks"]]
                 writer.writerow([_cell(row[name]) for name in COLUMNS])
             yield buffer.getvalue()
             buffer.seek(0)

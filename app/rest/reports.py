@@ -83,7 +83,7 @@ async def cancel_report(_view: ViewDep, services: ServicesDep, caller: ReportEdi
     run = await _known(services, report_id)
     if not await ReportActions(services).cancel(caller, report_id):
         raise ApiError(
-            409, f"Report {report_id} does not run here; its state is {run.state}.", code="report-not-running"
+            409, f"Report {report_id} is not under way; its state is {run.state}.", code="report-not-running"
         )
     return Response(status_code=204)
 

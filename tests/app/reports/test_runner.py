@@ -15,7 +15,7 @@ import pytest
 
 from app.db.database import Database
 from app.db.migrate import upgrade
-from app.reports import store
+from app.reports import leases, store
 from app.reports.java import find_java
 from app.reports.job import STAGES, Progress
 from app.reports.models import ReportRun
@@ -161,7 +161,9 @@ def test_a_killed_job_fails_and_the_next_run_is_clean(tmp_path: Path) -> None:
         run_id = await runner.run_now("ada")
         os.killpg(await until_running(database, run_id), 9)
         run = await finished(database, run_id)
-        assert (run.state, run.reason) == ("failed", "JOB_FAILED")
+        assert (run.state, run.reason) == ("failed", "DRIVER_KILLED"), run.error
+        assert run.error is not None
+        assert "SIGKILL" in run.error
         assert await database.read(store.latest_report) is None
         again = await finished(database, await runner.run_now("ada"))
         assert again.state == "succeeded", runner.log_tail(again.id)
@@ -194,14 +196,15 @@ def test_a_run_whose_image_cannot_be_written_ends_the_job_that_waits_for_it(
 def test_a_job_waits_for_its_snapshot_no_longer_than_the_writer_lives(tmp_path: Path) -> None:
     job = [sys.executable, "-m", "app.reports.job", "--snapshot", str(tmp_path / "snapshot"), "--out", str(tmp_path)]
     writer = f"""
-import pathlib, subprocess, time
-subprocess.Popen({[*job, "--awaited-partitions", "1"]!r}, stderr=open("said", "w"))
+import os, pathlib, subprocess, time
+job = {[*job, "--awaited-partitions", "1", "--parent"]!r}
+subprocess.Popen([*job, str(os.getpid())], stderr=open("said", "w"), start_new_session=True)
 while not pathlib.Path("progress.json").exists():
     time.sleep(0.02)
 """
     environment = {**os.environ, "JAVA_HOME": str(find_java(tmp_path, "").home)}
     subprocess.run([sys.executable, "-c", writer], check=True, cwd=tmp_path, env=environment, timeout=180)
-    wait_until(lambda: "who wrote it has ended" in (tmp_path / "said").read_text(), 180, "the job gives up")
+    wait_until(lambda: "the job ends too" in (tmp_path / "said").read_text(), 180, "the job gives up")
 
 
 def test_without_java_a_run_fails_and_says_what_to_do(tmp_path: Path) -> None:
@@ -230,16 +233,6 @@ def test_before_the_first_image_there_is_nothing_to_report(tmp_path: Path) -> No
     play(scenario, tmp_path)
 
 
-def test_runs_left_behind_by_a_dead_process_are_lost(tmp_path: Path) -> None:
-    async def scenario(runner: ReportRunner, database: Database) -> None:
-        run_id = await database.write(store.create_run, "ada")
-        await database.write(store.update_run, run_id, state="running", process_id=2**22 + 1)
-        await runner.start()
-        assert (await finished(database, run_id)).state == "lost"
-
-    play(scenario, tmp_path)
-
-
 def test_a_schedule_fires_once_per_moment_whoever_tries(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         scheduler = ReportScheduler(database, runner)
@@ -248,7 +241,7 @@ def test_a_schedule_fires_once_per_moment_whoever_tries(tmp_path: Path) -> None:
         assert (nightly.name, nightly.cron) == ("nightly", "0 2 * * *")
         due = next_due(nightly.cron)
         run_id = await database.write(store.create_run, "first", nightly.id, due)
-        await database.write(store.finish_run, run_id, "succeeded")
+        await database.write(leases.finish_run, run_id, "succeeded")
         with pytest.raises(store.AlreadyPlannedError):
             await database.write(store.create_run, "second", nightly.id, due)
         await scheduler.stop()

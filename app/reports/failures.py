@@ -1,0 +1,73 @@
+"""Why a report job failed, as a code and a sentence.
+
+The job writes `failure.json` into its output folder when it fails by an exception. When it could not (it was killed),
+its exit code says so.
+
+Codes: PYSPARK_MISSING, JAVA_GATEWAY_EXITED (Spark's JVM did not start), JVM_KILLED (the JVM ended during the run),
+DRIVER_KILLED (the job itself was killed), OUT_OF_MEMORY, OUT_OF_DISK, BAD_SNAPSHOT, JOB_FAILED (anything else).
+"""
+
+import contextlib
+import errno
+import json
+import signal
+from pathlib import Path
+from typing import Final
+
+FAILURE_FILE: Final = "failure.json"
+MEMORY_ADVICE: Final = "the usual cause is too little memory: see spark_memory and the memory of the machine"
+
+
+class BadSnapshotError(Exception):
+    """The folder is not a whole snapshot: the text says what is missing or does not fit."""
+
+
+def reason_of(error: BaseException) -> tuple[str, str]:
+    """Return the code and the sentence for an exception of the job."""
+    name = type(error).__name__
+    if isinstance(error, BadSnapshotError):
+        return "BAD_SNAPSHOT", str(error)
+    if isinstance(error, ImportError):
+        return "PYSPARK_MISSING", f"PySpark cannot be loaded ({error}): pip install 'conclave[spark]'"
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return "OUT_OF_DISK", str(error)
+    if isinstance(error, MemoryError):
+        return "OUT_OF_MEMORY", f"The report job had too little memory ({error or name})."
+    if getattr(error, "getCondition", lambda: None)() == "JAVA_GATEWAY_EXITED":
+        return "JAVA_GATEWAY_EXITED", f"Spark's JVM did not start; the log has its last words ({error})"
+    if name == "Py4JNetworkError" or isinstance(error, ConnectionError | EOFError):
+        return "JVM_KILLED", f"Spark's JVM ended during the report ({name}); {MEMORY_ADVICE}."
+    text = str(error)  # exceptions of the JVM come as text, with the names of their Java classes
+    if "java.lang.OutOfMemoryError" in text:
+        return "OUT_OF_MEMORY", f"Spark's JVM had too little memory: see spark_memory ({_first_line(text)})"
+    if "No space left on device" in text:
+        return "OUT_OF_DISK", _first_line(text)
+    return "JOB_FAILED", f"The Spark job failed: {name}: {_first_line(text)}"
+
+
+def write_failure(out: Path, error: BaseException) -> None:
+    """Write `failure.json` for the web process."""
+    reason, text = reason_of(error)
+    with contextlib.suppress(OSError):  # the disk may be full: the web process then has the exit code
+        out.mkdir(parents=True, exist_ok=True)
+        (out / FAILURE_FILE).write_text(json.dumps({"reason": reason, "error": text}))
+
+
+def failure_of(code: int, out: Path, printed: str) -> tuple[str, str]:
+    """Return the code and the sentence for a job that ended with `code` (negative: a signal) and printed this."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        found = json.loads((out / FAILURE_FILE).read_text())
+        return str(found["reason"]), str(found["error"])
+    if code < 0:
+        name = signal.Signals(-code).name
+        return "DRIVER_KILLED", f"The report job was killed by {name}; {MEMORY_ADVICE}."
+    return "JOB_FAILED", f"The Spark job ended with code {code}: {_last_line(printed)}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:500] if text.strip() else "no message"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "it printed nothing"

@@ -1,0 +1,96 @@
+"""Which web process runs a report: a lease in the run's row.
+
+The process that runs a report extends the lease while it works. A run whose lease has expired belongs to nobody: its
+process was killed, or has lost the database. Every web process ends such runs, so that no run blocks the next one, and
+a process that finds its own run ended stops working on it. A request to cancel is written into the row as well, so any
+process can cancel any run.
+"""
+
+import datetime as dt
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.db.base import utc_now
+from app.reports.models import ACTIVE_STATES, ReportRun
+
+LEASE_SECONDS: Final = 30
+"""How long a run outlives the last sign of life of its process. Clocks of the web processes may differ by less."""
+
+_CREATION_LOCK: Final = 0x636F6E636C617665
+"""Key of the PostgreSQL advisory lock under which runs are created, one at a time."""
+
+
+def lease_end(now: dt.datetime) -> dt.datetime:
+    """Return when a lease taken now expires."""
+    return now + dt.timedelta(seconds=LEASE_SECONDS)
+
+
+def lock_creation(session: Session) -> None:
+    """Let no other transaction create a run until this one ends. SQLite allows one writer in any case."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_CREATION_LOCK)))
+
+
+def renew_lease(session: Session, run_id: int, now: dt.datetime) -> ReportRun | None:
+    """Extend the lease of an active run. Return the run, or None when another process has ended it."""
+    run = session.get(ReportRun, run_id, with_for_update=True)
+    if run is None or run.state not in ACTIVE_STATES:
+        return None
+    run.lease_until = lease_end(now)
+    return run
+
+
+def end_expired(session: Session, now: dt.datetime) -> list[int]:
+    """End every active run without a valid lease and return their ids: as cancelled where that was asked, else as lost.
+
+    A run without a lease was made by a version that had none; its process is gone.
+    """
+    active = select(ReportRun).where(ReportRun.state.in_(ACTIVE_STATES)).with_for_update()
+    expired = [run for run in session.scalars(active) if run.lease_until is None or run.lease_until < now]
+    for run in expired:
+        finish(run, "lost", "PROCESS_GONE", "The web process that ran this report has ended.", now)
+    return [run.id for run in expired]
+
+
+def request_cancel(session: Session, run_id: int, by: str, now: dt.datetime) -> bool:
+    """Ask the process that runs this report to end it; end it at once if that process is gone.
+
+    Return False when the run is not active.
+    """
+    end_expired(session, now)
+    run = session.get(ReportRun, run_id, with_for_update=True)
+    if run is None or run.state not in ACTIVE_STATES:
+        return False
+    run.cancelled_by = run.cancelled_by or by
+    return True
+
+
+def finish(run: ReportRun, state: str, reason: str | None, error: str | None, now: dt.datetime) -> None:
+    """Move a run to a final state. A run that was to be cancelled counts as cancelled however it ended early."""
+    if run.cancelled_by is not None and state != "succeeded":
+        state, reason, error = "cancelled", "CANCELLED", f"Cancelled by {run.cancelled_by}."
+    run.state, run.reason, run.error = state, reason, error
+    run.finished_at, run.process_id, run.lease_until = now, None, None
+
+
+def finish_run(session: Session, run_id: int, state: str, reason: str | None = None, error: str | None = None) -> bool:
+    """Move an active run to a final state, now. Return False when it has one already. Raises LookupError."""
+    run = session.get(ReportRun, run_id, with_for_update=True)
+    if run is None:
+        raise LookupError(f"report run {run_id}")
+    if run.state not in ACTIVE_STATES:
+        return False
+    finish(run, state, reason, error, utc_now())
+    return True
+
+
+def succeed(session: Session, run_id: int, result: dict[str, Any]) -> bool:
+    """Keep the result of an active run. Return False when another process has ended the run. Raises LookupError."""
+    if not finish_run(session, run_id, "succeeded"):
+        return False
+    run = session.get(ReportRun, run_id)
+    assert run is not None, "finish_run has found it"
+    run.result = result
+    return True
