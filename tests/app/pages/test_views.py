@@ -3,8 +3,11 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree as ET
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from app.cluster.epochs import Epoch, Leadership
@@ -17,6 +20,7 @@ from app.pages.frame import age, amount, counted, doc, duration, environment, nu
 from app.pages.overview import feed_lines
 from app.pages.reports import strip
 from app.pages.topics import TopicForm, create_curl, read_form, topics_view
+from app.reports.job import VIOLATIONS
 from app.reports.violations import safe_cell, violations_csv
 from app.templating import folder
 from kraft_core.image.metadata_image import MetadataImage
@@ -47,6 +51,30 @@ def test_a_chart_is_svg_without_script_or_style_of_its_own(svg: str) -> None:
     assert not names & {"script", "style", "foreignObject", "image"}
     assert not [element for element in root.iter() if "style" in element.attrib or "onclick" in element.attrib]
     assert root.get("aria-label")
+
+
+def rule_of(css_class: str) -> str:
+    """The declarations that the stylesheet has for fills of this class."""
+    (found,) = re.findall(rf"\.chart \.{css_class} {{ (fill: [^}}]*)}}", (folder("static") / "app.css").read_text())
+    return str(found)
+
+
+def test_offline_and_lost_partitions_are_red_in_the_chart_of_losses_and_refused_ones_amber() -> None:
+    root = ET.fromstring(charts.losses_chart(LOSSES))
+    classes = [str(each.get("class")) for each in root.iter() if "serie-" in str(each.get("class"))]
+    tone_of = {
+        verdict: next(word for each in classes for word in each.split() if f"serie-{index}" in each and "tone" in word)
+        for index, verdict in enumerate(charts.VERDICTS_SHOWN)
+    }
+    assert len(set(tone_of.values())) == 4
+    assert "var(--bad)" in rule_of(tone_of["offline"])
+    assert "var(--bad)" in rule_of(tone_of["lost"])
+    assert rule_of(tone_of["under_min"]).startswith("fill: var(--warn)")
+
+
+def test_every_tone_of_a_chart_has_a_colour() -> None:
+    for tone in get_args(charts.Tone):
+        assert rule_of(f"tone-{tone}").startswith("fill: ")
 
 
 def test_a_chart_shows_its_fullest_brokers_and_escapes_racks() -> None:
@@ -178,6 +206,16 @@ def test_the_strip_says_how_numbers_moved() -> None:
 
 def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
     assert [safe_cell(value) for value in ("=1+1", "@x", "rack-a", -5)] == ["'=1+1", "'@x", "rack-a", -5]
+
+
+def test_the_place_of_a_broker_without_a_rack_shows_a_dash_in_the_csv(tmp_path: Path) -> None:
+    row = dict.fromkeys(VIOLATIONS.names) | {
+        "topic": "orders",
+        "replicas": [1, 2, 3],
+        "racks": ["a", "", "b"],
+    }
+    pq.write_table(pa.Table.from_pylist([row], schema=VIOLATIONS), tmp_path / "violations.parquet")
+    assert "orders,,,1 2 3,a \N{EN DASH} b," in "".join(violations_csv(tmp_path))
 
 
 @pytest.mark.parametrize("path", sorted(folder("templates").glob("*.html")), ids=lambda path: path.name)
