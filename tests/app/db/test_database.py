@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +18,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import StatementError
 
-import app.reports.models  # noqa: F401 - its tables belong to the schema
 from app.db.base import Base, utc_now
 from app.db.database import Database, make_engine
 from app.db.migrate import current_revision, newest_revision, upgrade
 from app.db.models import User
+from app.reports import store
 from app.security import accounts, audit
 from tests.interop import kafka
 
@@ -221,3 +222,23 @@ def test_sqlite_keeps_a_write_ahead_log_and_foreign_keys(tmp_path: Path) -> None
         pragmas = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "foreign_keys")]
     made.close()
     assert pragmas == ["wal", 1]
+
+
+def test_of_processes_that_create_a_run_at_once_one_succeeds(database: Database) -> None:
+    outcomes: list[str] = []
+    gate = threading.Barrier(6)
+
+    def create() -> None:
+        gate.wait()
+        try:
+            database.write_now(store.create_run, "ada")
+            outcomes.append("created")
+        except store.ReportBusyError:
+            outcomes.append("busy")
+
+    threads = [threading.Thread(target=create) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["busy"] * 5 + ["created"]

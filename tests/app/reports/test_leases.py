@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from app.reports.models import ReportRun
 from app.reports.runner import ReportRunner, ReportSettings
 from app.reports.scheduler import ReportScheduler, last_due
 from kraft_core.image.metadata_image import MetadataImage
-from tests.app.db.test_database import database, postgresql  # noqa: F401  # fixtures
 from tests.app.reports.clusters import CLUSTER_ID
 from tests.app.reports.test_report import three_racks
 from tests.app.reports.test_runner import finished, processes_of, until_gone, until_running
@@ -82,26 +80,6 @@ def test_a_run_whose_process_is_gone_can_be_cancelled(sqlite: Database) -> None:
     assert sqlite.write_now(leases.end_expired, utc_now() + LATER) == [run_id]
     assert (run_of(sqlite, run_id).state, run_of(sqlite, run_id).error) == ("cancelled", "Cancelled by bob.")
     assert not sqlite.write_now(leases.request_cancel, run_id, "bob", utc_now())
-
-
-def test_of_processes_that_create_a_run_at_once_one_succeeds(database: Database) -> None:  # noqa: F811
-    outcomes: list[str] = []
-    gate = threading.Barrier(6)
-
-    def create() -> None:
-        gate.wait()
-        try:
-            database.write_now(store.create_run, "ada")
-            outcomes.append("created")
-        except store.ReportBusyError:
-            outcomes.append("busy")
-
-    threads = [threading.Thread(target=create) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["busy"] * 5 + ["created"]
 
 
 WEB_PROCESS = """
