@@ -7,7 +7,7 @@ import struct
 from typing import Any, Final, TypeVar
 
 from kraft_core.protocol.codegen import explain
-from kraft_core.protocol.decoder import Decoder, compile_decoder
+from kraft_core.protocol.decoder import UNLIMITED_ROOM, Decoder, compile_decoder
 from kraft_core.protocol.encoder import Encoder, UnsupportedField, compile_encoder
 from kraft_core.protocol.errors import DecodeError, EncodeError, ErrorCode, UnsupportedVersion
 from kraft_core.protocol.primitives import Malformed
@@ -72,16 +72,23 @@ def encode(message: Message, version: int) -> bytes:
     return b"".join(parts)
 
 
-def decode_prefix(message_class: type[M], version: int, data: bytes, offset: int = 0) -> tuple[M, int]:
+def decode_prefix(
+    message_class: type[M], version: int, data: bytes, offset: int = 0, room: int = UNLIMITED_ROOM
+) -> tuple[M, int]:
     """Decode a message that begins at `offset`; return it and the position behind its last byte.
 
+    `room` is how many array elements and tagged fields a request may have; other messages are not counted.
     Raises DecodeError naming message, field and position, and UnsupportedVersion.
     """
     decoder = DECODERS[message_class, version]
     if type(data) is not bytes:
         data = bytes(data)
     try:
-        decoded: tuple[M, int] = decoder(data, offset, len(data))
+        decoded: tuple[M, int]
+        if room == UNLIMITED_ROOM:
+            decoded = decoder(data, offset, len(data))
+        else:
+            decoded = decoder(data, offset, len(data), room)
     except (IndexError, struct.error) as failure:
         raise _decode_error(message_class, failure, "the data ends here", offset) from None
     except Malformed as failure:

@@ -4,6 +4,9 @@ The generated function is `codec(data, pos, size)`, with `size` = len(data); it 
 position behind it. Nothing is allocated by an announced length: a length is first compared with the bytes
 that are left, a count with the bytes its elements need at least. Unknown tags are skipped; bytes of a
 string that are not UTF-8 become U+FFFD, as in Kafka.
+
+The decoder of a request also counts: `room` is how many array elements and tagged fields the whole request may
+have, so that its cost is bounded before any of them is read (`request_limits`).
 """
 
 import struct
@@ -14,7 +17,10 @@ from kraft_core.protocol import primitives
 from kraft_core.protocol.codegen import FIXED_FORMATS, Source, fixed_size, is_fixed, plain_fields, tagged_fields
 from kraft_core.protocol.wire import FieldSpec, Message, fields_of
 
-Decoder = Callable[[bytes, int, int], tuple[Any, int]]
+Decoder = Callable[..., tuple[Any, int]]
+"""Called as (data, position, size), for requests also with the keyword `room`."""
+
+UNLIMITED_ROOM: Final = 1 << 62
 
 _INT_ARRAYS: Final = {
     kind: primitives.IntArrays(code, fixed_size(kind))
@@ -25,7 +31,8 @@ _INT_ARRAYS: Final = {
 def compile_decoder(message_class: type[Message], version: int, *, flexible: bool) -> Decoder:
     """Compile the decoder of one version; `flexible` says whether the version has compact lengths and tags."""
     name = f"{message_class.__name__} v{version} decode"
-    return _DecoderCompiler(name, version, flexible=flexible).compile(message_class)
+    counted = message_class.__name__.endswith("Request")
+    return _DecoderCompiler(name, version, flexible=flexible, counted=counted).compile(message_class)
 
 
 def least_size(spec: FieldSpec, version: int, *, flexible: bool) -> int:
@@ -56,10 +63,11 @@ def _bad_length(length: int, left: int) -> primitives.Malformed:
 
 
 class _DecoderCompiler:
-    def __init__(self, name: str, version: int, *, flexible: bool) -> None:
-        self._source = Source(name, "data, pos, size")
+    def __init__(self, name: str, version: int, *, flexible: bool, counted: bool) -> None:
+        self._source = Source(name, f"data, pos, size, room={UNLIMITED_ROOM}" if counted else "data, pos, size")
         self._version = version
         self._flexible = flexible
+        self._counted = counted
         self._run: list[tuple[str, str, str]] = []
         """Format, local name and path of fixed-size values not yet read."""
         self._source.names.update(
@@ -67,7 +75,7 @@ class _DecoderCompiler:
             bad_length=_bad_length,
             uvarint=primitives.decode_uvarint,
             string_length=primitives.decode_string_length,
-            skip_tags=primitives.skip_tags,
+            skip_counted_tags=primitives.skip_counted_tags,
             UUIDS=primitives.UUIDS,
             UUID_ARRAYS=primitives.UUID_ARRAYS,
         )
@@ -199,8 +207,15 @@ class _DecoderCompiler:
         self._source.line(f"else: raise bad_length({n}{' - 1' if self._flexible else ''}, size - pos)")
         return x
 
+    def _count(self, n: str) -> None:
+        """Take `n` elements off the room that the request has."""
+        if self._counted:
+            self._source.line(f"room -= {n}")
+            self._source.line("if room < 0: raise Malformed('more elements than this API may have')")
+
     def _fixed_elements(self, spec: FieldSpec, n: str, x: str) -> None:
         end = self._end(n, fixed_size(spec.kind))
+        self._count(f"{n} - 1" if self._flexible else n)
         if spec.kind == "uuid":
             table = "UUID_ARRAYS"
         else:
@@ -217,6 +232,7 @@ class _DecoderCompiler:
         if self._flexible:
             source.line(f"{n} -= 1")
         source.line(f"if {n} * {max(least, 1)} > size - pos: raise bad_length({n}, size - pos)")
+        self._count(n)
         add = source.fresh("add")
         source.line(f"{x} = []")
         source.line(f"{add} = {x}.append")
@@ -237,7 +253,10 @@ class _DecoderCompiler:
         self._run.append(("B", count, self._source.path))
         self._flush()
         if not specs:
-            source.line(f"if {count}: pos = skip_tags({count}, data, pos)")
+            with source.block(f"if {count}:"):
+                source.line(f"if {count} > 127: {count}, pos = uvarint(data, pos - 1)")
+                self._count(count)
+                source.line(f"pos = skip_counted_tags({count}, data, pos)")
             return {}
         values = {spec.name: source.fresh("x") for spec in specs}
         for spec in specs:
@@ -245,6 +264,7 @@ class _DecoderCompiler:
         tag, length, end = source.fresh("tag"), source.fresh("n"), source.fresh("e")
         with source.block(f"if {count}:"):
             source.line(f"if {count} > 127: {count}, pos = uvarint(data, pos - 1)")
+            self._count(count)
             with source.block(f"for _ in range({count}):"):
                 source.line(f"{tag} = data[pos]")
                 source.line(f"{length} = data[pos + 1]")

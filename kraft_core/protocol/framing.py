@@ -15,6 +15,7 @@ from kraft_core.protocol import primitives
 from kraft_core.protocol.api_keys import APIS, ApiKey, is_flexible, request_class, response_class
 from kraft_core.protocol.codec import decode, decode_prefix, encode, encode_parts
 from kraft_core.protocol.errors import DecodeError, InvalidFrame
+from kraft_core.protocol.request_limits import limit_of
 from kraft_core.protocol.wire import Message
 
 __all__ = [
@@ -34,6 +35,8 @@ _REQUEST_HEADER: Final = struct.Struct(">hhih")
 _REQUEST_PREFIX: Final = struct.Struct(">hhi")
 _SIZE: Final = struct.Struct(">i")
 _JOINED_SIZE_MAX: Final = 16384
+HEADER_TAGS_MAX: Final = 100
+"""Tagged fields of a request header; Kafka 4.3.1 defines none."""
 
 
 class RequestHeader(NamedTuple):
@@ -96,6 +99,8 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         if flexible:
             tags = frame[position]
             position += 1
+            if tags > HEADER_TAGS_MAX:
+                raise primitives.Malformed(f"more than {HEADER_TAGS_MAX} tagged fields")
             if tags:
                 position = primitives.skip_tags(tags, frame, position)
     except (struct.error, IndexError):
@@ -121,9 +126,12 @@ def _client_id(frame: bytes, position: int) -> tuple[str | None, int]:
 def decode_request_body(header: RequestHeader, frame: bytes, offset: int) -> Message:
     """Decode the body of a request; bytes behind it are ignored, as in Kafka.
 
-    Raises DecodeError, and UnsupportedVersion for a version we do not speak.
+    Raises DecodeError, also for more elements than the API may have (`request_limits`), and UnsupportedVersion for a
+    version we do not speak.
     """
-    body, _ = decode_prefix(request_class(header.api_key), header.api_version, frame, offset)
+    api_key = header.api_key
+    room = limit_of(api_key).max_elements
+    body, _ = decode_prefix(request_class(api_key), header.api_version, frame, offset, room)
     return body
 
 

@@ -87,6 +87,11 @@ def skip_tags(count: int, data: bytes, position: int) -> int:
     """Pass over a tag section of which no tag is known; `count` is its first byte, already read."""
     if count > 127:
         count, position = decode_uvarint(data, position - 1)
+    return skip_counted_tags(count, data, position)
+
+
+def skip_counted_tags(count: int, data: bytes, position: int) -> int:
+    """Pass over `count` tagged fields."""
     for _ in range(count):
         _tag, position = decode_uvarint(data, position)
         length, position = decode_uvarint(data, position)

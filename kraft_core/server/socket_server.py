@@ -171,7 +171,7 @@ class _ClientConnection(asyncio.Protocol):
         self.buffered_bytes = 0
         self.in_flight_bytes = 0
         self.last_activity = 0.0
-        self._frames = Connection(server.limits.max_frame_bytes)
+        self._frames = Connection(server.limits.max_frame_bytes, checks_requests=True)
         self._in_flight: deque[Request] = deque()
         self._transport: asyncio.Transport | None = None
         self._read_paused = False
@@ -304,8 +304,9 @@ class _ClientConnection(asyncio.Protocol):
         self._update_reading()
 
     def limit_frames(self, max_frame_bytes: int | None) -> None:
-        """Take frames up to this size; None for the listener's own limit."""
+        """Take frames up to this size whatever they hold; None for the limits of the listener and of each API."""
         limit = self.server.limits.max_frame_bytes
+        self._frames.checks_requests = max_frame_bytes is None
         self._frames.max_frame_bytes = limit if max_frame_bytes is None else min(limit, max_frame_bytes)
 
     # -- answers

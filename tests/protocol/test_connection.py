@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft_core.protocol import request_limits
+from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame
 
@@ -71,3 +73,29 @@ def test_a_frame_is_independent_of_what_arrives_later() -> None:
     frame = connection.next_frame()
     connection.receive_data(b"\x00\x00\x01c")
     assert (frame, connection.next_frame(), connection.next_frame()) == (b"ab", b"c", None)
+
+
+def begin_of_frame(size: int, api_key: int) -> bytes:
+    return size.to_bytes(4) + api_key.to_bytes(2)
+
+
+def test_a_request_larger_than_its_api_may_be_is_refused_when_its_api_key_is_there() -> None:
+    size = request_limits.limit_of(ApiKey.METADATA).max_frame_bytes + 1
+    connection = Connection(checks_requests=True)
+    connection.receive_data(begin_of_frame(size, ApiKey.METADATA)[:5])
+    assert connection.next_frame() is None
+    connection.receive_data(begin_of_frame(size, ApiKey.METADATA)[5:])
+    with pytest.raises(InvalidFrame, match=f"a request of {size} bytes; at most {size - 1} are allowed for api key 3"):
+        connection.next_frame()
+
+
+def test_a_produce_request_may_be_as_large_as_socket_request_max_bytes_allows() -> None:
+    connection = Connection(max_frame_bytes=50_000_000, checks_requests=True)
+    connection.receive_data(begin_of_frame(50_000_000, ApiKey.PRODUCE))
+    assert connection.next_frame() is None
+
+
+def test_answers_are_not_measured_by_the_limits_of_requests() -> None:
+    connection = Connection()
+    connection.receive_data(begin_of_frame(50_000_000, ApiKey.METADATA))
+    assert connection.next_frame() is None

@@ -13,9 +13,16 @@ from kraft_core.protocol import messages
 from kraft_core.protocol.api_keys import APIS, ApiKey, request_class, response_class
 from kraft_core.protocol.codec import decode, decode_prefix, encode
 from kraft_core.protocol.errors import DecodeError, ErrorCode, InvalidFrame, MetadataRecordError
-from kraft_core.protocol.framing import decode_request_body, decode_request_header, decode_response, encode_request
+from kraft_core.protocol.framing import (
+    RequestHeader,
+    decode_request_body,
+    decode_request_header,
+    decode_response,
+    encode_request,
+)
 from kraft_core.protocol.metadata_records import RECORD_CLASSES, TopicRecord, decode_record, encode_record
 from kraft_core.protocol.primitives import encode_uvarint
+from kraft_core.protocol.request_limits import limit_of
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.protocol.wire import Message
 from tests.protocol.vectors import random_message
@@ -249,3 +256,30 @@ def test_any_frame_is_decoded_or_refused(frame: bytes) -> None:
             decode_request_body(header, frame, offset)
 
     survive(serve, InvalidFrame, DecodeError)
+
+
+def _metadata_of(topics: int) -> tuple[RequestHeader, bytes]:
+    body = encode_uvarint(topics + 1) + (bytes(16) + b"\x02a\x00") * topics + b"\x01\x00\x00"
+    return RequestHeader(ApiKey.METADATA, 13, 1, None), body
+
+
+def test_a_request_with_as_many_elements_as_its_api_may_have_is_decoded_and_one_more_is_refused() -> None:
+    most = limit_of(ApiKey.METADATA).max_elements
+    body = decode_request_body(*_metadata_of(most), 0)
+    assert isinstance(body, messages.MetadataRequest)
+    assert len(body.topics or ()) == most
+    with pytest.raises(DecodeError, match="more elements"):
+        decode_request_body(*_metadata_of(most + 1), 0)
+
+
+def test_tagged_fields_of_a_request_count_as_elements() -> None:
+    tags = limit_of(ApiKey.API_VERSIONS).max_elements + 1
+    body = b"\x01\x01" + encode_uvarint(tags) + b"\x63\x00" * tags
+    with pytest.raises(DecodeError, match="more elements"):
+        decode_request_body(RequestHeader(ApiKey.API_VERSIONS, 3, 1, None), body, 0)
+
+
+def test_a_request_header_with_hundreds_of_tagged_fields_is_refused() -> None:
+    frame = b"\x00\x12\x00\x03\x00\x00\x00\x07\xff\xff" + b"\xc8\x01" + b"\x63\x00" * 200 + b"\x01\x01\x00"
+    with pytest.raises(InvalidFrame, match="more than 100 tagged fields"):
+        decode_request_header(frame)

@@ -10,7 +10,7 @@ from kraft_core.broker.log.batch_header import HEADER_BYTES, MAGIC, read_header
 from kraft_core.broker.log.log_validator import ZSTD
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
+from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.messages import (
     ProduceRequest,
     ProduceRequestPartitionProduceData,
@@ -28,7 +28,6 @@ _TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 10
 _ZSTD_SINCE: Final = 7
 _ALLOWED_ACKS: Final = (-1, 0, 1)
-_INTERNAL_WRITERS: Final = "__admin_client"
 
 
 class ProduceHandler:
@@ -107,7 +106,7 @@ class ProduceHandler:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1.")
         if not self._context.metadata.has_partition(topic, data.index):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{data.index}.")
-        if topic == CONSUMER_OFFSETS and request.header.client_id != _INTERNAL_WRITERS:
+        if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to the internal topic {topic}.")
         records = data.records or b""
         self._check_features(body, records, request.header.api_version)

@@ -1,0 +1,95 @@
+"""How large a request of each API may be: bytes of its frame, and array elements and tagged fields in it.
+
+A request costs its receiver time and memory in proportion to both, so both are bounded before any of it is paid: the
+bytes when the size and the api key have arrived, the elements while the body is decoded. A frame or a body above its
+limit closes the connection, as one above `socket.request.max.bytes` does. Kafka has that one limit for every API.
+
+The limits leave room for the largest requests that Kafka's clients, brokers and tools make of a cluster with 10,000
+topics; strings of Kafka's protocol end at 32 KiB each.
+"""
+
+from typing import Final, NamedTuple
+
+from kraft_core.protocol.api_keys import APIS, ApiKey
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+
+class RequestLimit(NamedTuple):
+    """Bounds of one API's requests."""
+
+    max_frame_bytes: int
+    max_elements: int
+
+
+SMALL: Final = RequestLimit(256 * KIB, 1_000)
+"""Few names and numbers: heartbeats, votes, logins."""
+MEDIUM: Final = RequestLimit(1 * MIB, 5_000)
+"""Lists that people make: groups, ACLs, users, features."""
+LARGE: Final = RequestLimit(8 * MIB, 50_000)
+"""Lists of topics and partitions."""
+WHOLE: Final = RequestLimit(2**31 - 1, 20_000)
+"""Records: up to `socket.request.max.bytes`."""
+
+REQUEST_LIMITS: Final[dict[int, RequestLimit]] = {
+    **dict.fromkeys(APIS, MEDIUM),
+    ApiKey.PRODUCE: WHOLE,
+    ApiKey.ENVELOPE: RequestLimit(9 * MIB, SMALL.max_elements),
+    ApiKey.JOIN_GROUP: RequestLimit(2 * MIB, 1_000),
+    ApiKey.SYNC_GROUP: RequestLimit(2 * MIB, 5_000),
+    **dict.fromkeys(
+        (
+            ApiKey.FETCH,
+            ApiKey.LIST_OFFSETS,
+            ApiKey.METADATA,
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.CREATE_TOPICS,
+            ApiKey.DELETE_TOPICS,
+            ApiKey.CREATE_PARTITIONS,
+            ApiKey.DELETE_RECORDS,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            ApiKey.DESCRIBE_CONFIGS,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            ApiKey.ALTER_CONFIGS,
+            ApiKey.DESCRIBE_LOG_DIRS,
+            ApiKey.ELECT_LEADERS,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS,
+            ApiKey.OFFSET_DELETE,
+            ApiKey.DESCRIBE_PRODUCERS,
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            ApiKey.ALTER_PARTITION,
+            ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ),
+        LARGE,
+    ),
+    **dict.fromkeys(
+        (
+            ApiKey.HEARTBEAT,
+            ApiKey.BROKER_HEARTBEAT,
+            ApiKey.VOTE,
+            ApiKey.BEGIN_QUORUM_EPOCH,
+            ApiKey.END_QUORUM_EPOCH,
+            ApiKey.FETCH_SNAPSHOT,
+            ApiKey.DESCRIBE_QUORUM,
+            ApiKey.DESCRIBE_CLUSTER,
+            ApiKey.API_VERSIONS,
+            ApiKey.SASL_HANDSHAKE,
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.ALLOCATE_PRODUCER_IDS,
+            ApiKey.UNREGISTER_BROKER,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
+            ApiKey.UPDATE_RAFT_VOTER,
+        ),
+        SMALL,
+    ),
+}
+"""By api key."""
+
+
+def limit_of(api_key: int) -> RequestLimit:
+    """Look up the limit of an API; an unknown api key has the smallest."""
+    return REQUEST_LIMITS.get(api_key, SMALL)
