@@ -11,7 +11,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID
@@ -26,7 +26,7 @@ from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.controller_server import ControllerServer
-from kraft_core.server.metrics_http import MetricsHttpServer
+from kraft_core.server.metrics_http import Gauge, MetricsHttpServer
 from kraft_core.server.node_settings import advertised_endpoints, node_config, socket_limits
 from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.files import StorageError
@@ -68,6 +68,14 @@ class Role(Protocol):
         """End in good order within about `timeout_ms`."""
 
 
+class BrokerPart(Role, Protocol):
+    """The broker, as the process needs it."""
+
+    def gauges(self) -> Iterable[Gauge]:
+        """Give what the broker counts."""
+        ...
+
+
 class KafkaRaftServer:
     """One process with its roles. `failed` resolves with a reason when it can not go on."""
 
@@ -76,7 +84,7 @@ class KafkaRaftServer:
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.controller: ControllerServer | None = None
         self._registration: ControllerRegistrationManager | None = None
-        self._broker: Role | None = None
+        self._broker: BrokerPart | None = None
         self._metrics: MetricsHttpServer | None = None
         self._locks: list[FolderLock] = []
 
@@ -169,8 +177,9 @@ class KafkaRaftServer:
             return
         from kraft_core.server.node_metrics import NodeMetrics  # a node without the page does without its memory
 
-        roles = [role for role in (self.controller, self._broker) if role is not None]
-        metrics = NodeMetrics(self.controller, lambda: [each for role in roles for each in role.listeners])
+        roles: list[Role] = [role for role in (self.controller, self._broker) if role is not None]
+        gauges = (lambda: ()) if self._broker is None else self._broker.gauges
+        metrics = NodeMetrics(self.controller, lambda: [each for role in roles for each in role.listeners], gauges)
         self._metrics = MetricsHttpServer(host, port, metrics.page)
         try:
             await self._metrics.start()

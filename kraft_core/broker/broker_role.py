@@ -4,7 +4,7 @@ Source: SharedServer and KafkaRaftServer, Kafka 4.3.1.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kraft_core.broker.broker_server import BrokerServer
@@ -12,6 +12,7 @@ from kraft_core.broker.log.log_manager import LogDirectory
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.server.metadata_source import MetadataSource
+from kraft_core.server.metrics_http import Gauge
 from kraft_core.server.quorum_fetch import ObserverIdentity
 from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.meta_properties import MetaProperties
@@ -46,6 +47,10 @@ class BrokerRole:
     def listeners(self) -> Sequence[SocketServer]:
         """The listeners, for their counters; none before `start`."""
         return self.server.listeners
+
+    def gauges(self) -> Iterable[Gauge]:
+        """Give what the broker counts, for the page of metrics."""
+        return self.server.gauges()
 
     @property
     def failed(self) -> "asyncio.Future[str]":

@@ -13,7 +13,7 @@ import resource
 import socket
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
@@ -40,6 +40,7 @@ from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
 from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import MetadataSource
+from kraft_core.server.metrics_http import Gauge
 from kraft_core.server.node_settings import socket_limits
 from kraft_core.server.socket_server import Request, SocketServer
 
@@ -132,6 +133,10 @@ class BrokerServer:
     def listeners(self) -> Sequence[SocketServer]:
         """The listeners, for their counters."""
         return self._servers
+
+    def gauges(self) -> Iterable[Gauge]:
+        """Give what the broker counts, for the page of metrics."""
+        return self._context.coordinator.groups.gauges()
 
     # -- start
 

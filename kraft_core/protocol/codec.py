@@ -85,10 +85,7 @@ def decode_prefix(
         data = bytes(data)
     try:
         decoded: tuple[M, int]
-        if room == UNLIMITED_ROOM:
-            decoded = decoder(data, offset, len(data))
-        else:
-            decoded = decoder(data, offset, len(data), room)
+        decoded = decoder(data, offset, len(data)) if room == UNLIMITED_ROOM else decoder(data, offset, len(data), room)
     except (IndexError, struct.error) as failure:
         raise _decode_error(message_class, failure, "the data ends here", offset) from None
     except Malformed as failure:

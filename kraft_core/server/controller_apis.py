@@ -166,7 +166,7 @@ class ControllerApis:
         if versions is None or not versions[0] <= header.api_version <= versions[1]:
             request.close(f"api {header.api_key} version {header.api_version} is not served here")
             return
-        message = request.body()
+        message = request.take_body()
         refuse_unknown_elements(message)
         if isinstance(message, EnvelopeRequest):
             self._open_envelope(message, request)

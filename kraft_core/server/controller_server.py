@@ -50,10 +50,11 @@ from kraft_core.server.clock import Clock
 from kraft_core.server.config_security import NodeSecurity
 from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
+from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
-from kraft_core.server.socket_server import SocketServer, SocketServerLimits
+from kraft_core.server.socket_server import SocketServer
 from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.quorum_state_store import QuorumStateStore

@@ -18,6 +18,8 @@ READERS_MAX: Final = 16
 
 Page = Callable[[], Awaitable[bytes]]
 """Makes the page anew for each reader."""
+Gauge = tuple[str, str, float]
+"""Name, help text and value of a number that goes up and down."""
 
 
 class MetricsHttpServer:

@@ -21,6 +21,7 @@ from kraft_core.controller.quorum_controller_metrics import Histogram
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.metadata_version import KRAFT_VERSION, METADATA_VERSION
 from kraft_core.server.controller_server import ControllerServer
+from kraft_core.server.metrics_http import Gauge
 from kraft_core.server.partition_counts import PartitionCounter, PartitionCounts
 from kraft_core.server.socket_server import SocketServer
 
@@ -43,11 +44,17 @@ _COUNTERS: Final = (
 
 
 class NodeMetrics(Collector):
-    """Makes the page. `controller` is None on a node that is only a broker; `listeners` gives those of the moment."""
+    """Makes the page. `controller` is None on a node that is only a broker; `listeners` and `gauges` give those of the moment."""
 
-    def __init__(self, controller: ControllerServer | None, listeners: Callable[[], Iterable[SocketServer]]) -> None:
+    def __init__(
+        self,
+        controller: ControllerServer | None,
+        listeners: Callable[[], Iterable[SocketServer]],
+        gauges: Callable[[], Iterable[Gauge]],
+    ) -> None:
         self._controller = controller
         self._listeners = listeners
+        self._gauges = gauges
         self._counter = PartitionCounter()
         self._counts = PartitionCounts()
         self._counting = asyncio.Lock()
@@ -73,6 +80,8 @@ class NodeMetrics(Collector):
             yield from _of_features(self._controller)
             yield from _of_snapshots(self._controller)
         yield from self._of_listeners(tuple(self._listeners()))
+        for name, text, value in self._gauges():
+            yield GaugeMetricFamily(name, text, value=float(value))
 
     def _of_raft(self, metrics: Mapping[str, float | str]) -> Iterable[Metric]:
         for name, value in sorted(metrics.items()):

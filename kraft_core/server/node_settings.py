@@ -15,7 +15,7 @@ from kraft_core.protocol.record_batch import read_batches
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kraft_core.server.config import KafkaConfig
-from kraft_core.server.socket_server import SocketServerLimits
+from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.storage.format import BOOTSTRAP_NAME
 
 

@@ -21,7 +21,6 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, cast
 
 from kraft_core.controller.controller_result import ANONYMOUS
@@ -30,6 +29,7 @@ from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
 from kraft_core.protocol.wire import Message
+from kraft_core.server.listener_limits import ListenerCounters, SocketServerLimits
 from kraft_core.server.sasl_session import ListenerLogin, SaslSession
 from kraft_core.server.tls_transport import TlsTransport
 
@@ -42,36 +42,11 @@ _PLAINTEXT: Final = ListenerLogin()
 _LOGIN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketServerLimits:
-    """Bounds of one listener. Names in brackets are Kafka's settings."""
-
-    max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
-    max_connections: int = 4096  # max.connections
-    connections_max_idle_ms: int = 600_000  # connections.max.idle.ms
-    max_in_flight: int = 256  # unanswered requests of one connection
-    max_buffered_bytes: int = 268_435_456  # unfinished input of all connections together
-    max_queued_bytes: int = 268_435_456  # unanswered requests of all connections together: queued.max.request.bytes
-    write_high_water_bytes: int = 4_194_304  # unsent answers that stop the reading of one connection
-
-
-class ListenerCounters:
-    """What went through a listener since it was made; only ever added to. Source: socket-server-metrics of Kafka."""
-
-    __slots__ = ("connections_closed", "connections_opened", "incoming_bytes", "outgoing_bytes", "requests")
-
-    def __init__(self) -> None:
-        self.connections_opened = 0
-        self.connections_closed = 0
-        self.incoming_bytes = 0
-        self.outgoing_bytes = 0
-        self.requests: dict[int, int] = {}  # by api key
-
-
 class Request:
     """One request of a client, and the only way to answer it. Answer exactly once; later answers are ignored.
 
-    `frame` is the request without its size prefix, `body_offset` where the body begins in it.
+    `frame` is the request without its size prefix, `body_offset` where the body begins in it; `size` is the frame's,
+    also after `take_body` let go of it.
     """
 
     __slots__ = (
@@ -83,6 +58,7 @@ class Request:
         "frame",
         "header",
         "principal",
+        "size",
         "token_authenticated",
     )
 
@@ -95,6 +71,7 @@ class Request:
         self.token_authenticated = connection.token_authenticated
         self.header = header
         self.frame = frame
+        self.size = len(frame)
         self.body_offset = body_offset
 
     @property
@@ -110,6 +87,12 @@ class Request:
     def body(self) -> Message:
         """Decode the body. Raises DecodeError when it is not what the header says it is."""
         return decode_request_body(self.header, self.frame, self.body_offset)
+
+    def take_body(self) -> Message:
+        """Decode the body and let go of the frame, for a request that waits long for its answer. Raises as `body`."""
+        body = self.body()
+        self.frame = b""
+        return body
 
     def respond(self, message: Message) -> None:
         """Send `message` as the answer, once all earlier requests of the connection are answered."""
@@ -285,8 +268,8 @@ class _ClientConnection(asyncio.Protocol):
 
     def _enter(self, request: Request) -> Request:
         self._in_flight.append(request)
-        self.in_flight_bytes += len(request.frame)
-        self.server.queued_bytes += len(request.frame)
+        self.in_flight_bytes += request.size
+        self.server.queued_bytes += request.size
         requests, api_key = self.server.counters.requests, request.header.api_key
         requests[api_key] = requests.get(api_key, 0) + 1
         return request
@@ -321,7 +304,7 @@ class _ClientConnection(asyncio.Protocol):
             answer = in_flight[0].answer
             if answer is None:
                 break
-            done_bytes += len(in_flight.popleft().frame)
+            done_bytes += in_flight.popleft().size
             if answer:
                 self._transport.write(answer)
                 self.server.counters.outgoing_bytes += len(answer)

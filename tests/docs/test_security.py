@@ -3,7 +3,7 @@
 from app.security.guard import OPEN_PATHS
 from app.security.passwords import LENGTH_MAX, LENGTH_MIN
 from app.security.roles import SCOPES, Role
-from kraft_core.server.socket_server import SocketServerLimits
+from kraft_core.server.listener_limits import SocketServerLimits
 from tests.docs.markdown import DOCS, code_words, rows, section
 
 PAGE = (DOCS / "security.md").read_text()

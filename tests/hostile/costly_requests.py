@@ -10,13 +10,13 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from kraft_core.protocol.api_keys import ApiKey, request_class
 from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest
-from kraft_core.protocol.request_limits import RequestLimit, limit_of
+from kraft_core.protocol.request_limits import limit_of
 from kraft_core.protocol.wire import FieldSpec, Message, fields_of
 from tests.interop.kafka import PATIENCE_S
 
@@ -114,19 +114,20 @@ class Filler:
 def attack(api_key: ApiKey, version: int, path: tuple[str, ...], manner: str, known: str = "known") -> Attack:
     """Build the largest request that the API's limits and 20 MiB allow."""
     limit = limit_of(api_key)
-    count = limit.max_elements
-    while True:
+    max_bytes = min(limit.max_frame_bytes, ATTACK_BYTES_MAX)
+
+    def build(count: int) -> tuple[bytes, int]:
         message = Filler(version, manner, known).message(request_class(api_key), path, count)
-        frame = encode_request(message, version, 1, "attack")
-        elements = _elements(message, version)
-        if elements <= limit.max_elements and len(frame) - 4 <= min(limit.max_frame_bytes, ATTACK_BYTES_MAX):
-            return Attack(api_key, version, path, manner, frame)
-        count = _fewer(count, elements, len(frame), limit)
+        return encode_request(message, version, 1, "attack"), _elements(message, version)
 
-
-def _fewer(count: int, elements: int, size: int, limit: RequestLimit) -> int:
-    shrink = min(limit.max_elements / elements, min(limit.max_frame_bytes, ATTACK_BYTES_MAX) / size)
-    return min(count - 1, int(count * shrink * 0.999))
+    few, many = build(1), build(101)
+    by_elements = (limit.max_elements - few[1]) * 100 / (many[1] - few[1])
+    by_bytes = (max_bytes - len(few[0])) * 100 / (len(many[0]) - len(few[0]))
+    count = int(min(by_elements, by_bytes * 0.95 - 100)) + 1
+    frame, elements = build(count)
+    assert elements <= limit.max_elements, f"{api_key.name} {path}: {elements} elements"
+    assert len(frame) - 4 <= max_bytes, f"{api_key.name} {path}: {len(frame)} bytes"
+    return Attack(api_key, version, path, manner, frame)
 
 
 def _elements(message: Message, version: int) -> int:
@@ -177,7 +178,7 @@ class Bystander:
         self._port = port
         self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Bystander":
+    async def __aenter__(self) -> Self:
         """Connect, ask once, then go on in the background."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         await self._ask()

@@ -21,8 +21,9 @@ from kraft_core.security.listener_security import (
 )
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
 from kraft_core.server.kafka_client import KafkaConnection
+from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.server.sasl_session import ListenerLogin
-from kraft_core.server.socket_server import Request, SocketServer, SocketServerLimits
+from kraft_core.server.socket_server import Request, SocketServer
 from tests.interop.kafka import PATIENCE_S
 from tests.security.certificates import authority, ssl_properties
 

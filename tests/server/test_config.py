@@ -9,8 +9,8 @@ from kraft_core.controller.config_def import ConfigType, Value
 from kraft_core.server.config import ConfigError, KafkaConfig, Listener, Voter
 from kraft_core.server.config_settings import Setting, Settings
 from kraft_core.server.config_types import definitions, parse_value
+from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.server.node_settings import socket_limits
-from kraft_core.server.socket_server import SocketServerLimits
 
 CONTROLLER = {
     "process.roles": "controller",

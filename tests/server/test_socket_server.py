@@ -9,12 +9,12 @@ import pytest
 
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.server.socket_server import (
     FRAMES_PER_TURN,
     Request,
     RequestHandler,
     SocketServer,
-    SocketServerLimits,
 )
 from tests.server.bounded import run, until
 

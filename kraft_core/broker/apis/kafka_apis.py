@@ -162,7 +162,7 @@ class KafkaApis:
         if whole is not None:
             whole(request)
             return
-        body = request.body()
+        body = request.take_body()
         deferred = self._deferred.get(header.api_key)
         if deferred is not None:
             deferred(body, request)

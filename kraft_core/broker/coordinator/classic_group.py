@@ -61,8 +61,13 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the member waits for an answer, which keeps its session alive."""
+        """Whether the member waits for an answer."""
         return self.answer_join is not None or self.answer_sync is not None
+
+    @property
+    def stays(self) -> bool:
+        """Whether no session counts: the member waits for an answer, and not for its first generation."""
+        return self.is_waiting and not self.is_new
 
     def metadata(self, protocol: str | None) -> bytes:
         """What the member sent for a protocol; empty when it does not know it."""
@@ -161,6 +166,6 @@ class ClassicGroup:
     def next_deadline_ms(self) -> int | None:
         """When time alone changes something here, None when nothing waits for time."""
         deadlines = [*self.pending_members.values()]
-        deadlines.extend(member.session_deadline_ms for member in self.members.values() if not member.is_waiting)
+        deadlines.extend(member.session_deadline_ms for member in self.members.values() if not member.stays)
         deadlines.extend(when for when in (self.join_deadline_ms, self.sync_deadline_ms) if when is not None)
         return min(deadlines, default=None)

@@ -168,7 +168,11 @@ class CoordinatorService:
     # -- writing
 
     def append(self, group_id: str, records: Sequence[KeyAndValue]) -> ErrorCode:
-        """Append records of a group to its partition, as GroupLog says. A write that cannot be is COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR."""
+        """Append records of a group to its partition, as GroupLog says.
+
+        A write that cannot be is COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR; a batch above the topic's
+        max.message.bytes is MESSAGE_TOO_LARGE.
+        """
         index = self.partition_of(group_id)
         if index is None:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -177,6 +181,8 @@ class CoordinatorService:
             if not partition.is_sole_candidate(self._replicas.broker_id):
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
             batch = own_batch(records, self._clock_ms())
+            if len(batch) > partition_log.config.max_message_bytes:
+                return ErrorCode.MESSAGE_TOO_LARGE
             header = read_header(batch)
             partition_log.append_stamped(batch, header, partition.registration.leader_epoch, self._clock_ms())
         except KafkaError as error:

@@ -13,6 +13,7 @@ from typing import Final
 
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, GroupLog, TopicNames
+from kraft_core.broker.coordinator.group_memory import GroupMemory
 from kraft_core.broker.coordinator.group_offsets import GroupOffsets, OffsetsByPartition
 from kraft_core.broker.coordinator.group_records import (
     GroupRecord,
@@ -64,12 +65,35 @@ class GroupCoordinator:
         self._config = config
         self._log = group_log
         self._new_uuid = new_uuid
-        self._membership = Membership(config, self._store)
+        self.memory = GroupMemory()
+        self._membership = Membership(config, self._store, self.memory)
         self.offsets = GroupOffsets(config, self._membership, group_log, topics)
         self._timers: list[tuple[int, str]] = []
+        self._next_timer_ms: dict[str, int] = {}
 
     def _store(self, group: ClassicGroup) -> ErrorCode:
-        return self._log.append(group.group_id, [group_record(group)])
+        error = self._log.append(group.group_id, [group_record(group)])
+        return ErrorCode.UNKNOWN_SERVER_ERROR if error is ErrorCode.MESSAGE_TOO_LARGE else error
+
+    def _new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
+        self.memory.check_new_group(group_id)
+        group = self.groups[group_id] = ClassicGroup(group_id=group_id, state_since_ms=now_ms)
+        return group
+
+    def _remove(self, group_id: str) -> ClassicGroup | None:
+        self.memory.forget(group_id)
+        return self.groups.pop(group_id, None)
+
+    def gauges(self) -> Iterable[tuple[str, str, float]]:
+        """Count groups, members and offsets, under Kafka's names where it has one."""
+        members = sum(len(group.members) for group in self.groups.values())
+        pending = sum(len(group.pending_members) for group in self.groups.values())
+        offsets = sum(map(len, self.offsets.by_group.values()))
+        yield "kafka_coordinator_group_groupmetadatamanager_numgroups", "groups of this broker", len(self.groups)
+        yield "kafka_coordinator_group_groupmetadatamanager_numoffsets", "offsets they have committed", offsets
+        yield "conclave_group_coordinator_members", "their members", members
+        yield "conclave_group_coordinator_pending_members", "ids handed out and not used yet", pending
+        yield "conclave_group_coordinator_held_bytes", "memory of groups and members", self.memory.held_bytes
 
     # -- loading and unloading a partition of __consumer_offsets
 
@@ -93,18 +117,20 @@ class GroupCoordinator:
         """Bring the loaded groups to life; members have a whole session to be heard of."""
         for group_id, record in groups.items():
             if record.value is None:
-                self.groups.pop(group_id, None)
+                self._remove(group_id)
                 continue
             self.groups[group_id] = restore_group(record, now_ms)
             self._schedule(self.groups[group_id])
         for group_id in self.offsets.by_group:
             if group_id not in self.groups:
-                self.groups[group_id] = ClassicGroup(group_id=group_id, state_since_ms=now_ms)
+                group = self.groups[group_id] = ClassicGroup(group_id=group_id, state_since_ms=now_ms)
+                self.memory.account(group)
 
     def unload(self, belongs: Callable[[str], bool]) -> None:
         """Give up the groups of a partition that another broker leads now; whoever waits is told."""
         for group_id in [group_id for group_id in self.groups if belongs(group_id)]:
-            group = self.groups.pop(group_id)
+            group = self._remove(group_id)
+            assert group is not None, "from the list of groups"
             for member in group.members.values():
                 if member.answer_join is not None:
                     member.answer_join(JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
@@ -116,8 +142,16 @@ class GroupCoordinator:
     # -- time
 
     def _schedule(self, group: ClassicGroup) -> None:
+        """Measure a changed group, and remember when time does something to it. One without any content is removed."""
+        has_log = group.generation > 0 or group.group_id in self.offsets.by_group
+        if not has_log and not group.members and not group.pending_members:
+            self._remove(group.group_id)
+            return
+        self.memory.account(group)
         deadline = group.next_deadline_ms()
-        if deadline is not None:
+        set_ms = self._next_timer_ms.get(group.group_id)
+        if deadline is not None and (set_ms is None or deadline < set_ms):
+            self._next_timer_ms[group.group_id] = deadline
             heapq.heappush(self._timers, (deadline, group.group_id))
 
     def next_deadline_ms(self) -> int | None:
@@ -128,7 +162,10 @@ class GroupCoordinator:
         """Do what is due in every group."""
         due: set[str] = set()
         while self._timers and self._timers[0][0] <= now_ms:
-            due.add(heapq.heappop(self._timers)[1])
+            deadline_ms, group_id = heapq.heappop(self._timers)
+            if self._next_timer_ms.get(group_id) == deadline_ms:
+                del self._next_timer_ms[group_id]
+            due.add(group_id)
         for group_id in due:
             group = self.groups.get(group_id)
             if group is not None:
@@ -148,7 +185,7 @@ class GroupCoordinator:
                 and self._log.append(group.group_id, [group_tombstone(group.group_id)]) is ErrorCode.NONE
             ):
                 group.move(GroupState.DEAD, now_ms)
-                del self.groups[group.group_id]
+                self._remove(group.group_id)
 
     # -- membership
 
@@ -194,7 +231,7 @@ class GroupCoordinator:
         if group is None:
             if request.member_id:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group '{request.group_id}' has no members.")
-            group = self.groups[request.group_id] = ClassicGroup(group_id=request.group_id, state_since_ms=now_ms)
+            group = self._new_group(request.group_id, now_ms)
         return group
 
     def sync(self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int) -> None:
@@ -259,11 +296,14 @@ class GroupCoordinator:
                     raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
                 if request.generation_id_or_member_epoch >= 0:
                     raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group '{request.group_id}' does not exist.")
-                group = self.groups[request.group_id] = ClassicGroup(group_id=request.group_id, state_since_ms=now_ms)
+                group = self._new_group(request.group_id, now_ms)
             self.offsets.check_commit(group, request, now_ms)
         except KafkaError as error:
             return commit_refused(request, error.code)
-        return self.offsets.commit(request, now_ms)
+        response = self.offsets.commit(request, now_ms)
+        if not group.members:
+            self._schedule(group)
+        return response
 
     def committed(self, group_id: str) -> OffsetsByPartition:
         """The offsets of a group; empty for an unknown one, as Kafka answers."""
@@ -294,7 +334,7 @@ class GroupCoordinator:
         error = self._log.append(group_id, [*records, group_tombstone(group_id)])
         if error is ErrorCode.NONE:
             group.move(GroupState.DEAD, now_ms)
-            del self.groups[group_id]
+            self._remove(group_id)
             self.offsets.by_group.pop(group_id, None)
         return error
 

@@ -66,7 +66,7 @@ class GroupOffsets:
     def commit(self, request: OffsetCommitRequest, now_ms: int) -> OffsetCommitResponse:
         """Write the offsets of a checked request.
 
-        Per partition: OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or what the log answers.
+        Per partition: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or what the log answers.
         """
         codes: list[list[ErrorCode]] = []
         accepted: list[tuple[str, int, CommittedOffset]] = []
@@ -86,6 +86,8 @@ class GroupOffsets:
         if accepted:
             records = [offset_record(request.group_id, *entry) for entry in accepted]
             error = self._log.append(request.group_id, records)
+        if error is ErrorCode.MESSAGE_TOO_LARGE:
+            error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if error is ErrorCode.NONE:
             for name, partition_index, value in accepted:
                 self.replay(request.group_id, name, partition_index, value)

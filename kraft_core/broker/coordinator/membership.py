@@ -9,8 +9,10 @@ Source: GroupMetadataManager.classicGroupJoin and its neighbours, Kafka 4.3.1; K
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kraft_core.broker.coordinator import group_memory
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState, JoinAnswer, Member, SyncAnswer
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.group_memory import GroupMemory
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     JoinGroupRequest,
@@ -37,9 +39,10 @@ class Joiner:
 class Membership:
     """The rules with their settings and their store; all state is in the groups."""
 
-    def __init__(self, config: GroupCoordinatorConfig, store: Store) -> None:
+    def __init__(self, config: GroupCoordinatorConfig, store: Store, memory: GroupMemory) -> None:
         self._config = config
         self._store = store
+        self._memory = memory
 
     # -- joining
 
@@ -49,7 +52,8 @@ class Membership:
         """Take a JoinGroup in. The answer comes when the joining phase ends, or at once.
 
         Raises KafkaError COORDINATOR_NOT_AVAILABLE, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED (then the client comes again with `joiner.new_member_id`).
+        FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED (then the client comes again with `joiner.new_member_id`), and as
+        `GroupMemory.check_join`.
         """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The group is being removed.")
@@ -58,6 +62,7 @@ class Membership:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The group's members share no protocol with this one."
             )
+        self._memory.check_join(group, request.member_id, request.group_instance_id or joiner.client_id, protocols)
         if request.member_id in group.members:
             self._check_member(group, request.member_id, request.group_instance_id)
             self._rejoin(group, group.members[request.member_id], request, answer, now_ms)
@@ -67,7 +72,8 @@ class Membership:
         if request.group_instance_id is not None and request.group_instance_id in group.static_members:
             self._replace_static(group, request, joiner, answer, now_ms)
             return
-        if len(group.members) + len(group.pending_members) >= self._config.max_group_size and not request.member_id:
+        most = min(self._config.max_group_size, group_memory.GROUP_MEMBERS_MAX)
+        if len(group.members) + len(group.pending_members) >= most and not request.member_id:
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has {len(group.members)} members.")
         if not request.member_id and request.group_instance_id is None and joiner.requires_known_id:
             group.pending_members[joiner.new_member_id] = now_ms + request.session_timeout_ms
@@ -354,7 +360,7 @@ class Membership:
         for member_id in expired:
             del group.pending_members[member_id]
         for member in list(group.members.values()):
-            if not member.is_waiting and member.session_deadline_ms <= now_ms and member.member_id in group.members:
+            if not member.stays and member.session_deadline_ms <= now_ms and member.member_id in group.members:
                 self._drop(group, member.member_id, now_ms)
         if expired:
             self._maybe_complete_join(group, now_ms)

@@ -1,0 +1,93 @@
+"""What groups hold in memory, counted, and the limits of it.
+
+A member brings its protocols' metadata and ids that contain its client's name, and a group's metadata goes to its leader
+with every rebalance, so a few large JoinGroups would cost a broker much. Kafka bounds the number of members
+(`group.max.size`) and the record of a group (`max.message.bytes` of __consumer_offsets); these limits bound the rest.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kraft_core.broker.coordinator.classic_group import ClassicGroup, Member
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+MEMBER_BYTES_MAX: Final = 1024 * 1024
+"""Names and metadata of one member's protocols together; a group's record could not hold more."""
+GROUP_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Members, members that have not come back with their id yet, and assignments of one group."""
+GROUP_MEMBERS_MAX: Final = 10_000
+"""Members of one group, and ids handed out to members that have not come back with them; `group.max.size` may be less."""
+GROUPS_BYTES_MAX: Final = 128 * 1024 * 1024
+"""All groups of a broker."""
+
+_GROUP_BYTES: Final = 1024
+_MEMBER_BYTES: Final = 1024
+_PENDING_BYTES: Final = 256
+
+
+def protocols_bytes(protocols: Iterable[tuple[str, bytes]]) -> int:
+    """Size of a member's protocols."""
+    return sum(len(name) + len(metadata) for name, metadata in protocols)
+
+
+def _member_bytes(member: Member) -> int:
+    texts = 2 * len(member.member_id) + len(member.group_instance_id or "") + len(member.client_id)
+    return _MEMBER_BYTES + texts + protocols_bytes(member.protocols) + len(member.assignment)
+
+
+def group_bytes(group: ClassicGroup) -> int:
+    """Size of a group."""
+    pending = sum(_PENDING_BYTES + len(member_id) for member_id in group.pending_members)
+    return _GROUP_BYTES + 2 * len(group.group_id) + pending + sum(map(_member_bytes, group.members.values()))
+
+
+class GroupMemory:
+    """The sizes of all groups. `account` after each change of a group, `forget` when it is gone."""
+
+    def __init__(self) -> None:
+        self.held_bytes = 0
+        self._by_group: dict[str, int] = {}
+
+    def account(self, group: ClassicGroup) -> None:
+        """Measure a group again."""
+        size = group_bytes(group)
+        self.held_bytes += size - self._by_group.get(group.group_id, 0)
+        self._by_group[group.group_id] = size
+
+    def forget(self, group_id: str) -> None:
+        """Count a group out."""
+        self.held_bytes -= self._by_group.pop(group_id, 0)
+
+    def check_new_group(self, group_id: str) -> None:
+        """Raise KafkaError COORDINATOR_NOT_AVAILABLE, after which clients try again, when there is no room."""
+        self._check_total(_GROUP_BYTES + 2 * len(group_id))
+
+    def check_join(
+        self, group: ClassicGroup, member_id: str, client_name: str, protocols: Iterable[tuple[str, bytes]]
+    ) -> None:
+        """Check that a member with these protocols fits; `member_id` is "" for a new one, named after `client_name`.
+
+        Raises KafkaError GROUP_MAX_SIZE_REACHED for the member and the group, COORDINATOR_NOT_AVAILABLE for the broker.
+        """
+        asked = protocols_bytes(protocols)
+        if asked > MEMBER_BYTES_MAX:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The member's protocols have {asked} bytes; {MEMBER_BYTES_MAX} are allowed.",
+            )
+        known = group.members.get(member_id)
+        more = asked - protocols_bytes(known.protocols) if known else asked + _MEMBER_BYTES + 3 * len(client_name)
+        held = group_bytes(group)
+        if more > 0 and held + more > GROUP_BYTES_MAX:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The group would hold {held + more} bytes; {GROUP_BYTES_MAX} are allowed.",
+            )
+        self._check_total(more)
+
+    def _check_total(self, more: int) -> None:
+        if more > 0 and self.held_bytes + more > GROUPS_BYTES_MAX:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"The groups of this broker would hold {self.held_bytes + more} bytes; {GROUPS_BYTES_MAX} are allowed.",
+            )

@@ -1,0 +1,112 @@
+"""What members and groups may hold in memory, and that what is gone is no longer counted."""
+
+import pytest
+
+from kraft_core.broker.coordinator import group_memory
+from kraft_core.broker.coordinator.classic_group import GroupState
+from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.group_memory import GROUP_BYTES_MAX, MEMBER_BYTES_MAX
+from kraft_core.protocol.errors import ErrorCode
+from tests.broker.group_world import REBALANCE_MS, SESSION_MS, World
+
+LARGE = b"m" * 900_000
+DELAYED = GroupCoordinatorConfig(initial_rebalance_delay_ms=3_000)
+
+
+def test_a_member_with_too_much_metadata_is_refused_and_nothing_of_it_is_kept() -> None:
+    world = World()
+    refused = world.join(metadata=bytes(MEMBER_BYTES_MAX + 1))[0]
+    assert refused.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert not world.coordinator.groups
+    assert world.coordinator.memory.held_bytes == 0
+
+
+def test_200_members_of_900_kb_hold_no_more_than_one_group_may() -> None:
+    world = World(DELAYED)
+    codes = [answers[0].error_code for _ in range(200) if (answers := world.join(metadata=LARGE))]
+    assert set(codes) == {ErrorCode.GROUP_MAX_SIZE_REACHED}
+    assert world.coordinator.memory.held_bytes <= GROUP_BYTES_MAX
+    assert len(world.coordinator.groups["g"].members) == 200 - len(codes)
+
+
+def test_a_member_that_comes_again_with_more_metadata_is_measured_by_what_it_adds() -> None:
+    world = World()
+    member = world.join(metadata=LARGE)[0].member_id
+    assert world.join(member, metadata=LARGE + b"more")[0].error_code == ErrorCode.NONE
+    assert world.join(member, metadata=bytes(MEMBER_BYTES_MAX + 1))[0].error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_all_groups_together_are_bounded_and_the_client_is_asked_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_memory, "GROUPS_BYTES_MAX", 2_000_000)
+    world = World(DELAYED)
+    assert not world.join(group="a", metadata=LARGE)
+    assert not world.join(group="b", metadata=LARGE)
+    assert world.join(group="c", metadata=LARGE)[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.coordinator.memory.held_bytes <= 2_000_000
+    world.pass_ms(10 * REBALANCE_MS)
+    assert not world.join(group="c", metadata=LARGE), "the members of a and b never came back"
+
+
+def test_ids_that_were_handed_out_and_never_used_are_bounded_and_their_group_goes_with_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_memory, "GROUP_MEMBERS_MAX", 50)
+    world = World()
+    codes = {world.join(version=4, metadata=LARGE)[0].error_code for _ in range(60)}
+    assert codes == {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.GROUP_MAX_SIZE_REACHED}
+    assert len(world.coordinator.groups["g"].pending_members) == 50
+    world.pass_ms(SESSION_MS)
+    assert not world.coordinator.groups
+    assert world.coordinator.memory.held_bytes == 0
+
+
+def test_a_join_or_commit_that_is_refused_leaves_no_group_behind() -> None:
+    world = World()
+    assert world.join(protocols=())[0].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert world.commit(1, topic="unknown") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not world.coordinator.groups
+
+
+def test_a_new_member_whose_group_never_gathers_is_dropped_after_five_minutes() -> None:
+    """As ClassicGroupMember.hasSatisfiedHeartbeat: waiting keeps a member alive only once it was in a generation."""
+    world = World()
+    members, _ = world.stable()
+    waiting = world.join(session_ms=1_800_000)
+    group = world.coordinator.groups["g"]
+    group.join_deadline_ms = world.now_ms + 10**9
+    for _ in range(60):
+        world.pass_ms(5_000)
+        world.heartbeat(members[0], group.generation)
+    assert [answer.error_code for answer in waiting] == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert list(group.members) == members
+
+
+def test_assignments_that_do_not_fit_into_a_record_fail_the_sync_and_the_group_gathers_again() -> None:
+    world = World()
+    member = world.join()[0].member_id
+    world.log.error = ErrorCode.MESSAGE_TOO_LARGE
+    assert world.sync(member, 1, {member: b"x"})[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.state is GroupState.PREPARING_REBALANCE
+    assert world.coordinator.groups["g"].members[member].assignment == b""
+
+
+def test_a_commit_that_does_not_fit_into_a_batch_is_refused_as_kafka_does() -> None:
+    world = World()
+    world.log.error = ErrorCode.MESSAGE_TOO_LARGE
+    assert world.commit(1) == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+
+
+def test_what_a_deleted_group_held_is_counted_out() -> None:
+    world = World()
+    assert world.commit(1) == ErrorCode.NONE
+    assert world.coordinator.memory.held_bytes > 0
+    assert world.coordinator.delete_group("g", world.now_ms) is ErrorCode.NONE
+    assert world.coordinator.memory.held_bytes == 0
+
+
+def test_requests_that_change_no_deadline_leave_no_timers_behind() -> None:
+    world = World()
+    member = world.join()[0].member_id
+    for _ in range(100):
+        world.join(member)
+    assert len(world.coordinator._timers) < 10

@@ -1,0 +1,142 @@
+"""Requests that are cheap to send and dear to serve: each costs another client at most a short wait, and no memory.
+
+The issue's figure is a wait of 1 s for anything a client of 20 MiB can send. What is asserted leaves room for a machine
+that does other things too.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraft_core.broker.apis.kafka_apis import LOCAL
+from kraft_core.protocol.api_keys import ApiKey, apis_of, request_class
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.framing import decode_response, encode_request
+from kraft_core.protocol.messages import (
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    JoinGroupRequestJoinGroupRequestProtocol,
+    MetadataRequest,
+    MetadataRequestMetadataRequestTopic,
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+)
+from tests.broker.batches import batch
+from tests.hostile.costly_requests import Attack, Bystander, array_paths, attack, strike
+from tests.hostile.twins import CLOSED, send
+from tests.interop.conclave import call, create_topics, resident_mb
+from tests.interop.embedded import EmbeddedNode, running_node
+from tests.interop.kafka import PATIENCE_S, wait_until
+
+LONGEST_WAIT_S = 5.0
+MEMBERS = 200
+MEMBER_BYTES = 900_000
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedNode]:
+    folder: Path = tmp_path_factory.mktemp("costly")
+    with running_node(folder) as found:
+        asyncio.run(call(found.port, create_topics(["known"], partitions=3), 7))
+        yield found
+        assert found.process is not None
+        assert found.process.alive, found.process.output
+        assert "Traceback" not in found.process.output, found.process.output
+
+
+def attacks(listener: str) -> Iterator[Attack]:
+    """One for every API that the listener answers itself: its first array full of different elements."""
+    for api_key, api in apis_of(listener).items():
+        paths = list(array_paths(request_class(api_key), api.max_version))
+        if paths and (listener == "controller" or api_key in LOCAL):
+            yield attack(api_key, api.max_version, paths[0], "different")
+
+
+@pytest.mark.parametrize("listener", ["broker", "controller"])
+def test_the_largest_request_of_every_api_keeps_others_waiting_only_briefly(node: EmbeddedNode, listener: str) -> None:
+    port = node.port if listener == "broker" else node.controller_port
+
+    async def scenario() -> None:
+        for each in attacks(listener):
+            async with Bystander(node.port) as client, Bystander(node.controller_port) as admin:
+                outcome = await strike(port, each.frame)
+            waited_s = max(client.longest_s, admin.longest_s)
+            assert outcome != "silent", str(each)
+            assert waited_s < LONGEST_WAIT_S, f"{each}: others waited {waited_s:.2f} s"
+
+    asyncio.run(scenario())
+
+
+def test_18_mib_of_topic_names_are_refused_before_they_are_read(node: EmbeddedNode) -> None:
+    topics = tuple(MetadataRequestMetadataRequestTopic(name=f"{number:08x}") for number in range(1_600_000))
+    frame = encode_request(MetadataRequest(topics=topics), 12, 1, "attack")
+    assert len(frame) > 17 * 1024 * 1024
+
+    async def scenario() -> float:
+        async with Bystander(node.port) as client:
+            assert await strike(node.port, frame) == CLOSED
+        return client.longest_s
+
+    assert node.process is not None
+    before = resident_mb(node.process)
+    assert asyncio.run(scenario()) < LONGEST_WAIT_S
+    assert resident_mb(node.process) - before < 10
+
+
+def test_200_members_of_900_kb_keep_no_more_than_a_group_may(node: EmbeddedNode) -> None:
+    """Before, they kept 322 MB."""
+
+    def join() -> bytes:
+        protocol = JoinGroupRequestJoinGroupRequestProtocol(name="range", metadata=bytes(MEMBER_BYTES))
+        body = JoinGroupRequest(
+            group_id="large",
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=600_000,
+            protocol_type="consumer",
+            protocols=(protocol,),
+        )
+        return encode_request(body, 3, 1, "attack")
+
+    async def scenario() -> int:
+        writers = []
+        frame = join()
+        for _ in range(MEMBERS):
+            _, writer = await asyncio.open_connection("127.0.0.1", node.port)
+            writer.write(frame)
+            await writer.drain()
+            writers.append(writer)
+        async with Bystander(node.port):
+            await asyncio.sleep(0.2)
+            assert node.process is not None
+            grown = resident_mb(node.process) - before
+        for writer in writers:
+            writer.close()
+        return grown
+
+    async def is_coordinated() -> bool:
+        found = await call(node.port, FindCoordinatorRequest(key_type=0, coordinator_keys=("large",)), 4)
+        return found.coordinators[0].error_code == ErrorCode.NONE
+
+    wait_until(lambda: asyncio.run(is_coordinated()), PATIENCE_S, "the group has a coordinator")
+    assert node.process is not None
+    before = resident_mb(node.process)
+    assert asyncio.run(scenario()) < 60
+
+
+@pytest.mark.parametrize("client_id", ["__admin_client", "anybody"])
+def test_nobody_writes_internal_topics_by_produce_whatever_the_client_calls_itself(
+    node: EmbeddedNode, client_id: str
+) -> None:
+    data = ProduceRequestPartitionProduceData(index=0, records=batch([b"value"]))
+    topic = ProduceRequestTopicProduceData(name="__consumer_offsets", partition_data=(data,))
+    frame = encode_request(ProduceRequest(acks=1, timeout_ms=1000, topic_data=(topic,)), 9, 1, client_id)
+
+    answer = asyncio.run(send(node.port, frame))
+    assert isinstance(answer, bytes)
+    _, response = decode_response(ApiKey.PRODUCE, 9, answer)
+    assert isinstance(response, ProduceResponse)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
