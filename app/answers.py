@@ -7,13 +7,14 @@ from urllib.parse import quote
 import structlog
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
 from app.cluster.history import OffsetGone
 from app.cluster.voter_changes import VoterChangeRefused
 from app.errors import PROBLEM_JSON, ApiError, FieldError, of_connection, of_kafka, problem, wants_problem_json
+from app.locations import htmx_redirect, redirect
 from app.security.accounts import AccountError
 from kraft_core.protocol.errors import KafkaError
 
@@ -49,8 +50,8 @@ class Answers:
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             login = "/login" if wanted == "/" or request.method != "GET" else f"/login?next={quote(wanted, safe='')}"
             if "hx-request" in request.headers:
-                return Response(status_code=401, headers={"HX-Redirect": "/login"})
-            return RedirectResponse(login, 303)
+                return Response(status_code=401, headers=htmx_redirect("/login"))
+            return redirect(login)
         response = self._page(request, answer)
         response.headers.update(answer.headers)
         return response

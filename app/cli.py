@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong use.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -262,7 +263,11 @@ def reports_group() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and end the process with its exit code; what is foreseen to fail is one line."""
+    """Run a command and end the process with its exit code; what is foreseen to fail is one line.
+
+    Whatever a command writes is for its own user alone (umask 077): data folders, logs, keys and the database.
+    """
+    os.umask(0o077)
     try:
         code = app(args=arguments, standalone_mode=False)
     except USAGE_ERROR as wrong:

@@ -2,12 +2,13 @@
 
 The folder is set up on first use: server.properties (the user's from then on, except for the addresses that the options
 give), a formatted log directory, and the web process's database. Each child is a process group of its own, writes to a
-file in `logs/`, is started again with growing pauses when it dies, and goes when the supervisor goes.
+file in `logs/` (rotated at 16 MiB, five kept), is started again with growing pauses when it dies, and goes when the supervisor goes.
 """
 
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from app.child_environment import child_environment
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.server.config import KafkaConfig
 from kraft_core.storage.files import StorageError, create_directory, write_file
@@ -35,6 +37,8 @@ BACKOFF_FIRST_SECONDS: Final = 1.0
 BACKOFF_MAX_SECONDS: Final = 30.0
 STEADY_SECONDS: Final = 60.0
 TAIL_LINES: Final = 5
+LOG_BYTES_MAX: Final = 16 << 20
+LOGS_KEPT: Final = 5
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # compared with
 _PR_SET_PDEATHSIG: Final = 1
 _COMMENT: Final = """Settings of the node that `conclave up` runs; the keys are Kafka's.
@@ -70,6 +74,7 @@ class Child:
     command: list[str]
     environment: dict[str, str]
     log_file: Path
+    is_given_secrets: bool = False
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     restart_at: float | None = None
@@ -77,13 +82,14 @@ class Child:
 
     def start(self) -> None:
         """Start the program in a process group of its own, its output going to the log file."""
+        inherited = os.environ if self.is_given_secrets else child_environment()
         with self.log_file.open("ab") as output:
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
+                env={**inherited, **self.environment},
                 start_new_session=True,
                 preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # no threads here
             )
@@ -182,10 +188,29 @@ def prepare_data(options: UpOptions, data: Path) -> Path:
             voters=standalone_voters(config.node_id, listener.host, listener.port, name),
         )
         format_storage(request, _say)
+    path.chmod(0o600)
     for folder in ("logs", "web"):  # both see the one-time link
         create_directory(data / folder)
-        (data / folder).chmod(0o700)
+    for folder in ("logs", "web", "kafka", "reports"):  # made by an older release, they may be open to others
+        if (data / folder).is_dir():
+            (data / folder).chmod(0o700)
     return path
+
+
+def rotate_log(path: Path, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT) -> None:
+    """Set a log that has grown aside as `path.1`, the one before as `path.2`, and so on; keep only the newest `kept`.
+
+    The child goes on writing to the file it has open (in append mode), so the file is copied and emptied. A line that is
+    written between the two is lost.
+    """
+    if not path.exists() or path.stat().st_size <= bytes_max:
+        return
+    for number in range(kept, 1, -1):
+        older = path.with_name(f"{path.name}.{number - 1}")
+        if older.exists():
+            older.replace(path.with_name(f"{path.name}.{number}"))
+    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    os.truncate(path, 0)
 
 
 def _first_properties(data: Path) -> dict[str, str]:
@@ -248,7 +273,7 @@ class _Supervisor:
         logs = data / "logs"
         self._children = [
             Child("node", [*program, "node", "-c", str(config_path)], {}, logs / "node.log"),
-            Child("web", [*program, "web"], web_environment, logs / "web.log"),
+            Child("web", [*program, "web"], web_environment, logs / "web.log", is_given_secrets=True),
         ]
 
     def run(self) -> int:
@@ -309,6 +334,7 @@ class _Supervisor:
         """Start again what has died, after a pause that grows while it keeps dying."""
         now = time.monotonic()
         for child in self._children:
+            rotate_log(child.log_file)
             if child.restart_at is not None:
                 if now >= child.restart_at:
                     child.start()

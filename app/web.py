@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from app import logs
 from app.actions import Actions
 from app.answers import Answers
+from app.child_environment import forget_secrets
 from app.cluster.cluster import Cluster
 from app.cluster.history import OffsetGone
 from app.config import Settings, SettingsError, load_settings
@@ -168,6 +169,7 @@ def run_web(settings: Settings) -> int:
     Prints the address and, until an admin has logged in, the one-time link. A busy port or a database that cannot be
     opened is one line on standard error and exit code 1.
     """
+    forget_secrets()
     logs.configure(settings.log_format, settings.log_level)
     try:
         listener = listen(settings.host, settings.http_port)

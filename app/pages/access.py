@@ -8,12 +8,13 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken, User
 from app.errors import ApiError
 from app.flash import Flash
+from app.locations import redirect
 from app.pages.frame import go_to, page_of, render, whole_number
 from app.security.accounts import AccountError
 from app.security.audit import AuditFilter, events
@@ -26,8 +27,11 @@ EVENTS_ON_PAGE: Final = 100
 
 
 def safe_next(address: str) -> str:
-    """Where to go after the login: a path of ours, or the dashboard."""
-    parts = urlsplit(address)
+    """Return where to go after the login: a path of ours, else the dashboard. Raises ApiError 400 for no address at all."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise ApiError(400, f"Bad Request: next is not an address of this server: {address[:100]!r}.") from None
     if parts.scheme or parts.netloc or not address.startswith("/") or address.startswith(("//", "/\\")):
         return "/"
     return address if address.isprintable() else "/"
@@ -35,7 +39,7 @@ def safe_next(address: str) -> str:
 
 def _with_session(request: Request, session_id: str, location: str) -> Response:
     services = services_of(request)
-    response = RedirectResponse(location, 303)
+    response = redirect(location)
     response.set_cookie(
         SESSION_COOKIE,
         session_id,
@@ -48,10 +52,8 @@ def _with_session(request: Request, session_id: str, location: str) -> Response:
 
 
 def _login_page(request: Request, error: str = "", name: str = "", next_: str = "/", status: int = 200) -> Response:
-    services = services_of(request)
-    link_path = str(services.security.link_path)
     page = page_of(request, "Log in")
-    context = {"error": error, "name": name, "next": next_, "link_path": link_path}
+    context = {"error": error, "name": name, "next": next_}
     return render(request, "login.html", status, page=page, **context)
 
 
@@ -59,7 +61,7 @@ def _login_page(request: Request, error: str = "", name: str = "", next_: str = 
 async def login_form(request: Request, next: str = "/") -> Response:  # noqa: A002 - the name every login page uses
     """Ask for name and password; who is in already goes on."""
     if visitor_of(request) is not None:
-        return RedirectResponse(safe_next(next), 303)
+        return redirect(safe_next(next))
     return _login_page(request, next_=safe_next(next))
 
 
@@ -72,13 +74,14 @@ async def login(
 ) -> Response:
     """Open a session."""
     services = services_of(request)
+    location = safe_next(next)
     try:
         session_id = await services.security.login(name, password, info_of(request))
     except ApiError as refused:
-        response = _login_page(request, refused.message, name, safe_next(next), refused.status)
+        response = _login_page(request, refused.message, name, location, refused.status)
         response.headers.update(refused.headers)
         return response
-    return _with_session(request, session_id, safe_next(next))
+    return _with_session(request, session_id, location)
 
 
 @router.get("/login/link")
@@ -103,7 +106,7 @@ async def use_link(request: Request, token: Annotated[str, Form()] = "") -> Resp
 async def logout(request: Request, caller: Reader) -> Response:
     """End the session."""
     await services_of(request).security.logout(caller.principal, caller.info)
-    response = RedirectResponse("/login", 303)
+    response = redirect("/login")
     response.delete_cookie(SESSION_COOKIE)
     return response
 

@@ -10,13 +10,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from app.cluster.cluster import Freshness
 from app.errors import of_connection, of_kafka
 from app.flash import Flash, clear_flash, set_flash, take_flash
+from app.locations import htmx_redirect, redirect
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, services_of, visitor_of
 from app.templating import make_environment, static_files
@@ -180,9 +181,7 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
 def go_to(request: Request, location: str, note: Flash | None = None) -> Response:
     """Go on to another page of ours after a change, with a note; htmx is told in its own way."""
     response: Response = (
-        HTMLResponse("", headers={"HX-Redirect": location})
-        if request.headers.get("HX-Request")
-        else RedirectResponse(location, 303)
+        HTMLResponse("", headers=htmx_redirect(location)) if request.headers.get("HX-Request") else redirect(location)
     )
     if note is not None:
         set_flash(response, services_of(request).security, note)

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.flash import Flash
+from app.locations import htmx_push
 from app.pages.confirm import curl_line
 from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
 from app.services import Reader, TopicEditor, services_of
@@ -113,7 +114,7 @@ async def topics_fragment(request: Request, _caller: Reader) -> Response:
     view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
     response = render(request, "_topics.html", view=view)
     if request.headers.get("HX-Trigger") != "topics":
-        response.headers["HX-Push-Url"] = f"/topics?{view.query}"
+        response.headers.update(htmx_push(f"/topics?{view.query}"))
     return response
 
 

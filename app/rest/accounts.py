@@ -2,12 +2,14 @@
 
 import datetime as dt
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
+from app.locations import located
 from app.rest.bodies import CreateTokenBody, CreateUserBody, UpdateUserBody
 from app.rest.common import answer, base_url_of
 from app.rest.models import (
@@ -31,7 +33,8 @@ def _at(moment: dt.datetime | None) -> str | None:
 
 
 def _metadata(request: Request, *path: str) -> dict[str, Any]:
-    return {"self": "/".join((base_url_of(request), "v3", *path)), "resource_name": None}
+    quoted = (quote(part, safe="") for part in path)
+    return {"self": "/".join((base_url_of(request), "v3", *quoted)), "resource_name": None}
 
 
 def _user(request: Request, user: User) -> dict[str, Any]:
@@ -65,7 +68,7 @@ async def create_user(request: Request, body: CreateUserBody, services: Services
     """Add a user."""
     user = await services.security.add_user(caller.principal, body.name, body.role, body.password, caller.info)
     data = _user(request, user)
-    return answer(data, None, 201, {"Location": data["metadata"]["self"]})
+    return answer(data, None, 201, located(data["metadata"]["self"]))
 
 
 @router.patch("/users/{name}", responses={200: {"model": UserData}})
@@ -133,7 +136,7 @@ async def create_token(request: Request, body: CreateTokenBody, services: Servic
         info=caller.info,
     )
     data = _token(request, token, text)
-    return answer(data, None, 201, {"Location": data["metadata"]["self"]})
+    return answer(data, None, 201, located(data["metadata"]["self"]))
 
 
 @router.delete("/tokens/{name}", status_code=204)

@@ -156,7 +156,7 @@ def page_request(
     try:
         said = json.loads(base64.urlsafe_b64decode(page_token.encode("ascii")))
         path, after = said["list"], said["after"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ApiError(400, "Bad Request: page_token is not one of this API's.") from None
     if path != request.url.path:
         raise ApiError(400, "Bad Request: page_token belongs to another list.")

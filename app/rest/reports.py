@@ -10,6 +10,7 @@ from pydantic import Field
 
 from app.answers import NATIVE
 from app.errors import ApiError, FieldError
+from app.locations import located
 from app.report_actions import ReportActions
 from app.reports import store
 from app.reports.models import ReportRun, ReportSchedule
@@ -73,8 +74,7 @@ async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor)
     except NoImageError as early:
         raise ApiError(503, str(early), headers={"Retry-After": "1"}) from early
     run = await _known(services, report_id)
-    location = {"Location": view.url("reports", report_id)}
-    return answer(_report(view, services, run, whole=False), view.offset, 202, location)
+    return answer(_report(view, services, run, whole=False), view.offset, 202, located(view.url("reports", report_id)))
 
 
 @router.post("/reports/{report_id}:cancel", status_code=204, responses={409: {"description": "it does not run"}})

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from app.answers import NATIVE
 from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
 from app.errors import ApiError
+from app.locations import located
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.operator_bodies import CreateDelegationTokenBody, ExpireDelegationTokenBody, RenewDelegationTokenBody
 from app.rest.operator_models import (
@@ -72,7 +73,7 @@ async def create_delegation_token(
     lifetime_ms = DEFAULT_PERIOD if body.max_lifetime_ms is None else body.max_lifetime_ms
     made = await services.operator.create_delegation_token(caller, body.owner, body.renewers, lifetime_ms)
     shown = _token_data(view, made.token, hmac=base64.b64encode(made.hmac).decode())
-    return answer(shown, made.offset, 201, headers={"Location": shown["metadata"]["self"]})
+    return answer(shown, made.offset, 201, headers=located(shown["metadata"]["self"]))
 
 
 @router.post("/delegation-tokens:renew", responses={200: {"model": TokenEndData}})

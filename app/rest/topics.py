@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response
 
+from app.locations import located
 from app.rest.bodies import CreateTopicBody, UpdatePartitionsCountBody
 from app.rest.common import (
     PageDep,
@@ -141,7 +142,7 @@ async def create_topic(
         )
         if body.validate_only:
             return answer(data, None, 200)
-        headers = {"Location": data["metadata"]["self"]}
+        headers = located(data["metadata"]["self"])
         fresh = services.cluster.image.topics.by_id.get(created.topic_id)
         if fresh is not None:
             headers["ETag"] = topic_etag(services.cluster.image, fresh)

@@ -8,6 +8,7 @@ decided later, by the role each route requires.
 
 import asyncio
 import json
+import re
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,6 +32,7 @@ OPEN_PREFIXES: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_SECONDS: Final = 30
 INT64: Final = 1 << 63
+HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 
 class Guard:
@@ -78,9 +80,12 @@ class Guard:
         return "; Secure" if is_https(scope, self._settings) else ""
 
     def _check_host(self, headers: Headers) -> None:
-        host = headers.get("host", "").lower()
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if name not in self._host_names:
+        """Raise ApiError unless the one Host header is a name of ours, with or without a port (DNS rebinding)."""
+        given = headers.getlist("host")
+        found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
+        if found is None or not 0 < int(found["port"] or 80) < 65_536:
+            raise ApiError(400, "Bad Request: there must be one Host header, as NAME or NAME:PORT.")
+        if found["name"] not in self._host_names:
             raise ApiError(421, "This server does not answer for that host name; see the setting allowed_hosts.")
 
     async def _authenticate(self, headers: Headers, cookies: dict[str, str], info: RequestInfo) -> Principal | None:

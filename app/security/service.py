@@ -6,7 +6,6 @@ All answers to a failed login are the same text after the same work, so that the
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import structlog
@@ -87,11 +86,6 @@ class Security:
         link = f"{base_url}/login/link?token={token}"
         write_private(self._link_path, link + "\n")
         return link
-
-    @property
-    def link_path(self) -> Path:
-        """File of the one-time link."""
-        return self._link_path
 
     def _take_environment_token(self, session: Any, now: dt.datetime) -> None:
         """Set up CONCLAVE_ADMIN_TOKEN at a first start; later starts leave what an admin may have revoked alone."""

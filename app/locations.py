@@ -1,0 +1,37 @@
+"""Addresses in answer headers: the one place that writes Location, HX-Redirect and HX-Push-Url.
+
+A header holds Latin-1 only, but a user, a token or a principal may have any letters in its name: each address is
+percent-encoded here, so that no name can turn a finished change into an error.
+"""
+
+from typing import Final
+from urllib.parse import quote
+
+from fastapi.responses import RedirectResponse, Response
+
+_KEPT: Final = ":/?#[]@!$&'()*+,;=%-._~"
+
+
+def header_url(url: str) -> str:
+    """Return the address as a header can hold it; what is percent-encoded already stays."""
+    return quote(url, safe=_KEPT)
+
+
+def located(url: str) -> dict[str, str]:
+    """Return the header that says where a new resource is."""
+    return {"Location": header_url(url)}
+
+
+def redirect(url: str) -> Response:
+    """Send a browser to another address with a GET (303)."""
+    return RedirectResponse(header_url(url), 303)
+
+
+def htmx_redirect(url: str) -> dict[str, str]:
+    """Return the header that makes htmx load another page."""
+    return {"HX-Redirect": header_url(url)}
+
+
+def htmx_push(url: str) -> dict[str, str]:
+    """Return the header that makes htmx show another address for the same page."""
+    return {"HX-Push-Url": header_url(url)}
