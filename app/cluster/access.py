@@ -2,14 +2,13 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from app.cluster.changes import Changes, only, raise_for
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
-from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BITS, ScramMechanism, salt_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterClientQuotasRequest,
@@ -36,8 +35,6 @@ from kraft_core.protocol.metadata_records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-
-SALT_BYTES: Final = 20
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """(entity type, name) pairs sorted by type; the name None is the type's default."""
@@ -120,7 +117,7 @@ class AccessAdmin(Changes):
                 ErrorCode.UNACCEPTABLE_CREDENTIAL,
                 f"iterations {iterations} is not between {MIN_ITERATIONS} and {MAX_ITERATIONS}.",
             )
-        salt = secrets.token_bytes(SALT_BYTES)
+        salt = salt_of(secrets.randbits(SALT_BITS))
         upsertion = AlterUserScramCredentialsRequestScramCredentialUpsertion(
             name=name,
             mechanism=mechanism.type,

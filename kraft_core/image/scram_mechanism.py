@@ -14,6 +14,21 @@ from kraft_core.protocol.metadata_records import UserScramCredentialRecord
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
+SALT_BITS: Final = 130
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def salt_of(bits: int) -> bytes:
+    """Write a number of SALT_BITS random bits as a salt: text in base 36, 25 or 26 characters as a rule.
+
+    Every salt of a cluster is of this form, made by Kafka's tools or by ours, and so are those of names that do not
+    exist: nobody can tell them apart. Source: ScramFormatter.secureRandomString.
+    """
+    digits = ""
+    while bits or not digits:
+        bits, digit = divmod(bits, 36)
+        digits = _DIGITS[digit] + digits
+    return digits.encode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
-from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
+from kraft_core.image.scram_mechanism import MIN_ITERATIONS, SCRAM_MECHANISMS, ScramMechanism
 from kraft_core.security.jaas import JaasEntry, JaasError, parse_jaas
 from kraft_core.security.plain import PLAIN, PlainSaslClient, PlainSaslServer
 from kraft_core.security.properties import SecurityConfigError, SecurityProperties
@@ -41,6 +41,8 @@ _DECOY_KEY: Final = secrets.token_bytes(32)
 
 CredentialOf = Callable[[int, str], ScramCredential | None]
 """Finds a SCRAM credential by the mechanism's number and the user's name."""
+UsualIterations = Callable[[int], int]
+"""Says by the mechanism's number how many iterations most users have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +71,37 @@ class ServerSecurity:
         """Whether nothing is asked of a client."""
         return self.tls is None and not self.has_sasl
 
-    def mechanisms(self, credential_of: CredentialOf, token_of: TokenOf = no_tokens) -> dict[str, SaslMechanism]:
+    def mechanisms(
+        self,
+        credential_of: CredentialOf,
+        token_of: TokenOf = no_tokens,
+        usual_iterations: UsualIterations = lambda _mechanism: MIN_ITERATIONS,
+    ) -> dict[str, SaslMechanism]:
         """Make the mechanisms for an authenticator.
 
         SCRAM looks its users up in `credential_of` at each login, and delegation tokens in `token_of`.
         """
         return {
-            name: SaslMechanism(partial(self._new_server, name, credential_of, token_of), max_reauth_ms)
+            name: SaslMechanism(
+                partial(self._new_server, name, credential_of, token_of, usual_iterations), max_reauth_ms
+            )
             for name, max_reauth_ms in self.max_reauth_ms.items()
         }
 
-    def _new_server(self, name: str, credential_of: CredentialOf, token_of: TokenOf) -> SaslServer:
+    def _new_server(
+        self, name: str, credential_of: CredentialOf, token_of: TokenOf, usual_iterations: UsualIterations
+    ) -> SaslServer:
         if name == PLAIN:
             return PlainSaslServer(self.plain_users)
         mechanism = SCRAM_MECHANISMS[name]
-        return ScramSaslServer(mechanism, partial(credential_of, mechanism.type), new_nonce(), _DECOY_KEY, token_of)
+        return ScramSaslServer(
+            mechanism,
+            partial(credential_of, mechanism.type),
+            new_nonce(),
+            _DECOY_KEY,
+            token_of,
+            partial(usual_iterations, mechanism.type),
+        )
 
 
 @dataclass(frozen=True, slots=True)

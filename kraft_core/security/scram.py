@@ -1,7 +1,8 @@
 """SASL SCRAM-SHA-256 and SCRAM-SHA-512, both sides: each proves to know the password, and neither says it.
 
-A name that the server does not know is led through the whole exchange with a made-up salt, the same at each try, and
-fails where a wrong password fails; Kafka's server gives it away after the first message.
+A name that the server does not know is led through the whole exchange with a made-up salt, the same at each try and of
+the same form as real ones, with as many iterations as most users have, and fails where a wrong password fails; Kafka's
+server gives it away after the first message.
 
 A client that says `tokenauth=true` logs in with a delegation token: its id for a name, its HMAC for a password.
 
@@ -15,15 +16,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
-from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BITS, ScramMechanism, salt_of
 from kraft_core.security import scram_messages
 from kraft_core.security.sasl import SaslError
 from kraft_core.security.scram_formatter import sasl_name, username_of, xor
 
 _GS2_HEADER: Final = b"n,,"
-_SALT_CHARACTERS: Final = 26
 
 CredentialOf = Callable[[str], ScramCredential | None]
+UsualIterations = Callable[[], int]
+"""Says how many iterations most users of the mechanism have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,10 @@ def no_tokens(_token_id: str) -> TokenLogin | None:
 
 
 class ScramSaslServer:
-    """The server's side. `credential_of` finds a user; `nonce` is fresh; `decoy_key` makes up salts for nobody."""
+    """The server's side. `credential_of` finds a user; `nonce` is fresh.
+
+    For a name that does not exist `decoy_key` makes up the salt, and `usual_iterations` says the number of iterations.
+    """
 
     def __init__(
         self,
@@ -54,7 +59,9 @@ class ScramSaslServer:
         nonce: str,
         decoy_key: bytes,
         token_of: TokenOf = no_tokens,
+        usual_iterations: UsualIterations = lambda: MIN_ITERATIONS,
     ) -> None:
+        self._usual_iterations = usual_iterations
         self._mechanism = mechanism
         self._credential_of = credential_of
         self._token_of = token_of
@@ -122,17 +129,19 @@ class ScramSaslServer:
             return None
         self._name, self.token_lifetime_ms = token.owner, token.lifetime_ms
         salt = self._decoy_salt(token_id)
-        salted_password = self._mechanism.salted_password(token.password, salt, MIN_ITERATIONS)
-        return self._mechanism.credential(salt, salted_password, MIN_ITERATIONS)
+        iterations = self._usual_iterations()
+        salted_password = self._mechanism.salted_password(token.password, salt, iterations)
+        return self._mechanism.credential(salt, salted_password, iterations)
 
     def _decoy_salt(self, name: str) -> bytes:
-        return hmac.digest(self._decoy_key, name.encode(), "sha256").hex()[:_SALT_CHARACTERS].encode()
+        drawn = int.from_bytes(hmac.digest(self._decoy_key, self._mechanism.name.encode() + name.encode(), "sha256"))
+        return salt_of(drawn >> (256 - SALT_BITS))
 
     def _decoy(self, name: str) -> ScramCredential:
         """Make up what an unknown user is challenged with; no proof fits it."""
         salt = self._decoy_salt(name)
         key = hmac.digest(self._decoy_key, b"\x00" + name.encode(), self._mechanism.hash_name)
-        return ScramCredential(salt, key, key, MIN_ITERATIONS)
+        return ScramCredential(salt, key, key, self._usual_iterations())
 
 
 class ScramSaslClient:

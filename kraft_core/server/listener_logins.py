@@ -16,7 +16,7 @@ from kraft_core.server.api_versions import ApiVersionsAnswers
 from kraft_core.server.clock import Clock
 from kraft_core.server.config_security import NodeSecurity
 from kraft_core.server.sasl_session import ListenerLogin
-from kraft_core.server.scram_credentials import ScramCredentials, find_in
+from kraft_core.server.scram_credentials import ScramCredentials, UsualIterations, find_in
 
 LoginOf = Callable[[str], ListenerLogin]
 
@@ -38,12 +38,14 @@ def listener_logins(
     if log is not None and any(map(_has_scram, security.listeners.values())):
         credential_of = ScramCredentials(image, log, bootstrap).find
 
+    usual_iterations = UsualIterations(image)
+
     def answer(header: RequestHeader, request: ApiVersionsRequest | None) -> bytes:
         return api_versions.unsupported(header) if request is None else api_versions.answer(header, request)
 
     def login_of(name: str) -> ListenerLogin:
         listener = security.of_listener(name)
-        return ListenerLogin(listener, listener.mechanisms(credential_of, token_of), answer)
+        return ListenerLogin(listener, listener.mechanisms(credential_of, token_of, usual_iterations), answer)
 
     return login_of
 

@@ -7,10 +7,12 @@ and from bootstrap.checkpoint; Kafka's controllers cannot start again in this ca
 Source: ScramPublisher and CredentialProvider, Kafka 4.3.1; KIP-900.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kraft_core.image.metadata_image import MetadataImage, ScramCredential
+from kraft_core.image.scram_mechanism import MIN_ITERATIONS
 from kraft_core.protocol.metadata_records import (
     MetadataRecord,
     RemoveUserScramCredentialRecord,
@@ -49,6 +51,26 @@ def find_in(image: MetadataImage, mechanism: int, name: str) -> ScramCredential 
     """Return a user's credential in an image; None when there is no such user."""
     users = image.scram.get(mechanism)
     return None if users is None else users.get(name)
+
+
+class UsualIterations:
+    """Says how many iterations most users of a mechanism have; counted when the users have changed."""
+
+    def __init__(self, image: Callable[[], MetadataImage]) -> None:
+        self._image = image
+        self._counted: dict[int, tuple[object, int]] = {}
+
+    def __call__(self, mechanism: int) -> int:
+        """Return that number by the mechanism's number; the least that Kafka allows when there are no users."""
+        users = self._image().scram.get(mechanism)
+        if not users:
+            return MIN_ITERATIONS
+        counted = self._counted.get(mechanism)
+        if counted is None or counted[0] is not users:
+            amounts = Counter(credential.iterations for credential in users.values())
+            usual = max(amounts, key=lambda iterations: (amounts[iterations], -iterations))
+            counted = self._counted[mechanism] = (users, max(MIN_ITERATIONS, usual))
+        return counted[1]
 
 
 def _scram_records(log: RaftLog) -> Iterator[MetadataRecord]:

@@ -14,13 +14,17 @@ import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
-from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS, ScramMechanism
+from kraft_core.image.scram_mechanism import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    SALT_BITS,
+    SCRAM_MECHANISMS,
+    ScramMechanism,
+    salt_of,
+)
 from kraft_core.protocol.metadata_records import UserScramCredentialRecord
 from kraft_core.storage.files import StorageError
-
-_SALT_BYTES: Final = 20
 
 
 class ScramArgumentError(StorageError):
@@ -44,7 +48,7 @@ class PerMechanismData:
             raise self._bad_iterations(">=", MIN_ITERATIONS)
         if self.iterations > MAX_ITERATIONS:
             raise self._bad_iterations("<=", MAX_ITERATIONS)
-        salt = secrets.token_bytes(_SALT_BYTES) if self.salt is None else self.salt
+        salt = salt_of(secrets.randbits(SALT_BITS)) if self.salt is None else self.salt
         salted_password = self.salted_password
         if salted_password is None:
             assert self.password is not None, "the parser asks for one of the two"

@@ -1,6 +1,7 @@
 """SASL mechanisms: the RFCs' own exchanges, wrong logins of each kind, and what an outsider can tell apart."""
 
 import base64
+import secrets
 from contextlib import suppress
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from kraft_core.image.metadata_image import ScramCredential
 from kraft_core.image.scram_mechanism import (
     MIN_ITERATIONS,
+    SALT_BITS,
     SCRAM_MECHANISMS,
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     ScramMechanism,
+    salt_of,
 )
 from kraft_core.security.plain import PlainSaslClient, PlainSaslServer
 from kraft_core.security.sasl import SaslClient, SaslError, SaslServer
@@ -218,3 +221,28 @@ def test_plain_refuses(token: bytes) -> None:
 def test_credentials_show_no_key() -> None:
     assert "[hidden]" in repr(credential(SCRAM_SHA_256))
     assert "pencil" not in repr(vars(scram_server(SCRAM_SHA_256, {"user": credential(SCRAM_SHA_256)})))
+
+
+def challenge_of(server: ScramSaslServer, name: str) -> tuple[bytes, int]:
+    """What the server answers to the first message of this name: the salt and the iterations."""
+    answer = server.evaluate_response(f"n,,n={name},r=client".encode()).decode()
+    fields = dict(part.split("=", 1) for part in answer.split(","))
+    return base64.b64decode(fields["s"]), int(fields["i"])
+
+
+def test_the_challenge_to_nobody_is_of_the_same_form_as_one_to_a_user() -> None:
+    """Salts as Kafka's tools make them: 130 random bits in base 36. A stranger finds no letter that gives nobody away."""
+    users = {f"user{number}": salt_of(secrets.randbits(SALT_BITS)) for number in range(300)}
+    made_up = {}
+    for number in range(300):
+        server = ScramSaslServer(SCRAM_SHA_256, {}.get, "server", b"decoy", usual_iterations=lambda: 8192)
+        made_up[f"nobody{number}"], iterations = challenge_of(server, f"nobody{number}")
+        assert iterations == 8192
+    for salts in (users, made_up):
+        texts = [salt.decode() for salt in salts.values()]
+        assert set("".join(texts)) == set("0123456789abcdefghijklmnopqrstuvwxyz")
+        assert {len(text) for text in texts} <= {22, 23, 24, 25, 26}
+        assert {25, 26} <= {len(text) for text in texts}
+    again = ScramSaslServer(SCRAM_SHA_256, {}.get, "server", b"decoy")
+    assert challenge_of(again, "nobody7")[0] == made_up["nobody7"]
+    assert len(set(made_up.values())) == 300
