@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEADER_SECONDS: Final = 10
 IDLE_SECONDS: Final = 30
 SHUTDOWN_SECONDS: Final = 5
+WRITE_SECONDS: Final = 60
 HEAD_BYTES_MAX: Final = 65_536
 CONNECTIONS_MAX: Final = 2_000
 BACKLOG: Final = 512
@@ -26,12 +27,14 @@ class PatientProtocol(HttpToolsProtocol):
     """HTTP/1.1 by llhttp's strict parser, which keeps what it is sent until a line or a head is whole.
 
     So a connection is closed that has no whole head after 10 s, or sends more than 64 KiB that is no body: a head or
-    trailers without end. (What arrives in one read, at most 256 KiB, is taken.)
+    trailers without end. (What arrives in one read, at most 256 KiB, is taken.) One that takes nothing of its answer
+    for 60 s is dropped.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
         self._unfinished_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives this kind
@@ -40,9 +43,26 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._stop_waiting()
+        self._stop_write_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Give a client that does not read its answer a while."""
+        super().pause_writing()
+        self._stop_write_timer()
+        self._write_timer = asyncio.get_running_loop().call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop the clock: the client reads."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     def data_received(self, data: bytes) -> None:
         """Parse, and count what led to nothing yet."""
@@ -103,7 +123,7 @@ class WebServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=IDLE_SECONDS,
-                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS + 2,
                 limit_concurrency=CONNECTIONS_MAX,
                 backlog=BACKLOG,
             )
@@ -118,9 +138,18 @@ class WebServer(uvicorn.Server):
             self._on_started()
 
     def stop(self) -> None:
-        """Begin to stop: no new connections, event streams end, running requests get a few seconds."""
+        """Begin to stop: no new connections, event streams end, running requests get a few seconds.
+
+        A client that does not read then is dropped, before uvicorn would cancel its request with a traceback.
+        """
         self.should_exit = True
         self._on_stopping()
+        asyncio.get_running_loop().call_later(SHUTDOWN_SECONDS, self._drop_the_rest)
+
+    def _drop_the_rest(self) -> None:
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, PatientProtocol):
+                connection.transport.abort()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

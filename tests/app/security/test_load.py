@@ -3,13 +3,15 @@
 import resource
 import selectors
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from app import http_server
-from tests.app.live import ADMIN_TOKEN, LiveWeb
+from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
 from tests.interop import kafka
 
 READERS = 500
@@ -113,3 +115,29 @@ def test_a_request_that_two_servers_could_cut_differently_is_refused(web: LiveWe
             answer += part
     assert answer.startswith(b"HTTP/1.1 400"), answer
     assert answer.count(b"HTTP/1.1") == 1, "nothing behind it may be answered"
+
+
+def test_readers_that_drop_out_or_never_read_leave_no_traceback(
+    node: CombinedNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_server, "SHUTDOWN_SECONDS", 1)
+    with ExitStack() as readers, running_web(tmp_path, node.bootstrap) as web:
+        web.wait_ready().wait_for_broker()
+        web._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)  # its connections inherit it
+        for number in range(4):
+            body = {"topic_name": f"dropped.{number}.{'x' * 150}", "partitions_count": 100}
+            assert web.client.post(f"{web.cluster}/topics", json=body).status_code == 201
+        feed = f"GET {web.cluster}/metadata/watch?from_offset=0 HTTP/1.1\r\nHost: localhost\r\n"
+        for how in (b"reset", b"closed", b"stuck"):
+            for _ in range(5):
+                reader = readers.enter_context(socket.socket())
+                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+                reader.connect(("127.0.0.1", web.port))
+                reader.sendall(f"{feed}Authorization: Bearer {ADMIN_TOKEN}\r\n\r\n".encode())
+                reader.recv(100)
+                if how == b"reset":
+                    reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                if how != b"stuck":
+                    reader.close()
+        assert web.client.get("/healthz").status_code == 200
+    assert [record.getMessage() for record in caplog.records if record.exc_info or record.levelname == "ERROR"] == []
