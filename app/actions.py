@@ -113,12 +113,12 @@ class Actions(Audited):
             outcome.offset = created.offset
         return created
 
-    async def delete_topic(self, caller: Caller, name: str) -> int:
-        """Delete a topic; returns the offset of the deletion."""
+    async def delete_topic(self, caller: Caller, name: str, *, validate_only: bool = False) -> int | None:
+        """Delete a topic; returns the offset of the deletion, None for a dry run."""
         known = self._cluster.image.topics.topic(name)
         detail = {} if known is None else {"topic_id": str(known.id), "partitions_count": len(known.partitions)}
-        async with self._audited(caller, "topic.delete", f"topic/{name}", detail) as outcome:
-            outcome.offset = offset = await self._cluster.admin.delete_topic(name)
+        async with self._audited(caller, "topic.delete", f"topic/{name}", detail, validate_only) as outcome:
+            outcome.offset = offset = await self._cluster.admin.delete_topic(name, validate_only=validate_only)
         return offset
 
     async def create_partitions(

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
 from app.cluster.history import OffsetGone
+from app.cluster.operations import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.voter_changes import VoterChangeRefused
 from app.errors import PROBLEM_JSON, ApiError, FieldError, of_connection, of_kafka, problem, wants_problem_json
 from app.locations import htmx_redirect, redirect
@@ -78,6 +79,8 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
         return ApiError(410, str(error), code="offset-gone"), {"oldest_offset": error.oldest}
     if isinstance(error, VoterChangeRefused):
         return _of_voter_change(error)
+    if isinstance(error, BrokerInUseError):
+        return _of_broker_in_use(error.use)
     if isinstance(error, AccountError):
         return _of_account(error), {}
     if isinstance(error, HTTPException):
@@ -109,6 +112,18 @@ def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any
         return ApiError(409, str(error), code="voter-change-not-safe"), {"checks": checks}
     answer, extra = of_kafka(KafkaError(error.error, str(error)), v3=False)
     return answer, {**extra, "checks": checks}
+
+
+def _of_broker_in_use(use: BrokerUse) -> tuple[ApiError, dict[str, Any]]:
+    message = f"{' '.join(use.reasons)} With force it is forgotten all the same."
+    members = {
+        "is_live": use.is_live,
+        "replicas_count": use.replicas,
+        "leaders_count": use.leaders,
+        "topics_count": len(use.topics),
+        "topics": list(use.topics[:TOPICS_SHOWN]),
+    }
+    return ApiError(409, message, code="broker-in-use"), members
 
 
 def _of_account(error: AccountError) -> ApiError:

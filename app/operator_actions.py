@@ -14,8 +14,6 @@ from app.cluster.operations import (
     FeatureUpdate,
     Outcome,
     Partition,
-    check_assignments,
-    check_elections,
 )
 from app.cluster.tokens import CreatedToken
 from kraft_core.image.acls_image import AclFilter, StandardAcl
@@ -29,38 +27,42 @@ class OperatorActions(Audited):
     async def alter_reassignments(
         self, caller: Caller, wanted: Assignments, *, may_change_factor: bool = True, validate_only: bool = False
     ) -> Outcome:
-        """Begin or cancel reassignments; a dry run looks at the image and asks nobody. See Operations."""
-        if validate_only:
-            return Outcome(offset=None, failures=check_assignments(self._cluster.image, wanted))
+        """Begin or cancel reassignments. See Operations."""
         detail = {
             f"{topic}-{index}": "cancel" if replicas is None else list(replicas)
             for (topic, index), replicas in wanted.items()
         }
         resource = _resource_of(list(wanted))
-        async with self._audited(caller, "partitions.reassign", resource, detail) as outcome:
-            done = await self._cluster.operations.alter_reassignments(wanted, may_change_factor=may_change_factor)
+        async with self._audited(caller, "partitions.reassign", resource, detail, validate_only) as outcome:
+            done = await self._cluster.operations.alter_reassignments(
+                wanted, may_change_factor=may_change_factor, validate_only=validate_only
+            )
             outcome.offset, outcome.error = done.offset, _said(done.failures)
         return done
 
     async def elect_leaders(
         self, caller: Caller, election: ElectionType, partitions: Sequence[Partition], *, validate_only: bool = False
     ) -> Outcome:
-        """Hold elections; a dry run looks at the image and asks nobody. See Operations."""
-        if validate_only:
-            return Outcome(offset=None, failures=check_elections(self._cluster.image, election, partitions))
+        """Hold elections. See Operations."""
         detail: dict[str, Any] = {
             "election_type": election.name,
             "partitions": [f"{topic}-{index}" for topic, index in partitions],
         }
-        async with self._audited(caller, "partitions.elect", _resource_of(partitions), detail) as outcome:
-            done = await self._cluster.operations.elect_leaders(election, partitions)
+        resource = _resource_of(partitions)
+        async with self._audited(caller, "partitions.elect", resource, detail, validate_only) as outcome:
+            done = await self._cluster.operations.elect_leaders(election, partitions, validate_only=validate_only)
             outcome.offset, outcome.error = done.offset, _said(done.failures)
         return done
 
-    async def unregister_broker(self, caller: Caller, broker_id: int) -> int:
-        """Forget a broker; returns the offset."""
-        async with self._audited(caller, "broker.unregister", f"broker/{broker_id}", {}) as outcome:
-            outcome.offset = offset = await self._cluster.operations.unregister_broker(broker_id)
+    async def unregister_broker(
+        self, caller: Caller, broker_id: int, *, force: bool = False, validate_only: bool = False
+    ) -> int | None:
+        """Forget a broker; returns the offset, None for a dry run. Raises BrokerInUseError unless forced."""
+        detail = {"force": force}
+        async with self._audited(caller, "broker.unregister", f"broker/{broker_id}", detail, validate_only) as outcome:
+            outcome.offset = offset = await self._cluster.operations.unregister_broker(
+                broker_id, force=force, validate_only=validate_only
+            )
         return offset
 
     async def update_features(
@@ -79,35 +81,52 @@ class OperatorActions(Audited):
             )
         return offset
 
-    async def create_acls(self, caller: Caller, acls: Sequence[StandardAcl]) -> int:
-        """Create ACLs; returns the offset."""
+    async def create_acls(
+        self, caller: Caller, acls: Sequence[StandardAcl], *, validate_only: bool = False
+    ) -> int | None:
+        """Create ACLs; returns the offset, None for a dry run."""
         detail = {"acls": [str(acl) for acl in acls]}
-        async with self._audited(caller, "acls.create", "acl/*", detail) as outcome:
-            outcome.offset = offset = await self._cluster.access.create_acls(acls)
+        async with self._audited(caller, "acls.create", "acl/*", detail, validate_only) as outcome:
+            outcome.offset = offset = await self._cluster.access.create_acls(acls, validate_only=validate_only)
         return offset
 
-    async def delete_acls(self, caller: Caller, wanted: AclFilter) -> tuple[int, list[StandardAcl]]:
-        """Delete the ACLs that a filter fits; returns the offset and what was deleted."""
+    async def delete_acls(
+        self, caller: Caller, wanted: AclFilter, *, validate_only: bool = False
+    ) -> tuple[int | None, list[StandardAcl]]:
+        """Delete the ACLs that a filter fits; returns the offset, None for a dry run, and what was deleted."""
         detail: dict[str, Any] = {"filter": repr(wanted)}
-        async with self._audited(caller, "acls.delete", "acl/*", detail) as outcome:
-            outcome.offset, deleted = await self._cluster.access.delete_acls(wanted)
+        async with self._audited(caller, "acls.delete", "acl/*", detail, validate_only) as outcome:
+            outcome.offset, deleted = await self._cluster.access.delete_acls(wanted, validate_only=validate_only)
             detail["acls"] = [str(acl) for acl in deleted]
         return outcome.offset, deleted
 
     async def put_scram_user(
-        self, caller: Caller, name: str, mechanism: ScramMechanism, password: str, iterations: int
-    ) -> int:
-        """Set a SCRAM user's password; returns the offset. The password is nowhere but in the caller's request."""
+        self,
+        caller: Caller,
+        name: str,
+        mechanism: ScramMechanism,
+        password: str,
+        iterations: int,
+        *,
+        validate_only: bool = False,
+    ) -> int | None:
+        """Set a SCRAM user's password; returns the offset, None for a dry run. The audit does not have the password."""
         detail = {"mechanism": mechanism.name, "iterations": iterations}
-        async with self._audited(caller, "scram.put", f"scram-user/{name}", detail) as outcome:
-            outcome.offset = offset = await self._cluster.access.put_scram_user(name, mechanism, password, iterations)
+        async with self._audited(caller, "scram.put", f"scram-user/{name}", detail, validate_only) as outcome:
+            outcome.offset = offset = await self._cluster.access.put_scram_user(
+                name, mechanism, password, iterations, validate_only=validate_only
+            )
         return offset
 
-    async def delete_scram_user(self, caller: Caller, name: str, mechanism: ScramMechanism) -> int:
-        """Take a SCRAM user's password away; returns the offset."""
+    async def delete_scram_user(
+        self, caller: Caller, name: str, mechanism: ScramMechanism, *, validate_only: bool = False
+    ) -> int | None:
+        """Take a SCRAM user's password away; returns the offset, None for a dry run."""
         detail = {"mechanism": mechanism.name}
-        async with self._audited(caller, "scram.delete", f"scram-user/{name}", detail) as outcome:
-            outcome.offset = offset = await self._cluster.access.delete_scram_user(name, mechanism)
+        async with self._audited(caller, "scram.delete", f"scram-user/{name}", detail, validate_only) as outcome:
+            outcome.offset = offset = await self._cluster.access.delete_scram_user(
+                name, mechanism, validate_only=validate_only
+            )
         return offset
 
     async def alter_client_quota(
@@ -131,6 +150,12 @@ class OperatorActions(Audited):
             outcome.offset = made.offset
             detail |= {"owner": made.token.owner, "token_id": made.token.token_id}
         return made
+
+    async def check_delegation_token(
+        self, *, hmac: bytes | None = None, owner: str | None = None, renewers: tuple[str, ...] = ()
+    ) -> None:
+        """Check a change of delegation tokens without making it; see DelegationTokenAdmin.check."""
+        await self._cluster.tokens.check(hmac, owner, renewers)
 
     async def renew_delegation_token(self, caller: Caller, hmac: bytes, period_ms: int) -> tuple[int, int]:
         """Put a token's end off; returns the offset and the new end."""

@@ -19,6 +19,7 @@ from app.answers import Answers
 from app.child_environment import forget_secrets
 from app.cluster.cluster import Cluster
 from app.cluster.history import OffsetGone
+from app.cluster.operations import BrokerInUseError
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.db.migrate import upgrade
@@ -51,6 +52,7 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     RequestValidationError,
     OffsetGone,
     AccountError,
+    BrokerInUseError,
     HTTPException,
 )
 

@@ -9,6 +9,7 @@ from app.cluster.changes import Changes, only, raise_for
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BITS, ScramMechanism, salt_of
+from kraft_core.protocol.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterClientQuotasRequest,
@@ -26,6 +27,8 @@ from kraft_core.protocol.messages import (
     DeleteAclsRequest,
     DeleteAclsRequestDeleteAclsFilter,
     DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
 )
 from kraft_core.protocol.metadata_records import (
     AccessControlEntryRecord,
@@ -43,8 +46,8 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 class AccessAdmin(Changes):
     """Changes of ACLs, SCRAM users and client quotas. Passwords leave this process salted and hashed only."""
 
-    async def create_acls(self, acls: Sequence[StandardAcl]) -> int:
-        """Create ACLs; one that is there already stays as it is.
+    async def create_acls(self, acls: Sequence[StandardAcl], *, validate_only: bool = False) -> int | None:
+        """Create ACLs; one that is there already stays as it is. Answers None when it was only validated.
 
         Raises KafkaError SECURITY_DISABLED (no authorizer), INVALID_REQUEST: with the first that is refused, when others
         may have been created.
@@ -64,14 +67,18 @@ class AccessAdmin(Changes):
             )
         )
         before = self._history.newest_offset
-        answer = await self._ask(request, CreateAclsResponse)
-        offset = await self._committed_of(before, AccessControlEntryRecord)
+        if validate_only:
+            await self._check_authorizer()
+        answer = await self._ask(request, CreateAclsResponse, dry_run=validate_only)
+        offset = None if validate_only else await self._committed_of(before, AccessControlEntryRecord)
         for result in answer.results:
             raise_for(result.error_code, result.error_message)
         return offset
 
-    async def delete_acls(self, wanted: AclFilter) -> tuple[int, list[StandardAcl]]:
-        """Delete every ACL that the filter fits; returns the offset and what was deleted.
+    async def delete_acls(
+        self, wanted: AclFilter, *, validate_only: bool = False
+    ) -> tuple[int | None, list[StandardAcl]]:
+        """Delete every ACL that the filter fits; returns the offset, None for a dry run, and what was deleted.
 
         Raises KafkaError SECURITY_DISABLED, INVALID_REQUEST.
         """
@@ -89,7 +96,9 @@ class AccessAdmin(Changes):
             )
         )
         before = self._history.newest_offset
-        result = only((await self._ask(request, DeleteAclsResponse)).filter_results)
+        if validate_only:
+            await self._check_authorizer()
+        result = only((await self._ask(request, DeleteAclsResponse, dry_run=validate_only)).filter_results)
         raise_for(result.error_code, result.error_message)
         deleted = [
             StandardAcl(
@@ -104,10 +113,26 @@ class AccessAdmin(Changes):
             for acl in result.matching_acls
             if not acl.error_code
         ]
-        return await self._committed_of(before, RemoveAccessControlEntryRecord), deleted
+        return None if validate_only else await self._committed_of(before, RemoveAccessControlEntryRecord), deleted
 
-    async def put_scram_user(self, name: str, mechanism: ScramMechanism, password: str, iterations: int) -> int:
-        """Set a user's password for one mechanism.
+    async def _check_authorizer(self) -> None:
+        """Raise KafkaError SECURITY_DISABLED where there is no authorizer: a listing is refused then as a change is."""
+        request = DescribeAclsRequest(
+            resource_type_filter=ResourceType.CLUSTER,
+            pattern_type_filter=PatternType.LITERAL,
+            operation=AclOperation.ALTER,
+            permission_type=AclPermissionType.ALLOW,
+            resource_name_filter=CLUSTER_NAME,
+            principal_filter=None,
+            host_filter=None,
+        )
+        answer = await self._ask(request, DescribeAclsResponse)
+        raise_for(answer.error_code, answer.error_message)
+
+    async def put_scram_user(
+        self, name: str, mechanism: ScramMechanism, password: str, iterations: int, *, validate_only: bool = False
+    ) -> int | None:
+        """Set a user's password for one mechanism. Answers None when it was only validated.
 
         Raises KafkaError UNACCEPTABLE_CREDENTIAL for too few or too many iterations, UNSUPPORTED_VERSION below
         metadata.version 3.5-IV2.
@@ -127,24 +152,37 @@ class AccessAdmin(Changes):
         )
         request = AlterUserScramCredentialsRequest(upsertions=(upsertion,))
         return await self._alter_scram(
-            request, lambda record: isinstance(record, UserScramCredentialRecord) and record.name == name
+            request,
+            lambda record: isinstance(record, UserScramCredentialRecord) and record.name == name,
+            validate_only=validate_only,
         )
 
-    async def delete_scram_user(self, name: str, mechanism: ScramMechanism) -> int:
-        """Take a user's password for one mechanism away. Raises KafkaError RESOURCE_NOT_FOUND."""
+    async def delete_scram_user(
+        self, name: str, mechanism: ScramMechanism, *, validate_only: bool = False
+    ) -> int | None:
+        """Take a user's password for one mechanism away. Answers None when it was only validated.
+
+        Raises KafkaError RESOURCE_NOT_FOUND.
+        """
         deletion = AlterUserScramCredentialsRequestScramCredentialDeletion(name=name, mechanism=mechanism.type)
         return await self._alter_scram(
             AlterUserScramCredentialsRequest(deletions=(deletion,)),
             lambda record: isinstance(record, RemoveUserScramCredentialRecord) and record.name == name,
+            validate_only=validate_only,
         )
 
     async def _alter_scram(
-        self, request: AlterUserScramCredentialsRequest, wanted: Callable[[MetadataRecord], bool]
-    ) -> int:
+        self,
+        request: AlterUserScramCredentialsRequest,
+        wanted: Callable[[MetadataRecord], bool],
+        *,
+        validate_only: bool,
+    ) -> int | None:
         before = self._history.newest_offset
-        result = only((await self._ask(request, AlterUserScramCredentialsResponse)).results)
+        answer = await self._ask(request, AlterUserScramCredentialsResponse, dry_run=validate_only)
+        result = only(answer.results)
         raise_for(result.error_code, result.error_message)
-        return await self._committed(before, wanted)
+        return None if validate_only else await self._committed(before, wanted)
 
     async def alter_client_quota(
         self, entity: QuotaEntity, changes: Mapping[str, float | None], *, validate_only: bool = False

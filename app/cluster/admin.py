@@ -110,16 +110,23 @@ class ClusterAdmin(Changes):
             offset=offset,
         )
 
-    async def delete_topic(self, name: str) -> int:
-        """Delete a topic by name. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED."""
+    async def delete_topic(self, name: str, *, validate_only: bool = False) -> int | None:
+        """Delete a topic by name. Answers None when it was only validated.
+
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED.
+        """
         known = self._observer.image.topics.topic(name)
         before = self._history.newest_offset
         request = DeleteTopicsRequest(
-            topics=(DeleteTopicsRequestDeleteTopicState(name=name),), topic_names=(name,), timeout_ms=self._timeout_ms
+            topics=(DeleteTopicsRequestDeleteTopicState(name=name),),
+            topic_names=() if validate_only else (name,),  # for versions without `topics`; each writes only its own
+            timeout_ms=self._timeout_ms,
         )
-        answer = await self._ask(request, DeleteTopicsResponse)
+        answer = await self._ask(request, DeleteTopicsResponse, dry_run=validate_only)
         result = only(answer.responses)
         raise_for(result.error_code, result.error_message)
+        if validate_only:
+            return None
         topic_id = known.id if known is not None else result.topic_id
         return await self._committed(
             before, lambda record: isinstance(record, RemoveTopicRecord) and record.topic_id == topic_id

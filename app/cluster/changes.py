@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 
 from app.cluster.history import History
 from app.cluster.quorum import QuorumWatch
+from app.cluster.rehearsal import rehearse
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.wire import Message
@@ -40,8 +41,13 @@ class Changes:
         self._quorum = quorum
         self._timeout_ms = timeout_ms
 
-    async def _ask(self, request: Message, answer: type[Answer]) -> Answer:
-        """Send a request to the active controller; `answer` is the class of what comes back."""
+    async def _ask(self, request: Message, answer: type[Answer], *, dry_run: bool = False) -> Answer:
+        """Send a request to the active controller; `answer` is the class of what comes back.
+
+        A dry run is for requests that have no validate-only: it is judged here, on the newest image. See rehearsal.
+        """
+        if dry_run:
+            return rehearse(self._observer.image, request, answer)
         return cast("Answer", await self._client.request(request, self._timeout_ms))
 
     async def _committed(self, before: int, wanted: Callable[[MetadataRecord], bool]) -> int:

@@ -6,7 +6,7 @@ Partitions succeed and fail one by one: a request for many answers with a result
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import Final, Literal
 
 from app.cluster.changes import Changes, raise_for
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
@@ -31,6 +31,8 @@ from kraft_core.protocol.metadata_records import (
     PartitionChangeRecord,
     UnregisterBrokerRecord,
 )
+
+TOPICS_SHOWN: Final = 10
 
 Partition = tuple[str, int]
 """Topic name and partition."""
@@ -70,10 +72,64 @@ class Outcome:
     failures: dict[Partition, KafkaError]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerUse:
+    """Why a broker should not be forgotten. `topics`: names of those with replicas on it, sorted."""
+
+    broker_id: int
+    is_live: bool
+    replicas: int
+    leaders: int
+    topics: tuple[str, ...]
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the broker is in use at all."""
+        return self.is_live or self.replicas > 0
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each reason in words."""
+        found = []
+        if self.is_live:
+            found.append(f"Broker {self.broker_id} is live: stop it first.")
+        if self.replicas:
+            shown = ", ".join(self.topics[:TOPICS_SHOWN])
+            more = f" and {len(self.topics) - TOPICS_SHOWN} more" if len(self.topics) > TOPICS_SHOWN else ""
+            found.append(
+                f"Broker {self.broker_id} holds {self.replicas} replicas and leads {self.leaders} partitions, of "
+                f"{shown}{more}: move them first."
+            )
+        return found
+
+
+class BrokerInUseError(Exception):
+    """A broker that is live or holds replicas is not forgotten without force."""
+
+    def __init__(self, use: BrokerUse) -> None:
+        super().__init__(" ".join(use.reasons))
+        self.use = use
+
+
+def broker_use(image: MetadataImage, broker_id: int) -> BrokerUse:
+    """Return what a broker is used for; nothing for one that is not registered."""
+    broker = image.cluster.brokers.get(broker_id)
+    held = [(topic.name, partition) for topic, _, partition in image.topics.partitions_of_broker(broker_id)]
+    return BrokerUse(
+        broker_id=broker_id,
+        is_live=broker is not None and not broker.fenced,
+        replicas=len(held),
+        leaders=sum(partition.leader == broker_id for _, partition in held),
+        topics=tuple(sorted({name for name, _ in held})),
+    )
+
+
 class Operations(Changes):
     """Changes of partitions, brokers and features."""
 
-    async def alter_reassignments(self, wanted: Assignments, *, may_change_factor: bool = True) -> Outcome:
+    async def alter_reassignments(
+        self, wanted: Assignments, *, may_change_factor: bool = True, validate_only: bool = False
+    ) -> Outcome:
         """Begin reassignments, or cancel them.
 
         Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
@@ -95,7 +151,7 @@ class Operations(Changes):
             ),
         )
         before = self._history.newest_offset
-        answer = await self._ask(request, AlterPartitionReassignmentsResponse)
+        answer = await self._ask(request, AlterPartitionReassignmentsResponse, dry_run=validate_only)
         raise_for(answer.error_code, answer.error_message)
         failures = {
             (topic.name, one.partition_index): KafkaError(ErrorCode(one.error_code), one.error_message or None)
@@ -103,9 +159,11 @@ class Operations(Changes):
             for one in topic.partitions
             if one.error_code
         }
-        return await self._outcome(before, list(wanted), failures)
+        return await self._outcome(before, list(wanted), failures, validate_only=validate_only)
 
-    async def elect_leaders(self, election: ElectionType, partitions: Sequence[Partition]) -> Outcome:
+    async def elect_leaders(
+        self, election: ElectionType, partitions: Sequence[Partition], *, validate_only: bool = False
+    ) -> Outcome:
         """Hold an election in each partition.
 
         Per partition: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -123,7 +181,7 @@ class Operations(Changes):
             timeout_ms=self._timeout_ms,
         )
         before = self._history.newest_offset
-        answer = await self._ask(request, ElectLeadersResponse)
+        answer = await self._ask(request, ElectLeadersResponse, dry_run=validate_only)
         raise_for(answer.error_code, None)
         failures = {
             (topic.topic, one.partition_id): KafkaError(ErrorCode(one.error_code), one.error_message or None)
@@ -131,12 +189,12 @@ class Operations(Changes):
             for one in topic.partition_result
             if one.error_code
         }
-        return await self._outcome(before, partitions, failures)
+        return await self._outcome(before, partitions, failures, validate_only=validate_only)
 
     async def _outcome(
-        self, before: int, wanted: Sequence[Partition], failures: dict[Partition, KafkaError]
+        self, before: int, wanted: Sequence[Partition], failures: dict[Partition, KafkaError], *, validate_only: bool
     ) -> Outcome:
-        if len(failures) == len(wanted):
+        if validate_only or len(failures) == len(wanted):
             return Outcome(offset=None, failures=failures)
         topics = self._observer.image.topics
         changed = {
@@ -150,11 +208,22 @@ class Operations(Changes):
 
         return Outcome(offset=await self._committed(before, is_of_these), failures=failures)
 
-    async def unregister_broker(self, broker_id: int) -> int:
-        """Forget a broker: for good once it is stopped. Raises KafkaError BROKER_ID_NOT_REGISTERED."""
+    async def unregister_broker(
+        self, broker_id: int, *, force: bool = False, validate_only: bool = False
+    ) -> int | None:
+        """Forget a broker: for good once it is stopped. Answers None when it was only validated.
+
+        Raises BrokerInUseError, unless forced, for one that is live or holds replicas; KafkaError BROKER_ID_NOT_REGISTERED.
+        """
+        use = broker_use(self._observer.image, broker_id)
+        if use.is_any and not force:
+            raise BrokerInUseError(use)
         before = self._history.newest_offset
-        answer = await self._ask(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
+        request = UnregisterBrokerRequest(broker_id=broker_id)
+        answer = await self._ask(request, UnregisterBrokerResponse, dry_run=validate_only)
         raise_for(answer.error_code, answer.error_message)
+        if validate_only:
+            return None
         return await self._committed(
             before, lambda record: isinstance(record, UnregisterBrokerRecord) and record.broker_id == broker_id
         )
@@ -187,46 +256,7 @@ class Operations(Changes):
         )
 
 
-def check_assignments(image: MetadataImage, wanted: Assignments) -> dict[Partition, KafkaError]:
-    """Look for what the controller would refuse, without asking it: unknown partitions and brokers, repetitions."""
-    failures: dict[Partition, KafkaError] = {}
-    for (name, index), replicas in wanted.items():
-        topic = image.topics.topic(name)
-        partition = None if topic is None else topic.partitions.get(index)
-        if partition is None:
-            error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-        elif replicas is None:
-            if partition.is_reassigning:
-                continue
-            error = KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        else:
-            unknown = [each for each in replicas if each not in image.cluster.brokers]
-            if replicas and not unknown and len(set(replicas)) == len(replicas):
-                continue
-            reason = "names no broker" if not replicas else "names a broker more than once"
-            if unknown:
-                reason = f"includes broker {unknown[0]}, but no such broker is registered"
-            error = KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {reason}.")
-        failures[name, index] = error
-    return failures
-
-
 def needs_election(partition: PartitionRegistration, election: ElectionType) -> bool:
     """Whether an election could change who leads: the leader is not the first replica, or, for UNCLEAN, nobody leads."""
     is_preferred = election is ElectionType.PREFERRED
     return not (partition.has_preferred_leader if is_preferred else partition.has_leader)
-
-
-def check_elections(
-    image: MetadataImage, election: ElectionType, partitions: Sequence[Partition]
-) -> dict[Partition, KafkaError]:
-    """Look for what the controller would answer without an election, without asking it: unknown, or not needed."""
-    failures: dict[Partition, KafkaError] = {}
-    for name, index in partitions:
-        topic = image.topics.topic(name)
-        partition = None if topic is None else topic.partitions.get(index)
-        if partition is None:
-            failures[name, index] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif not needs_election(partition, election):
-            failures[name, index] = KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
-    return failures

@@ -21,6 +21,7 @@ from kraft_core.protocol.metadata_records import DelegationTokenRecord, RemoveDe
 
 AT_ONCE = -1
 """An expiry period that ends a token now."""
+HMAC_BYTES = 64
 DEFAULT_PERIOD = -1
 """A lifetime or a renewal as the controllers' settings have it."""
 
@@ -98,6 +99,24 @@ class DelegationTokenAdmin(Changes):
             expiration_timestamp=answer.expiry_timestamp_ms,
         )
         return CreatedToken(token=token, hmac=answer.hmac, offset=offset)
+
+    async def check(self, hmac: bytes | None = None, owner: str | None = None, renewers: tuple[str, ...] = ()) -> None:
+        """Raise what a change would be refused for, as far as that shows without the token's key.
+
+        A renewal of a token that cannot exist tells whether there are tokens at all, and changes nothing. Raises
+        KafkaError INVALID_REQUEST for what is no principal, INVALID_PRINCIPAL_TYPE for one that is no user,
+        DELEGATION_TOKEN_NOT_FOUND while there is no token that `hmac` could be of.
+        """
+        if owner is not None:
+            _principal(owner)
+        if any(kind != "User" for kind, _ in map(_principal, renewers)):
+            raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+        probe = RenewDelegationTokenRequest(hmac=b"", renew_period_ms=DEFAULT_PERIOD)
+        answer = await self._ask(probe, RenewDelegationTokenResponse)
+        if answer.error_code != ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
+            raise_for(answer.error_code, None)
+        if hmac is not None and (len(hmac) != HMAC_BYTES or not self._observer.image.delegation_tokens):
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
 
     async def renew(self, hmac: bytes, period_ms: int) -> tuple[int, int]:
         """Put a token's end off; returns the offset and the new end in ms since 1970.

@@ -64,23 +64,34 @@ class Database:
 
     async def read(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a transaction that only reads."""
-        return await self._on_thread(lambda: self._run(self._reading, work, *args, **kwargs))
+        return await self._on_thread(lambda: self._run(self._reading, lambda session: work(session, *args, **kwargs)))
 
     async def write(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a transaction, committed unless it raises."""
-        return await self._on_thread(lambda: self._run(self.engine, work, *args, **kwargs))
+        return await self._on_thread(lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs)))
+
+    async def rehearse(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` as `write` does and roll everything back: what it returns and raises is what a write would."""
+        return await self._on_thread(
+            lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
+        )
 
     def write_now(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the same on this thread; for programs without an event loop (the CLI, the start of the process)."""
-        return self._run(self.engine, work, *args, **kwargs)
+        return self._run(self.engine, lambda session: work(session, *args, **kwargs))
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     @staticmethod
-    def _run(engine: Engine, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with OrmSession(engine, expire_on_commit=False) as session, session.begin():
-            return work(session, *args, **kwargs)
+    def _run(engine: Engine, work: Callable[[OrmSession], T], *, keep: bool = True) -> T:
+        with OrmSession(engine, expire_on_commit=False) as session, session.begin() as transaction:
+            value = work(session)
+            if not keep:
+                session.flush()
+                session.expunge_all()  # else the rollback would empty what is returned
+                transaction.rollback()
+            return value
 
     def close(self) -> None:
         """Wait for running work and close all connections."""

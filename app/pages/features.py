@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
-from app.cluster.operations import FeatureUpdate, UpgradeType
+from app.cluster.operations import BrokerInUseError, FeatureUpdate, UpgradeType, broker_use
 from app.flash import Flash
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView
@@ -146,24 +146,29 @@ async def unregister(
     broker_id: int,
     confirmed: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",
+    force: Annotated[str, Form()] = "",
 ) -> Response:
-    """Show what forgetting a broker does; with confirmed=yes and its id typed forget it."""
+    """Show what forgetting a broker does; with confirmed=yes and its id typed forget it.
+
+    `force` comes from a page that showed why the broker should stay: reasons that are newer refuse the change.
+    """
     services = services_of(request)
     image = services.cluster.image
     broker = known_broker(image, broker_id)
+    use = broker_use(image, broker_id)
     error, status = "", 200
     if confirmed and typed.strip() != str(broker_id):
         error, status = f"'{typed.strip()[:40]}' is not the broker's id. Nothing has changed.", 422
     elif confirmed:
         try:
-            offset = await services.operator.unregister_broker(caller, broker_id)
+            offset = await services.operator.unregister_broker(caller, broker_id, force=force == "yes")
+        except BrokerInUseError as refused:
+            error, status = str(refused), 409
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
             note = f"Broker {broker_id} is forgotten since offset {offset}."
             return go_to(request, "/brokers", Flash("good", note))
-    totals = services.cluster.topic_table.totals()
-    running = "" if broker.fenced else " It is alive now: stop it first, or it stays away until it is started again."
     view = ConfirmView(
         back=f"Broker {broker_id}",
         back_url=f"/brokers/{broker_id}",
@@ -171,11 +176,16 @@ async def unregister(
         button="Forget the broker",
         changes=[
             ("Registration", "fenced" if broker.fenced else "active", "none"),
-            ("Partitions it leads", str(totals.leaders_of.get(broker_id, 0)), "led by others, or by nobody"),
-            ("Replicas assigned to it", str(totals.replicas_of.get(broker_id, 0)), "the same: move them first"),
+            ("Partitions it leads", str(use.leaders), "led by others, or by nobody"),
+            ("Replicas assigned to it", str(use.replicas), "the same: no broker holds them"),
         ],
-        consequences=[f"This is for a broker that is gone for good.{running}"],
-        curl=curl(request, services, "POST", f"brokers/{broker_id}:unregister"),
+        checks=[
+            (not use.is_live, f"Broker {broker_id} is live" if use.is_live else f"Broker {broker_id} is not live"),
+            (not use.replicas, use.reasons[-1] if use.replicas else "It holds no replicas"),
+        ],
+        consequences=["This is for a broker that is gone for good. A live one stays away until it is started again."],
+        fields=[("force", "yes")] if use.is_any else [],
+        curl=curl(request, services, "POST", f"brokers/{broker_id}:unregister{'?force=true' if use.is_any else ''}"),
         type_name=str(broker_id),
         dangerous=True,
         error=error,

@@ -112,6 +112,16 @@ class ReportRunner:
         self._task = asyncio.create_task(self._guarded(run_id, *source), name=f"report-{run_id}")
         return run_id
 
+    async def check(self, requested_by: str) -> None:
+        """Raise what `run_now` would: NoImageError, ReportBusyError."""
+        if self._image() is None:
+            raise NoImageError("No metadata yet: the quorum has not been reached.")
+        await self._database.rehearse(store.create_run, requested_by)
+
+    async def check_cancel(self, run_id: int, by: str) -> bool:
+        """Return what `cancel` would, and end nothing."""
+        return await self._database.rehearse(leases.request_cancel, run_id, by, utc_now())
+
     async def cancel(self, run_id: int, by: str) -> bool:
         """End an active run, also one of another web process. Return False when it is not active (any more)."""
         if not await self._database.write(leases.request_cancel, run_id, by, utc_now()):

@@ -1,5 +1,6 @@
 """Who may do what in the cluster, and how much: ACLs as REST v3 has them; SCRAM users and client quotas in its style."""
 
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -11,8 +12,8 @@ from app.answers import NATIVE
 from app.cluster.access import QuotaEntity, acls_of
 from app.errors import ApiError
 from app.locations import located
-from app.rest.common import PageDep, View, ViewDep, answer, list_body, no_content
-from app.rest.operator_bodies import AlterQuotaBody, CreateAclBody, CreateAclsBody, ScramName, ScramUserBody
+from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, no_content
+from app.rest.operator_bodies import AclEntry, AlterQuotaBody, CreateAclBody, CreateAclsBody, ScramName, ScramUserBody
 from app.rest.operator_models import (
     AclDataList,
     ClientQuotaDataList,
@@ -20,13 +21,14 @@ from app.rest.operator_models import (
     ScramUserData,
     ScramUserDataList,
 )
+from app.rest.routing import DryRun, JsonRoute
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE, ScramMechanism
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}")
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", route_class=JsonRoute)
 
 _ACLS: Final[list[str | Enum]] = ["acls"]
 _SCRAM: Final[list[str | Enum]] = [NATIVE, "scram-users"]
@@ -78,7 +80,7 @@ def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
     return view.resource("KafkaAcl", ("acls",), tuple((f"acl-{key}", value) for key, value in words.items()), **words)
 
 
-def _acl(body: CreateAclBody) -> StandardAcl:
+def _acl(body: AclEntry) -> StandardAcl:
     return StandardAcl(
         resource_type=_code(ResourceType, body.resource_type, "resource_type"),
         resource_name=body.resource_name,
@@ -113,33 +115,48 @@ async def list_acls(request: Request, view: ViewDep, wanted: FilterDep, page: Pa
     return answer(body, view.offset)
 
 
-@router.post("/acls", tags=_ACLS, status_code=201)
-async def create_acl(body: CreateAclBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+def _planned_acls(view: View, acls: Sequence[StandardAcl]) -> Response:
+    """Answer a dry run of a creation: an ACL that exists stays as it is."""
+    shown = {str(acl): (_acl_data(view, acl), view.image.acls.contains(acl)) for acl in acls}
+    return dry_answer([(f"ACL {name}", data if exists else None, data) for name, (data, exists) in shown.items()])
+
+
+@router.post("/acls", tags=_ACLS, status_code=201, responses=DRY_RUN)
+async def create_acl(
+    body: CreateAclBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Create one ACL; one that is there already is no error."""
     acl = _acl(body)
-    offset = await services.operator.create_acls(caller, [acl])
-    query = urlencode({key: value for key, value in body.model_dump().items() if value})
+    offset = await services.operator.create_acls(caller, [acl], validate_only=validate_only)
+    if validate_only:
+        return _planned_acls(view, [acl])
+    members = body.model_dump(exclude={"validate_only"})
+    query = urlencode({key: value for key, value in members.items() if value})
     headers = {**located(f"{view.url('acls')}?{query}"), "X-Metadata-Offset": str(offset)}
     return Response(status_code=201, headers=headers)
 
 
-@router.post("/acls:batch", tags=_ACLS, status_code=204)
-async def create_acls(body: CreateAclsBody, _view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+@router.post("/acls:batch", tags=_ACLS, status_code=204, responses=DRY_RUN)
+async def create_acls(
+    body: CreateAclsBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Create several ACLs."""
-    return no_content(await services.operator.create_acls(caller, [_acl(each) for each in body.data]))
+    acls = [_acl(each) for each in body.data]
+    offset = await services.operator.create_acls(caller, acls, validate_only=validate_only)
+    return _planned_acls(view, acls) if validate_only else no_content(offset)
 
 
 @router.delete("/acls", tags=_ACLS, responses={200: {"model": DeletedAclsData}})
 async def delete_acls(
-    request: Request, view: ViewDep, wanted: FilterDep, services: ServicesDep, caller: Admin
+    request: Request, view: ViewDep, wanted: FilterDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Delete every ACL that the filter fits; four of its members must be given, so that none is forgotten."""
     required = ("resource_type", "pattern_type", "operation", "permission")
     missing = [name for name in required if name not in request.query_params]
     if missing:
         raise ApiError(400, f"Bad Request: {', '.join(missing)} must be given, ANY if any is meant.")
-    offset, deleted = await services.operator.delete_acls(caller, wanted)
-    return answer({"data": [_acl_data(view, acl) for acl in deleted]}, offset)
+    offset, deleted = await services.operator.delete_acls(caller, wanted, validate_only=validate_only)
+    return answer({"data": [_acl_data(view, acl) for acl in deleted], **(VALIDATED if validate_only else {})}, offset)
 
 
 # SCRAM users
@@ -187,27 +204,39 @@ async def get_scram_user(user_name: str, view: ViewDep, _caller: Admin) -> Respo
     return answer(_user_data(view, user_name, found), view.offset)
 
 
-@router.put("/scram-users/{user_name}/credentials/{mechanism}", tags=_SCRAM, status_code=204)
+@router.put("/scram-users/{user_name}/credentials/{mechanism}", tags=_SCRAM, status_code=204, responses=DRY_RUN)
 async def put_scram_user(
     user_name: Annotated[ScramName, Path()],
     mechanism: str,
     body: ScramUserBody,
-    _view: ViewDep,
+    view: ViewDep,
     services: ServicesDep,
     caller: Admin,
+    validate_only: DryRun,
 ) -> Response:
     """Set a user's password for one mechanism."""
-    return no_content(
-        await services.operator.put_scram_user(caller, user_name, _mechanism(mechanism), body.password, body.iterations)
+    found = _mechanism(mechanism)
+    offset = await services.operator.put_scram_user(
+        caller, user_name, found, body.password, body.iterations, validate_only=validate_only
     )
+    after = {"mechanism": found.name, "iterations": body.iterations}
+    return _planned_scram(view, user_name, found, after) if validate_only else no_content(offset)
 
 
-@router.delete("/scram-users/{user_name}/credentials/{mechanism}", tags=_SCRAM, status_code=204)
+@router.delete("/scram-users/{user_name}/credentials/{mechanism}", tags=_SCRAM, status_code=204, responses=DRY_RUN)
 async def delete_scram_user(
-    user_name: str, mechanism: str, _view: ViewDep, services: ServicesDep, caller: Admin
+    user_name: str, mechanism: str, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Take a user's password for one mechanism away."""
-    return no_content(await services.operator.delete_scram_user(caller, user_name, _mechanism(mechanism)))
+    found = _mechanism(mechanism)
+    offset = await services.operator.delete_scram_user(caller, user_name, found, validate_only=validate_only)
+    return _planned_scram(view, user_name, found, None) if validate_only else no_content(offset)
+
+
+def _planned_scram(view: View, name: str, mechanism: ScramMechanism, after: dict[str, Any] | None) -> Response:
+    held = _scram_users(view).get(name, [])
+    before = next((each for each in held if each["mechanism"] == mechanism.name), None)
+    return dry_answer([(f"SCRAM user {name}", before, after)])
 
 
 # quotas
@@ -243,8 +272,10 @@ async def list_client_quotas(request: Request, view: ViewDep, page: PageDep, _ca
     return answer(body, view.offset)
 
 
-@router.post("/client-quotas:alter", tags=_QUOTAS, status_code=204)
-async def alter_client_quota(body: AlterQuotaBody, _view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+@router.post("/client-quotas:alter", tags=_QUOTAS, status_code=204, responses=DRY_RUN)
+async def alter_client_quota(
+    body: AlterQuotaBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Set or remove quotas of one entity, all or none."""
     changes = {entry.key: entry.value for entry in body.data}
     if len(changes) != len(body.data):
@@ -252,6 +283,8 @@ async def alter_client_quota(body: AlterQuotaBody, _view: ViewDep, services: Ser
     entity = tuple(sorted(((each.entity_type, each.entity_name) for each in body.entity), key=lambda each: each[0]))
     if len({kind for kind, _ in entity}) != len(entity):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "An entity type is given twice.")
-    return no_content(
-        await services.operator.alter_client_quota(caller, entity, changes, validate_only=body.validate_only)
-    )
+    offset = await services.operator.alter_client_quota(caller, entity, changes, validate_only=validate_only)
+    if validate_only:
+        held = dict(view.image.client_quotas[entity].items()) if entity in view.image.client_quotas else {}
+        return dry_answer([(f"quota {key}", held.get(key), value) for key, value in changes.items()])
+    return no_content(offset)

@@ -11,7 +11,7 @@ from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
 from app.locations import located
 from app.rest.bodies import CreateTokenBody, CreateUserBody, UpdateUserBody
-from app.rest.common import answer, base_url_of
+from app.rest.common import DRY_RUN, VALIDATED, answer, base_url_of, dry_answer
 from app.rest.models import (
     AuditEventDataList,
     LoginLinkData,
@@ -20,10 +20,11 @@ from app.rest.models import (
     UserData,
     UserDataList,
 )
+from app.rest.routing import DryRun, JsonRoute
 from app.security import audit
 from app.services import Admin, ServicesDep
 
-router = APIRouter(prefix="/v3", tags=[NATIVE, "accounts"])
+router = APIRouter(prefix="/v3", tags=[NATIVE, "accounts"], route_class=JsonRoute)
 
 AccountPath = Annotated[str, Path(max_length=100)]
 
@@ -64,36 +65,55 @@ async def list_users(request: Request, services: ServicesDep, _caller: Admin) ->
 
 
 @router.post("/users", status_code=201, responses={201: {"model": UserData}})
-async def create_user(request: Request, body: CreateUserBody, services: ServicesDep, caller: Admin) -> Response:
+async def create_user(
+    request: Request, body: CreateUserBody, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Add a user."""
-    user = await services.security.add_user(caller.principal, body.name, body.role, body.password, caller.info)
+    user = await services.security.add_user(
+        caller.principal, body.name, body.role, body.password, caller.info, validate_only=validate_only
+    )
     data = _user(request, user)
+    if validate_only:
+        return answer(data | VALIDATED, None)
     return answer(data, None, 201, located(data["metadata"]["self"]))
 
 
 @router.patch("/users/{name}", responses={200: {"model": UserData}})
 async def update_user(
-    request: Request, name: AccountPath, body: UpdateUserBody, services: ServicesDep, caller: Admin
+    request: Request,
+    name: AccountPath,
+    body: UpdateUserBody,
+    services: ServicesDep,
+    caller: Admin,
+    validate_only: DryRun,
 ) -> Response:
     """Change role, state or password of a user; the user's sessions end."""
+    security = services.security
     if body.password is not None:
-        await services.security.set_password(caller.principal, name, body.password, caller.info)
-    user = await services.security.change_user(caller.principal, name, body.role, body.disabled, caller.info)
-    return answer(_user(request, user), None)
+        await security.set_password(caller.principal, name, body.password, caller.info, validate_only=validate_only)
+    user = await security.change_user(
+        caller.principal, name, body.role, body.disabled, caller.info, validate_only=validate_only
+    )
+    return answer(_user(request, user) | (VALIDATED if validate_only else {}), None)
 
 
-@router.delete("/users/{name}", status_code=204)
-async def delete_user(name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+@router.delete("/users/{name}", status_code=204, responses=DRY_RUN)
+async def delete_user(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
     """Remove a user."""
-    await services.security.remove_user(caller.principal, name, caller.info)
-    return Response(status_code=204)
+    await services.security.remove_user(caller.principal, name, caller.info, validate_only=validate_only)
+    return dry_answer([(f"user {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
 
 
 @router.post("/users/{name}/login-link", status_code=201, responses={201: {"model": LoginLinkData}})
-async def create_login_link(request: Request, name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+async def create_login_link(
+    request: Request, name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Make a link that logs the user in once within a day; earlier links of the user end."""
-    url = await services.security.login_link(caller.principal, name, base_url_of(request), caller.info)
-    return answer({"kind": "ConclaveLoginLink", "name": name, "url": url}, None, 201)
+    url = await services.security.login_link(
+        caller.principal, name, base_url_of(request), caller.info, validate_only=validate_only
+    )
+    data = {"kind": "ConclaveLoginLink", "name": name, "url": None if validate_only else url}
+    return answer(data | VALIDATED, None) if validate_only else answer(data, None, 201)
 
 
 def _token(request: Request, token: ApiToken, text: str | None = None) -> dict[str, Any]:
@@ -122,7 +142,9 @@ async def list_tokens(request: Request, services: ServicesDep, _caller: Admin) -
 
 
 @router.post("/tokens", status_code=201, responses={201: {"model": TokenData}})
-async def create_token(request: Request, body: CreateTokenBody, services: ServicesDep, caller: Admin) -> Response:
+async def create_token(
+    request: Request, body: CreateTokenBody, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Make an API token; `token` in this answer is the only time its text is shown."""
     expires_at = None
     if body.expires_in_days is not None:
@@ -134,16 +156,19 @@ async def create_token(request: Request, body: CreateTokenBody, services: Servic
         scopes=list(body.scopes),
         expires_at=expires_at,
         info=caller.info,
+        validate_only=validate_only,
     )
+    if validate_only:
+        return answer(_token(request, token) | VALIDATED, None)
     data = _token(request, token, text)
     return answer(data, None, 201, located(data["metadata"]["self"]))
 
 
-@router.delete("/tokens/{name}", status_code=204)
-async def revoke_token(name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+@router.delete("/tokens/{name}", status_code=204, responses=DRY_RUN)
+async def revoke_token(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
     """Revoke an API token for good."""
-    await services.security.revoke_token(caller.principal, name, caller.info)
-    return Response(status_code=204)
+    await services.security.revoke_token(caller.principal, name, caller.info, validate_only=validate_only)
+    return dry_answer([(f"token {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
 
 
 def _event(event: AuditEvent) -> dict[str, Any]:

@@ -19,6 +19,12 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class ChangeBody(Body):
+    """Base of what asks for a change. `validate_only` is read by `routing.dry_run`, with the one in the query."""
+
+    validate_only: bool = False
+
+
 class ConfigToCreate(Body):
     """A config of a topic that is being created."""
 
@@ -26,7 +32,7 @@ class ConfigToCreate(Body):
     value: ConfigValue | None = None
 
 
-class CreateTopicBody(Body):
+class CreateTopicBody(ChangeBody):
     """CreateTopicRequestData of REST v3. `replicas_assignments` (partition → broker ids) wins over both counts."""
 
     topic_name: Annotated[str, StringConstraints(max_length=10_000)]
@@ -43,17 +49,15 @@ class CreateTopicBody(Body):
         | None
     ) = None
     configs: Annotated[tuple[ConfigToCreate, ...], Field(max_length=CONFIGS_MAX, strict=False)] = ()
-    validate_only: bool = False
 
 
-class UpdatePartitionsCountBody(Body):
+class UpdatePartitionsCountBody(ChangeBody):
     """UpdatePartitionCountRequestData of REST v3, with `validate_only` added."""
 
     partitions_count: int
-    validate_only: bool = False
 
 
-class UpdateConfigBody(Body):
+class UpdateConfigBody(ChangeBody):
     """UpdateTopicConfigRequestData and its kin."""
 
     value: ConfigValue | None = None
@@ -70,11 +74,10 @@ class AlterEntry(Body):
 Entries = Annotated[tuple[AlterEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
 
 
-class AlterBody(Body):
-    """AlterConfigBatchRequestData: all entries or none. `validate_only` is honoured for every resource."""
+class AlterBody(ChangeBody):
+    """AlterConfigBatchRequestData: all entries or none."""
 
     data: Entries
-    validate_only: bool = False
 
 
 class AlterTopicEntry(Body):
@@ -84,11 +87,10 @@ class AlterTopicEntry(Body):
     configs: Entries
 
 
-class AlterTopicsBody(Body):
+class AlterTopicsBody(ChangeBody):
     """Changes of several topics; each topic is all or none, and fails alone."""
 
     data: Annotated[tuple[AlterTopicEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
-    validate_only: bool = False
 
 
 class EndpointBody(Body):
@@ -99,16 +101,15 @@ class EndpointBody(Body):
     port: Annotated[int, Field(ge=1, le=65_535)]
 
 
-class AddVoterBody(Body):
+class AddVoterBody(ChangeBody):
     """An observer that shall be a voter; without `endpoints` those it registered are taken."""
 
     voter_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
     directory_id: Annotated[str, StringConstraints(max_length=100)]
     endpoints: Annotated[tuple[EndpointBody, ...], Field(max_length=100, strict=False)] = ()
-    validate_only: bool = False
 
 
-class CreateUserBody(Body):
+class CreateUserBody(ChangeBody):
     """A new user; without a password only a login link lets them in."""
 
     name: AccountName
@@ -116,7 +117,7 @@ class CreateUserBody(Body):
     password: Annotated[str, StringConstraints(max_length=1_000)] | None = None
 
 
-class UpdateUserBody(Body):
+class UpdateUserBody(ChangeBody):
     """Changes of a user; what is absent stays."""
 
     role: Literal["viewer", "editor", "admin"] | None = None
@@ -124,7 +125,7 @@ class UpdateUserBody(Body):
     password: Annotated[str, StringConstraints(max_length=1_000)] | None = None
 
 
-class CreateTokenBody(Body):
+class CreateTokenBody(ChangeBody):
     """A new API token; without scopes it may do all its role allows."""
 
     name: AccountName

@@ -7,12 +7,13 @@ from fastapi.responses import Response
 
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.models import BrokerData, BrokerDataList, ReplicaDataList
+from app.rest.routing import JsonRoute
 from app.rest.topics import replica_data
 from app.services import Reader
 from kraft_core.image.metadata_image import BrokerRegistration
 from kraft_core.protocol.uuids import uuid_to_text
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", tags=["brokers"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", tags=["brokers"], route_class=JsonRoute)
 
 
 def broker_data(view: View, broker: BrokerRegistration) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from fastapi.responses import Response
 
 from app.rest.common import View, ViewDep, answer, base_url_of, ready_cluster
 from app.rest.models import ClusterData, ClusterDataList
+from app.rest.routing import JsonRoute
 from app.services import Reader
 
-router = APIRouter(prefix="/v3/clusters", tags=["clusters"])
+router = APIRouter(prefix="/v3/clusters", tags=["clusters"], route_class=JsonRoute)
 
 
 def cluster_data(view: View) -> dict[str, Any]:

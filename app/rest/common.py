@@ -14,6 +14,7 @@ from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
 from app.errors import ApiError
+from app.rest.models import DryRunData
 from app.services import services_of
 from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, MetadataImage, TopicImage
@@ -132,6 +133,23 @@ def answer(body: Any, offset: int | None, status: int = 200, headers: Mapping[st
 def no_content(offset: int | None) -> Response:
     """Return 204 with the offset of the change."""
     return Response(status_code=204, headers={} if offset is None else {OFFSET_HEADER: str(offset)})
+
+
+# dry runs
+
+VALIDATED: Final[dict[str, Any]] = {"validated": True}
+"""What the answer of a dry run has beside the answer of the change."""
+DRY_RUN: Final[dict[int | str, dict[str, Any]]] = {200: {"model": DryRunData, "description": "a dry run"}}
+"""For the OpenAPI document of a change that answers nothing when it is made."""
+
+PlannedChange = tuple[str, object, object]
+"""What changes, what it has now, and what it would have; None for nothing."""
+
+
+def dry_answer(changes: Iterable[PlannedChange], not_checked: Sequence[str] = ()) -> Response:
+    """Return what a change would do, for one that answers nothing when it is made."""
+    planned = [{"what": what, "before": before, "after": after} for what, before, after in changes]
+    return answer({"kind": "KafkaDryRun", **VALIDATED, "changes": planned, "not_checked": list(not_checked)}, None)
 
 
 # pages

@@ -12,7 +12,18 @@ from app.actions import Caller
 from app.cluster.admin import ConfigChange
 from app.errors import ApiError, of_kafka
 from app.rest.bodies import AlterBody, AlterEntry, AlterTopicsBody, UpdateConfigBody
-from app.rest.common import PageDep, View, ViewDep, answer, check_if_match, list_body, no_content, topic_etag
+from app.rest.common import (
+    DRY_RUN,
+    PageDep,
+    View,
+    ViewDep,
+    answer,
+    check_if_match,
+    dry_answer,
+    list_body,
+    no_content,
+    topic_etag,
+)
 from app.rest.models import (
     BrokerConfigData,
     BrokerConfigDataList,
@@ -25,6 +36,7 @@ from app.rest.models import (
     TopicConfigData,
     TopicConfigDataList,
 )
+from app.rest.routing import DryRun, JsonRoute
 from app.rest.topics import IfMatch
 from app.security.roles import Role
 from app.services import ConfigEditor, Reader, Requires, ServicesDep
@@ -33,7 +45,7 @@ from kraft_core.controller.effective_config import ConfigEntry, ConfigSource
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["configs"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["configs"], route_class=JsonRoute)
 
 ResourceName = Annotated[str, Path(min_length=1, max_length=1_000)]
 
@@ -101,10 +113,20 @@ class Owner:
             raise ApiError(404, f"Config {name} cannot be found for {self.what} in cluster {self.view.cluster_id}.")
         return found
 
-    async def alter(self, caller: Caller, entries: Sequence[AlterEntry], *, validate_only: bool = False) -> Response:
+    async def alter(self, caller: Caller, entries: Sequence[AlterEntry], *, validate_only: bool) -> Response:
         """Change configs, all or none."""
         changes = _check_known(self.view, entries, self.resource_type, self.what)
         return no_content(await self.change(caller, changes, validate_only))
+
+    async def alter_one(self, caller: Caller, entry: AlterEntry, *, validate_only: bool) -> Response:
+        """Change one config; a dry run answers with what it is, and what it would be set to (null: to its default)."""
+        done = await self.alter(caller, [entry], validate_only=validate_only)
+        if not validate_only:
+            return done
+        before = self.find(entry.name)
+        hidden = before.is_sensitive
+        planned = (f"{self.what}: {entry.name}", None if hidden else before.value, None if hidden else entry.value)
+        return dry_answer([planned])
 
 
 def _topic_config(view: View, topic: str, entry: ConfigEntry) -> dict[str, Any]:
@@ -258,7 +280,7 @@ async def list_all_topic_configs(request: Request, view: ViewDep, page: PageDep,
 
 @router.post("/topics/-/configs:alter", status_code=204, responses={207: {"description": "some topics were refused"}})
 async def alter_all_topic_configs(
-    view: ViewDep, body: AlterTopicsBody, services: ServicesDep, caller: ConfigEditor
+    view: ViewDep, body: AlterTopicsBody, services: ServicesDep, caller: ConfigEditor, validate_only: DryRun
 ) -> Response:
     """Change configs of several topics, each all or none: 204, or 207 with the failures."""
     if len({entry.topic_name for entry in body.data}) != len(body.data):
@@ -266,7 +288,7 @@ async def alter_all_topic_configs(
     changes = {
         entry.topic_name: _check_known(view, entry.configs, TOPIC, f"TOPIC {entry.topic_name}") for entry in body.data
     }
-    offset, failures = await services.actions.alter_topics_configs(caller, changes, validate_only=body.validate_only)
+    offset, failures = await services.actions.alter_topics_configs(caller, changes, validate_only=validate_only)
     if not failures:
         return no_content(offset)
     listed = []
@@ -325,29 +347,36 @@ def _add_routes(
         """Describe one config."""
         return answer(owner.shape(owner.find(name)), owner.view.offset)
 
-    @router.put(path + "/{name}", status_code=204)
+    @router.put(path + "/{name}", status_code=204, responses=DRY_RUN)
     async def set_config(
         name: str,
         body: UpdateConfigBody,
         caller: Annotated[Caller, Depends(editor)],
         owner: Annotated[Owner, Depends(find_owner)],
+        validate_only: DryRun,
     ) -> Response:
         """Set one config."""
-        return await owner.alter(caller, [AlterEntry(name=name, value=body.value)])
+        return await owner.alter_one(caller, AlterEntry(name=name, value=body.value), validate_only=validate_only)
 
-    @router.delete(path + "/{name}", status_code=204)
+    @router.delete(path + "/{name}", status_code=204, responses=DRY_RUN)
     async def reset_config(
-        name: str, caller: Annotated[Caller, Depends(editor)], owner: Annotated[Owner, Depends(find_owner)]
+        name: str,
+        caller: Annotated[Caller, Depends(editor)],
+        owner: Annotated[Owner, Depends(find_owner)],
+        validate_only: DryRun,
     ) -> Response:
-        """Give one config back to its default."""
-        return await owner.alter(caller, [AlterEntry(name=name, operation="DELETE")])
+        """Reset one config to its default."""
+        return await owner.alter_one(caller, AlterEntry(name=name, operation="DELETE"), validate_only=validate_only)
 
     @router.post(path + ":alter", status_code=204)
     async def alter_configs(
-        body: AlterBody, caller: Annotated[Caller, Depends(editor)], owner: Annotated[Owner, Depends(find_owner)]
+        body: AlterBody,
+        caller: Annotated[Caller, Depends(editor)],
+        owner: Annotated[Owner, Depends(find_owner)],
+        validate_only: DryRun,
     ) -> Response:
-        """Change several configs, all or none. `validate_only` is honoured for every owner."""
-        return await owner.alter(caller, body.data, validate_only=body.validate_only)
+        """Change several configs, all or none: 204, as in REST v3 with `validate_only` too."""
+        return await owner.alter(caller, body.data, validate_only=validate_only)
 
 
 _add_routes(

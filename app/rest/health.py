@@ -9,9 +9,10 @@ from sqlalchemy.orm import Session
 
 from app.answers import NATIVE
 from app.metrics import CONTENT_TYPE, Metrics
+from app.rest.routing import JsonRoute
 from app.services import ServicesDep
 
-router = APIRouter(tags=[NATIVE, "health"])
+router = APIRouter(tags=[NATIVE, "health"], route_class=JsonRoute)
 
 STALE_MS: Final = 10_000  # an image that nobody has confirmed for so long is not served as ready
 

@@ -36,11 +36,34 @@ class Related(Answer):
     related: str
 
 
-class Resource(Answer):
+class Validated(Answer):
+    """Base of what a dry run may answer: `validated` is there in its answer alone."""
+
+    validated: Literal[True] | None = None
+
+
+class Resource(Validated):
     """Members that every resource of a cluster has."""
 
     metadata: Metadata
     cluster_id: str
+
+
+class PlannedChangeData(Answer):
+    """One thing a change would do: what it has now and would have afterwards, null for nothing."""
+
+    what: str
+    before: object
+    after: object
+
+
+class DryRunData(Answer):
+    """What a change would do that answers nothing when it is made. `not_checked`: what only the change itself can tell."""
+
+    kind: Literal["KafkaDryRun"]
+    validated: Literal[True]
+    changes: list[PlannedChangeData]
+    not_checked: list[str]
 
 
 class ListOf(Answer, Generic[T]):
@@ -417,7 +440,7 @@ class ChangeDataList(ListOf[ChangeData]):
     oldest_offset: int
 
 
-class UserData(Answer):
+class UserData(Validated):
     """A user of this installation."""
 
     kind: Literal["ConclaveUser"]
@@ -436,7 +459,7 @@ class UserDataList(ListOf[UserData]):
     kind: Literal["ConclaveUserList"]
 
 
-class TokenData(Answer):
+class TokenData(Validated):
     """An API token; its text is in the answer to its creation alone."""
 
     kind: Literal["ConclaveToken"]
@@ -483,9 +506,9 @@ class AuditEventDataList(ListOf[AuditEventData]):
     kind: Literal["ConclaveAuditEventList"]
 
 
-class LoginLinkData(Answer):
-    """A link that logs in once."""
+class LoginLinkData(Validated):
+    """A link that logs in once; a dry run makes none, so its `url` is null."""
 
     kind: Literal["ConclaveLoginLink"]
     name: str
-    url: str
+    url: str | None

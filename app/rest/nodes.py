@@ -9,11 +9,12 @@ from app.answers import NATIVE
 from app.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.operator_models import ControllerData, ControllerDataList, LogDirectoryDataList, ProducerIdsData
+from app.rest.routing import JsonRoute
 from app.services import Reader
 from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.uuids import uuid_to_text
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "nodes"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "nodes"], route_class=JsonRoute)
 
 
 def _controller_data(view: View, controller: ControllerRegistration) -> dict[str, Any]:

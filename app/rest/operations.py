@@ -4,20 +4,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition, needs_election
+from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition, broker_use, needs_election
 from app.errors import of_kafka
-from app.rest.common import PAGE_SIZE_MAX, PageDep, PageRequest, View, ViewDep, answer, list_body
-from app.rest.operator_bodies import CancelBody, ElectBody, ReassignBody, UpdateFeaturesBody
+from app.rest.common import (
+    DRY_RUN,
+    PAGE_SIZE_MAX,
+    VALIDATED,
+    PageDep,
+    PageRequest,
+    View,
+    ViewDep,
+    answer,
+    dry_answer,
+    list_body,
+)
+from app.rest.operator_bodies import CancelBody, ElectBody, ReassignBody, UnregisterBrokerBody, UpdateFeaturesBody
 from app.rest.operator_models import FeatureDataList, PartitionOutcomeDataList
+from app.rest.routing import DryRun, Flag, JsonRoute, flag_of
 from app.services import Admin, Reader, ServicesDep, TopicEditor
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_version import FEATURES
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "operations"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "operations"], route_class=JsonRoute)
 
 ALL = PageRequest(PAGE_SIZE_MAX, None)
 
@@ -27,7 +39,7 @@ _OUTCOMES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _outcomes(view: View, wanted: Sequence[Partition], done: Outcome) -> Response:
+def _outcomes(view: View, wanted: Sequence[Partition], done: Outcome, *, validate_only: bool) -> Response:
     """Say per partition what became of it; one partition alone that was refused is that error.
 
     An election that is not needed is told, but is no failure: the leader is the one that was asked for.
@@ -49,7 +61,8 @@ def _outcomes(view: View, wanted: Sequence[Partition], done: Outcome) -> Respons
                 "message": None if refused is None else refused.message,
             }
         )
-    return answer({"data": data}, done.offset, 207 if refusals else 200)
+    marked = VALIDATED if validate_only else {}
+    return answer({"data": data, **marked}, done.offset, 207 if refusals else 200)
 
 
 def _no_repetition(partitions: Sequence[Partition]) -> None:
@@ -58,28 +71,30 @@ def _no_repetition(partitions: Sequence[Partition]) -> None:
 
 
 @router.post("/reassignments", responses=_OUTCOMES)
-async def reassign(body: ReassignBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
-    """Move partitions to other replicas. With `validate_only` the plan is held against brokers and partitions only."""
+async def reassign(
+    body: ReassignBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Move partitions to other replicas. With `validate_only` the plan is checked by the controller's rules."""
     partitions = [(entry.topic_name, entry.partition_id) for entry in body.data]
     _no_repetition(partitions)
     done = await services.operator.alter_reassignments(
         caller,
         {(entry.topic_name, entry.partition_id): entry.replica_ids for entry in body.data},
         may_change_factor=body.allow_replication_factor_change,
-        validate_only=body.validate_only,
+        validate_only=validate_only,
     )
-    return _outcomes(view, partitions, done)
+    return _outcomes(view, partitions, done, validate_only=validate_only)
 
 
 @router.post("/reassignments:cancel", responses=_OUTCOMES)
-async def cancel_reassignments(body: CancelBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+async def cancel_reassignments(
+    body: CancelBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """End reassignments that are under way: the partitions go back to the replicas they had."""
     partitions = [(entry.topic_name, entry.partition_id) for entry in body.data]
     _no_repetition(partitions)
-    done = await services.operator.alter_reassignments(
-        caller, dict.fromkeys(partitions), validate_only=body.validate_only
-    )
-    return _outcomes(view, partitions, done)
+    done = await services.operator.alter_reassignments(caller, dict.fromkeys(partitions), validate_only=validate_only)
+    return _outcomes(view, partitions, done, validate_only=validate_only)
 
 
 @router.post("/topics/{topic_name}/partitions/{partition_id}:elect-leader", responses=_OUTCOMES)
@@ -96,6 +111,7 @@ async def elect_leader(
     view: ViewDep,
     services: ServicesDep,
     caller: TopicEditor,
+    validate_only: DryRun,
 ) -> Response:
     """Hold elections; of several partitions only those that need one are asked. UNCLEAN may lose records.
 
@@ -113,18 +129,42 @@ async def elect_leader(
             if needs_election(partition, election)
         ]
     if not wanted:
-        return answer({"data": []}, view.offset)
-    done = await services.operator.elect_leaders(caller, election, wanted, validate_only=body.validate_only)
-    return _outcomes(view, wanted, done)
+        return answer({"data": [], **(VALIDATED if validate_only else {})}, view.offset)
+    done = await services.operator.elect_leaders(caller, election, wanted, validate_only=validate_only)
+    return _outcomes(view, wanted, done, validate_only=validate_only)
 
 
-@router.post("/brokers/{broker_id}:unregister", status_code=202, responses={404: {"description": "no such broker"}})
+@router.post(
+    "/brokers/{broker_id}:unregister",
+    status_code=202,
+    responses={
+        **DRY_RUN,
+        404: {"description": "no such broker"},
+        409: {"description": "it is live or holds replicas; `force` does it all the same"},
+    },
+)
 async def unregister_broker(
-    broker_id: Annotated[int, Path(ge=0, le=2**31 - 1)], view: ViewDep, services: ServicesDep, caller: Admin
+    request: Request,
+    broker_id: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    view: ViewDep,
+    services: ServicesDep,
+    caller: Admin,
+    validate_only: DryRun,
+    force: Annotated[Flag | None, Query(description="also a broker that is live or holds replicas")] = None,
+    body: UnregisterBrokerBody | None = None,
 ) -> Response:
-    """Forget a broker that is gone for good; one that runs registers again when it starts next."""
-    view.broker(broker_id)
-    return answer({}, await services.operator.unregister_broker(caller, broker_id), 202)
+    """Forget a broker that is gone for good; one that runs registers again when it starts next.
+
+    One that is live or holds replicas is refused unless `force`, which may stand in the query or in the body.
+    """
+    broker = view.broker(broker_id)
+    forced = await flag_of(request, "force", force)
+    offset = await services.operator.unregister_broker(caller, broker_id, force=forced, validate_only=validate_only)
+    if validate_only:
+        use = broker_use(view.image, broker_id)
+        before = {"is_fenced": broker.fenced, "replicas_count": use.replicas, "leaders_count": use.leaders}
+        return dry_answer([(f"broker {broker_id}", before, None)])
+    return answer({}, offset, 202)
 
 
 def _feature_data(view: View, name: str, kraft_version: int | None) -> dict[str, Any]:
@@ -166,7 +206,12 @@ async def list_features(request: Request, view: ViewDep, page: PageDep, _caller:
 
 @router.patch("/features", responses={200: {"model": FeatureDataList}})
 async def update_features(
-    request: Request, body: UpdateFeaturesBody, view: ViewDep, services: ServicesDep, caller: Admin
+    request: Request,
+    body: UpdateFeaturesBody,
+    view: ViewDep,
+    services: ServicesDep,
+    caller: Admin,
+    validate_only: DryRun,
 ) -> Response:
     """Change feature levels, all or none; answers with the features as they are then."""
     if len({entry.feature_name for entry in body.data}) != len(body.data):
@@ -175,9 +220,14 @@ async def update_features(
         FeatureUpdate(name=entry.feature_name, level=entry.level, upgrade_type=entry.upgrade_type)
         for entry in body.data
     ]
-    offset = await services.operator.update_features(caller, updates, validate_only=body.validate_only)
+    offset = await services.operator.update_features(caller, updates, validate_only=validate_only)
     after = replace(view, image=view.cluster.image)
     body_after = list_body(
         request, after, "KafkaFeatureList", await _features(after), ALL, lambda item: item["feature_name"], dict
     )
+    if validate_only:
+        levels = {update.name: update.level for update in updates}
+        for item in body_after["data"]:
+            item["level"] = levels.get(item["feature_name"], item["level"])
+        body_after |= VALIDATED
     return answer(body_after, view.offset if offset is None else offset)

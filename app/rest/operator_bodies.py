@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.rest.bodies import BROKERS_PER_PARTITION_MAX, CONFIGS_MAX, PARTITIONS_MAX, Body, ConfigName
+from app.rest.bodies import BROKERS_PER_PARTITION_MAX, CONFIGS_MAX, PARTITIONS_MAX, Body, ChangeBody, ConfigName
 
 TopicName = Annotated[str, StringConstraints(max_length=10_000)]
 PartitionId = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -22,12 +22,11 @@ class ReassignmentEntry(Body):
     replica_ids: Annotated[tuple[int, ...], Field(max_length=BROKERS_PER_PARTITION_MAX, strict=False)]
 
 
-class ReassignBody(Body):
+class ReassignBody(ChangeBody):
     """Partitions to move. `allow_replication_factor_change` false refuses another number of replicas (KIP-860)."""
 
     data: Annotated[tuple[ReassignmentEntry, ...], Field(min_length=1, max_length=PARTITIONS_MAX, strict=False)]
     allow_replication_factor_change: bool = True
-    validate_only: bool = False
 
 
 class PartitionEntry(Body):
@@ -37,18 +36,22 @@ class PartitionEntry(Body):
     partition_id: PartitionId
 
 
-class CancelBody(Body):
+class CancelBody(ChangeBody):
     """Partitions whose reassignment shall end where it began."""
 
     data: Annotated[tuple[PartitionEntry, ...], Field(min_length=1, max_length=PARTITIONS_MAX, strict=False)]
-    validate_only: bool = False
 
 
-class ElectBody(Body):
+class UnregisterBrokerBody(ChangeBody):
+    """`force` forgets a broker that is live or holds replicas; it may stand in the query instead."""
+
+    force: bool = False
+
+
+class ElectBody(ChangeBody):
     """Which replica shall lead: PREFERRED the first one, UNCLEAN any that lives, even one that lacks records."""
 
     election_type: Literal["PREFERRED", "UNCLEAN"] = "PREFERRED"
-    validate_only: bool = False
 
 
 class FeatureEntry(Body):
@@ -59,15 +62,14 @@ class FeatureEntry(Body):
     upgrade_type: Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"] = "UPGRADE"
 
 
-class UpdateFeaturesBody(Body):
+class UpdateFeaturesBody(ChangeBody):
     """Feature levels to change, all or none."""
 
     data: Annotated[tuple[FeatureEntry, ...], Field(min_length=1, max_length=100, strict=False)]
-    validate_only: bool = False
 
 
-class CreateAclBody(Body):
-    """CreateAclRequestData of REST v3."""
+class AclEntry(Body):
+    """One ACL."""
 
     resource_type: str
     resource_name: Name
@@ -78,13 +80,17 @@ class CreateAclBody(Body):
     permission: str
 
 
-class CreateAclsBody(Body):
+class CreateAclBody(AclEntry, ChangeBody):
+    """CreateAclRequestData of REST v3."""
+
+
+class CreateAclsBody(ChangeBody):
     """ACLs to create at once."""
 
-    data: Annotated[tuple[CreateAclBody, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
+    data: Annotated[tuple[AclEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
 
 
-class ScramUserBody(Body):
+class ScramUserBody(ChangeBody):
     """A SCRAM user's new password. It is salted and hashed here; the cluster never sees it."""
 
     password: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
@@ -105,15 +111,14 @@ class QuotaEntry(Body):
     value: Annotated[float, Field(strict=False, allow_inf_nan=False)] | None
 
 
-class AlterQuotaBody(Body):
+class AlterQuotaBody(ChangeBody):
     """Quotas of one entity, all or none."""
 
     entity: Annotated[tuple[QuotaEntityEntry, ...], Field(min_length=1, max_length=3, strict=False)]
     data: Annotated[tuple[QuotaEntry, ...], Field(min_length=1, max_length=100, strict=False)]
-    validate_only: bool = False
 
 
-class CreateDelegationTokenBody(Body):
+class CreateDelegationTokenBody(ChangeBody):
     """Whom a token is for (absent: the user this process logs in as), who may renew it, how long it can last."""
 
     owner: PrincipalName | None = None
@@ -121,14 +126,14 @@ class CreateDelegationTokenBody(Body):
     max_lifetime_ms: PeriodMs | None = None
 
 
-class RenewDelegationTokenBody(Body):
+class RenewDelegationTokenBody(ChangeBody):
     """The token's HMAC in Base64, and for how long it shall last from now; absent: as the controllers' setting says."""
 
     hmac: Annotated[str, StringConstraints(max_length=1_000)]
     renew_period_ms: PeriodMs | None = None
 
 
-class ExpireDelegationTokenBody(Body):
+class ExpireDelegationTokenBody(ChangeBody):
     """The token's HMAC in Base64, and in how long it shall end; absent: at once."""
 
     hmac: Annotated[str, StringConstraints(max_length=1_000)]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.rest.models import Answer, ListenerData, ListOf, Related, Resource
+from app.rest.models import Answer, ListenerData, ListOf, Related, Resource, Validated
 
 
 class PartitionOutcomeData(Answer):
@@ -16,7 +16,7 @@ class PartitionOutcomeData(Answer):
     message: str | None
 
 
-class PartitionOutcomeDataList(Answer):
+class PartitionOutcomeDataList(Validated):
     """One for each partition of the request, in its order."""
 
     data: list[PartitionOutcomeData]
@@ -41,7 +41,7 @@ class FeatureData(Resource):
     brokers: list[BrokerFeatureData]
 
 
-class FeatureDataList(ListOf[FeatureData]):
+class FeatureDataList(ListOf[FeatureData], Validated):
     """Features."""
 
     kind: Literal["KafkaFeatureList"]
@@ -66,7 +66,7 @@ class AclDataList(ListOf[AclData]):
     kind: Literal["KafkaAclList"]
 
 
-class DeletedAclsData(Answer):
+class DeletedAclsData(Validated):
     """The ACLs that were deleted."""
 
     data: list[AclData]

@@ -19,10 +19,11 @@ from app.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.models import ChangeDataList, QuorumData, QuorumEpochData, QuorumEpochDataList
 from app.rest.records import record_data
+from app.rest.routing import JsonRoute
 from app.services import Reader
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "quorum"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "quorum"], route_class=JsonRoute)
 
 HEARTBEAT_SECONDS: Final = 15.0
 CHANGES_MAX: Final = 1_000

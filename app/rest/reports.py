@@ -17,17 +17,18 @@ from app.reports.models import ReportRun, ReportSchedule
 from app.reports.runner import NoImageError
 from app.reports.scheduler import InvalidCronError, next_due
 from app.reports.violations import REASONS, violations_page
-from app.rest.bodies import Body
-from app.rest.common import PageDep, View, ViewDep, answer, list_body, page_token
+from app.rest.bodies import ChangeBody
+from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, page_token
 from app.rest.report_models import ReportData, ReportDataList, ScheduleData, ScheduleDataList, ViolationDataList
+from app.rest.routing import DryRun, JsonRoute
 from app.services import Reader, ReportEditor, Services, ServicesDep
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"], route_class=JsonRoute)
 
 ReportId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
-class PutScheduleBody(Body):
+class PutScheduleBody(ChangeBody):
     """A schedule, whole."""
 
     cron: str = Field(max_length=128)
@@ -64,10 +65,18 @@ async def _known(services: Services, report_id: int) -> ReportRun:
     return run
 
 
-@router.post("/reports:run", status_code=202, responses={202: {"model": ReportData}, 409: {"description": "one runs"}})
-async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor) -> Response:
+@router.post(
+    "/reports:run",
+    status_code=202,
+    responses={**DRY_RUN, 202: {"model": ReportData}, 409: {"description": "one runs"}},
+)
+async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor, validate_only: DryRun) -> Response:
     """Begin a report on the metadata as it is now; its resource says how far it is."""
     try:
+        if validate_only:
+            await ReportActions(services).check_run(caller)
+            planned = {"metadata_offset": view.image.offset, "leader_epoch": view.image.epoch}
+            return dry_answer([("report", None, planned)])
         report_id = await ReportActions(services).run(caller)
     except store.ReportBusyError as busy:
         raise ApiError(409, str(busy), code="report-busy") from busy
@@ -77,14 +86,22 @@ async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor)
     return answer(_report(view, services, run, whole=False), view.offset, 202, located(view.url("reports", report_id)))
 
 
-@router.post("/reports/{report_id}:cancel", status_code=204, responses={409: {"description": "it does not run"}})
-async def cancel_report(_view: ViewDep, services: ServicesDep, caller: ReportEditor, report_id: ReportId) -> Response:
+@router.post(
+    "/reports/{report_id}:cancel",
+    status_code=204,
+    responses={**DRY_RUN, 409: {"description": "it does not run"}},
+)
+async def cancel_report(
+    _view: ViewDep, services: ServicesDep, caller: ReportEditor, report_id: ReportId, validate_only: DryRun
+) -> Response:
     """End a report that is under way, with all its processes."""
     run = await _known(services, report_id)
-    if not await ReportActions(services).cancel(caller, report_id):
+    if not await ReportActions(services).cancel(caller, report_id, validate_only=validate_only):
         raise ApiError(
             409, f"Report {report_id} is not under way; its state is {run.state}.", code="report-not-running"
         )
+    if validate_only:
+        return dry_answer([(f"report {report_id}", {"state": run.state}, {"state": "cancelled"})])
     return Response(status_code=204)
 
 
@@ -180,10 +197,13 @@ async def put_schedule(
     caller: ReportEditor,
     name: Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,64}$")],
     body: PutScheduleBody,
+    validate_only: DryRun,
 ) -> Response:
     """Make a schedule or change it; it counts at once."""
     try:
-        schedule = await ReportActions(services).put_schedule(caller, name, body.cron, enabled=body.enabled)
+        schedule = await ReportActions(services).put_schedule(
+            caller, name, body.cron, enabled=body.enabled, validate_only=validate_only
+        )
     except InvalidCronError as wrong:
         raise ApiError(422, str(wrong), errors=(FieldError("/cron", str(wrong)),)) from wrong
-    return answer(_schedule(view, schedule), view.offset)
+    return answer(_schedule(view, schedule) | (VALIDATED if validate_only else {}), view.offset)

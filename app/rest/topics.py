@@ -3,18 +3,22 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
+from app.errors import ApiError
 from app.locations import located
 from app.rest.bodies import CreateTopicBody, UpdatePartitionsCountBody
 from app.rest.common import (
+    DRY_RUN,
+    VALIDATED,
     PageDep,
     View,
     ViewDep,
     answer,
     check_if_match,
     check_topic_name,
+    dry_answer,
     is_not_modified,
     list_body,
     no_content,
@@ -32,6 +36,7 @@ from app.rest.models import (
     TopicData,
     TopicDataList,
 )
+from app.rest.routing import DryRun, Flag, JsonRoute
 from app.services import Reader, ServicesDep, TopicEditor
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of, values_of
@@ -39,7 +44,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["topics"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["topics"], route_class=JsonRoute)
 
 IfMatch = Annotated[str | None, Header(description="change only this state of the topic (an ETag)")]
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255, description="repeat safely")]
@@ -92,9 +97,24 @@ def _topic_data(view: View, name: str, topic_id: str, partitions: int, replicati
     )
 
 
+def _refuse_operations(name: str, is_wanted: bool) -> None:
+    """Raise ApiError 400: REST v3 has the parameter, and here it would be ignored."""
+    if is_wanted:
+        raise ApiError(
+            400, f"Bad Request: {name} cannot be true: a caller's rights here are its role, not Kafka's operations."
+        )
+
+
 @router.get("", responses={200: {"model": TopicDataList}})
-async def list_topics(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+async def list_topics(
+    request: Request,
+    view: ViewDep,
+    page: PageDep,
+    _caller: Reader,
+    operations: Annotated[Flag, Query(alias="includeAuthorizedOperations")] = False,
+) -> Response:
     """List the topics by name."""
+    _refuse_operations("includeAuthorizedOperations", operations)
     topics = view.image.topics
     body = list_body(
         request,
@@ -115,9 +135,10 @@ async def create_topic(
     view: ViewDep,
     services: ServicesDep,
     caller: TopicEditor,
+    validate_only: DryRun,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Create a topic: 201 with its Location; 200 and no topic with `validate_only`."""
+    """Create a topic: 201 with its Location; 200 and no topic with `validate_only`, which leaves the key unused."""
 
     async def create() -> Response:
         names = [config.name for config in body.configs]
@@ -131,7 +152,7 @@ async def create_topic(
             replication_factor=-1 if body.replication_factor is None else body.replication_factor,
             assignments=assignments,
             configs={config.name: config.value for config in body.configs},
-            validate_only=body.validate_only,
+            validate_only=validate_only,
         )
         data = _topic_data(
             view,
@@ -140,20 +161,28 @@ async def create_topic(
             max(0, created.partitions_count),
             max(0, created.replication_factor),
         )
-        if body.validate_only:
-            return answer(data, None, 200)
+        if validate_only:
+            return answer(data | VALIDATED, None, 200)
         headers = located(data["metadata"]["self"])
         fresh = services.cluster.image.topics.by_id.get(created.topic_id)
         if fresh is not None:
             headers["ETag"] = topic_etag(services.cluster.image, fresh)
         return answer(data, created.offset, 201, headers)
 
-    return await once(services.database, idempotency_key, caller.principal.audit_name, request, create)
+    key = None if validate_only else idempotency_key
+    return await once(services.database, key, caller.principal.audit_name, request, create)
 
 
 @router.get("/{topic_name}", responses={200: {"model": TopicData}})
-async def get_topic(request: Request, topic_name: str, view: ViewDep, _caller: Reader) -> Response:
+async def get_topic(
+    request: Request,
+    topic_name: str,
+    view: ViewDep,
+    _caller: Reader,
+    include_authorized_operations: Annotated[Flag, Query()] = False,
+) -> Response:
     """Describe a topic; the ETag names its state."""
+    _refuse_operations("include_authorized_operations", include_authorized_operations)
     topic = view.topic(topic_name)
     etag = topic_etag(view.image, topic)
     if is_not_modified(request, etag):
@@ -169,35 +198,40 @@ async def grow_topic(
     view: ViewDep,
     services: ServicesDep,
     caller: TopicEditor,
+    validate_only: DryRun,
     if_match: IfMatch = None,
 ) -> Response:
     """Grow a topic to more partitions."""
     topic = view.topic(topic_name)
     check_if_match(request, topic_etag(view.image, topic))
     offset = await services.actions.create_partitions(
-        caller, topic_name, body.partitions_count, validate_only=body.validate_only
+        caller, topic_name, body.partitions_count, validate_only=validate_only
     )
     if offset is None:
-        return answer({**topic_data(view, topic), "partitions_count": body.partitions_count}, None)
+        return answer({**topic_data(view, topic), "partitions_count": body.partitions_count, **VALIDATED}, None)
     now = await view_of(request, view.cluster_id)
     grown = now.topic(topic_name)
     return answer(topic_data(now, grown), offset, headers={"ETag": topic_etag(now.image, grown)})
 
 
-@router.delete("/{topic_name}", status_code=204)
+@router.delete("/{topic_name}", status_code=204, responses=DRY_RUN)
 async def delete_topic(
     request: Request,
     topic_name: str,
     view: ViewDep,
     services: ServicesDep,
     caller: TopicEditor,
+    validate_only: DryRun,
     if_match: IfMatch = None,
 ) -> Response:
     """Delete a topic with all its data."""
     check_topic_name(topic_name)
     if if_match is not None:
         check_if_match(request, topic_etag(view.image, view.topic(topic_name)))
-    return no_content(await services.actions.delete_topic(caller, topic_name))
+    offset = await services.actions.delete_topic(caller, topic_name, validate_only=validate_only)
+    if validate_only:
+        return dry_answer([(f"topic {topic_name}", topic_data(view, view.topic(topic_name)), None)])
+    return no_content(offset)
 
 
 # partitions and replicas

@@ -9,13 +9,14 @@ from fastapi.responses import Response
 from app.answers import NATIVE
 from app.cluster.voter_changes import Standing, VoterChange
 from app.rest.bodies import AddVoterBody
-from app.rest.common import View, ViewDep, answer, no_content
+from app.rest.common import VALIDATED, View, ViewDep, answer, no_content
 from app.rest.models import VoterChangeData
+from app.rest.routing import DryRun, JsonRoute
 from app.services import Admin, ServicesDep
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/quorum/voters", tags=[NATIVE, "quorum"])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/quorum/voters", tags=[NATIVE, "quorum"], route_class=JsonRoute)
 
 _REFUSED: dict[int | str, dict[str, Any]] = {
     400: {"description": "not a directory id; kraft.version is 0; no endpoint for the leader's listener"},
@@ -74,7 +75,9 @@ def _change_data(view: View, change: VoterChange) -> dict[str, Any]:
         **_REFUSED,
     },
 )
-async def add_voter(body: AddVoterBody, view: ViewDep, services: ServicesDep, caller: Admin) -> Response:
+async def add_voter(
+    body: AddVoterBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
     """Make an observer a voter: 201 once it is one; 200 and no change with `validate_only`.
 
     The preconditions are checked first, whatever the leader itself would let pass; `checks` in the answer says how each
@@ -85,9 +88,11 @@ async def add_voter(body: AddVoterBody, view: ViewDep, services: ServicesDep, ca
         body.voter_id,
         _directory_id(body.directory_id),
         tuple((at.name, at.host, at.port) for at in body.endpoints),
-        validate_only=body.validate_only,
+        validate_only=validate_only,
     )
-    return answer(_change_data(view, change), change.offset, 200 if body.validate_only else 201)
+    if validate_only:
+        return answer(_change_data(view, change) | VALIDATED, None)
+    return answer(_change_data(view, change), change.offset, 201)
 
 
 @router.delete(
@@ -106,11 +111,10 @@ async def remove_voter(
     view: ViewDep,
     services: ServicesDep,
     caller: Admin,
-    *,
-    validate_only: bool = False,
+    validate_only: DryRun,
 ) -> Response:
     """Take a voter out of the quorum: 204 once it is none; 200 and no change with `validate_only=true`."""
     change = await services.actions.remove_voter(
         caller, voter_id, _directory_id(directory_id), validate_only=validate_only
     )
-    return answer(_change_data(view, change), None) if validate_only else no_content(change.offset)
+    return answer(_change_data(view, change) | VALIDATED, None) if validate_only else no_content(change.offset)

@@ -207,15 +207,19 @@ class Security:
         user = await self._database.read(accounts.user_by_name, name)
         return user is not None and user.password_hash is not None
 
-    async def set_password(self, principal: Principal, name: str, password: str, info: RequestInfo) -> None:
+    async def set_password(
+        self, principal: Principal, name: str, password: str, info: RequestInfo, *, validate_only: bool = False
+    ) -> None:
         """Give a user a new password; all of that user's sessions end. Raises AccountError."""
         try:
             check_new_password(password, name)
         except ValueError as weak:
             raise accounts.AccountError(str(weak), "password") from None
         hashed = await self._passwords.hash(password)
-        await self._database.write(accounts.set_password, name, hashed, self._clock())
-        await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.set_password, name, hashed, self._clock())
+        if not validate_only:
+            await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
 
     # users and tokens
 
@@ -224,7 +228,14 @@ class Security:
         return await self._database.read(accounts.users)
 
     async def add_user(
-        self, principal: Principal, name: str, role: str, password: str | None, info: RequestInfo
+        self,
+        principal: Principal,
+        name: str,
+        role: str,
+        password: str | None,
+        info: RequestInfo,
+        *,
+        validate_only: bool = False,
     ) -> User:
         """Add a user. Raises AccountError."""
         if password is not None:
@@ -233,28 +244,47 @@ class Security:
             except ValueError as weak:
                 raise accounts.AccountError(str(weak), "password") from None
         hashed = None if password is None else await self._passwords.hash(password)
-        user = await self._database.write(accounts.add_user, name, role, hashed, self._clock())
-        await self.record_of(principal, "user.create", f"user/{name}", "ok", info, detail={"role": role})
+        write = self._database.rehearse if validate_only else self._database.write
+        user = await write(accounts.add_user, name, role, hashed, self._clock())
+        if not validate_only:
+            await self.record_of(principal, "user.create", f"user/{name}", "ok", info, detail={"role": role})
         return user
 
     async def change_user(
-        self, principal: Principal, name: str, role: str | None, disabled: bool | None, info: RequestInfo
+        self,
+        principal: Principal,
+        name: str,
+        role: str | None,
+        disabled: bool | None,
+        info: RequestInfo,
+        *,
+        validate_only: bool = False,
     ) -> User:
         """Change a user's role or state; the user's sessions end. Raises AccountError."""
-        user = await self._database.write(accounts.change_user, name, self._clock(), role, disabled)
-        detail = {"role": role, "disabled": disabled}
-        await self.record_of(principal, "user.change", f"user/{name}", "ok", info, detail=detail)
+        write = self._database.rehearse if validate_only else self._database.write
+        user = await write(accounts.change_user, name, self._clock(), role, disabled)
+        if not validate_only:
+            detail = {"role": role, "disabled": disabled}
+            await self.record_of(principal, "user.change", f"user/{name}", "ok", info, detail=detail)
         return user
 
-    async def remove_user(self, principal: Principal, name: str, info: RequestInfo) -> None:
+    async def remove_user(
+        self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
+    ) -> None:
         """Remove a user. Raises AccountError."""
-        await self._database.write(accounts.remove_user, name)
-        await self.record_of(principal, "user.delete", f"user/{name}", "ok", info)
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.remove_user, name)
+        if not validate_only:
+            await self.record_of(principal, "user.delete", f"user/{name}", "ok", info)
 
-    async def login_link(self, principal: Principal, name: str, base_url: str, info: RequestInfo) -> str:
-        """Make a one-time login link for a user. Raises AccountError."""
-        token = await self._database.write(accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
-        await self.record_of(principal, "user.login-link", f"user/{name}", "ok", info)
+    async def login_link(
+        self, principal: Principal, name: str, base_url: str, info: RequestInfo, *, validate_only: bool = False
+    ) -> str:
+        """Make a one-time login link for a user; that of a dry run does not work. Raises AccountError."""
+        write = self._database.rehearse if validate_only else self._database.write
+        token = await write(accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
+        if not validate_only:
+            await self.record_of(principal, "user.login-link", f"user/{name}", "ok", info)
         return f"{base_url}/login/link?token={token}"
 
     async def tokens(self) -> list[ApiToken]:
@@ -270,9 +300,11 @@ class Security:
         scopes: list[str],
         expires_at: dt.datetime | None,
         info: RequestInfo,
+        validate_only: bool = False,
     ) -> tuple[ApiToken, str]:
         """Add an API token; its text is returned this once. Raises AccountError."""
-        made, text = await self._database.write(
+        write = self._database.rehearse if validate_only else self._database.write
+        made, text = await write(
             lambda session: accounts.add_token(
                 session,
                 name=name,
@@ -283,14 +315,19 @@ class Security:
                 expires_at=expires_at,
             )
         )
-        detail = {"role": role, "scopes": scopes, "expires_at": expires_at.isoformat() if expires_at else None}
-        await self.record_of(principal, "token.create", f"token/{name}", "ok", info, detail=detail)
+        if not validate_only:
+            detail = {"role": role, "scopes": scopes, "expires_at": expires_at.isoformat() if expires_at else None}
+            await self.record_of(principal, "token.create", f"token/{name}", "ok", info, detail=detail)
         return made, text
 
-    async def revoke_token(self, principal: Principal, name: str, info: RequestInfo) -> None:
+    async def revoke_token(
+        self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
+    ) -> None:
         """Revoke a token for good. Raises AccountError."""
-        await self._database.write(accounts.revoke_token, name, self._clock())
-        await self.record_of(principal, "token.revoke", f"token/{name}", "ok", info)
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.revoke_token, name, self._clock())
+        if not validate_only:
+            await self.record_of(principal, "token.revoke", f"token/{name}", "ok", info)
 
     # audit
 

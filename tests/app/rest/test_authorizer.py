@@ -84,6 +84,42 @@ def test_an_acl_comes_is_found_and_goes(web: LiveWeb) -> None:
     assert listed(web) == before
 
 
+def test_a_dry_run_of_acls_names_them_and_leaves_them(web: LiveWeb) -> None:
+    assert web.client.post(f"{web.cluster}/acls", json={**ACL, "principal": "User:dry"}).status_code == 201
+    before = listed(web)
+    required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    wanted = {**required, "principal": "User:dry", "validate_only": "true"}
+    gone = models.DeletedAclsData.model_validate_json(web.client.delete(f"{web.cluster}/acls", params=wanted).content)
+    assert (gone.validated, [acl.principal for acl in gone.data]) == (True, ["User:dry"])
+    made = web.client.post(f"{web.cluster}/acls?validate_only=true", json={**ACL, "principal": "User:new"})
+    assert (made.status_code, made.json()["changes"][0]["before"]) == (200, None)
+    assert made.json()["changes"][0]["after"]["principal"] == "User:new"
+    both = {"data": [ACL | {"principal": "User:dry"}, ACL | {"principal": "User:new"}], "validate_only": True}
+    batch = web.client.post(f"{web.cluster}/acls:batch", json=both).json()["changes"]
+    assert [each["before"] is None for each in batch] == [False, True], "the first one exists"
+    bad = web.client.post(f"{web.cluster}/acls?validate_only=true", json={**ACL, "principal": "nobody"})
+    assert (bad.status_code, bad.json()["kafka_error"]) == (400, "INVALID_REQUEST")
+    assert listed(web) == before
+    del wanted["validate_only"]
+    assert web.client.delete(f"{web.cluster}/acls", params=wanted).status_code == 200
+
+
+def test_a_dry_run_of_tokens_says_what_it_cannot_know(web: LiveWeb) -> None:
+    url = f"{web.cluster}/delegation-tokens"
+    made = create_token(web)
+    before = web.client.get(url).json()
+    dry = web.client.post(f"{url}?validate_only=true", json={"renewers": ["User:alice"]})
+    assert (dry.status_code, dry.json()["changes"][0]["after"]["renewers"]) == (200, ["User:alice"]), dry.text
+    for verb in ("renew", "expire"):
+        answer = web.client.post(f"{url}:{verb}", json={"hmac": made.hmac, "validate_only": True})
+        assert (answer.status_code, len(answer.json()["not_checked"])) == (200, 1), answer.text
+        wrong = web.client.post(f"{url}:{verb}?validate_only=true", json={"hmac": "AAAA"})
+        assert (wrong.status_code, wrong.json()["kafka_error"]) == (404, "DELEGATION_TOKEN_NOT_FOUND")
+    group = web.client.post(f"{url}?validate_only=true", json={"renewers": ["Group:all"]})
+    assert (group.status_code, group.json()["kafka_error"]) == (400, "INVALID_PRINCIPAL_TYPE")
+    assert web.client.get(url).json() == before
+
+
 def test_a_line_break_in_a_name_stays_in_its_query(web: LiveWeb) -> None:
     made = web.client.post(
         f"{web.cluster}/acls", json={**ACL, "resource_name": "clicks", "principal": "User:a\r\nSet-Cookie: stolen=1"}

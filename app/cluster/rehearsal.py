@@ -1,0 +1,57 @@
+"""What the controller would answer to a change, for requests whose protocol has no validate-only.
+
+The controllers' own rules run here, on the image of this process, and their records are thrown away. What no image has is
+not checked: the settings of the controllers (`delete.topic.enable`, their static configs) and what their authorizer lets
+this process do.
+"""
+
+import random
+from typing import Any, Final, TypeVar, cast
+
+from kraft_core.controller import acl_control_manager, scram_control_manager
+from kraft_core.controller.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
+from kraft_core.controller.controller_config import ControllerConfig
+from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.controller.replication_control_manager import ReplicationControlManager
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol import messages as m
+from kraft_core.protocol.wire import Message
+
+Answer = TypeVar("Answer", bound=Message)
+
+DELETE_TOPICS_VERSION: Final = 6
+
+_RANDOM: Final = random.Random(0)  # noqa: S311 - draws ids that nobody ever sees
+_CONFIG: Final = ControllerConfig(node_id=-1, cluster_id="")
+_REPLICATION: Final = ReplicationControlManager(_CONFIG, ConfigurationControlManager(_CONFIG), _RANDOM)
+_LIFECYCLE: Final = BrokerLifecycle(_CONFIG, _REPLICATION.brokers)
+
+
+def rehearse(image: MetadataImage, request: Message, answer: type[Answer]) -> Answer:
+    """Return what the active controller would answer if `image` were its own; `answer` is the class of that.
+
+    Raises KafkaError where the controller would answer nothing but an error. Raises TypeError for a request that the
+    controllers can validate themselves.
+    """
+    return cast("Answer", _judged(image, request).response)
+
+
+def _judged(image: MetadataImage, request: Message) -> ControllerResult[Any]:
+    match request:
+        case m.DeleteTopicsRequest():
+            return _REPLICATION.delete_topics(image, request, DELETE_TOPICS_VERSION)
+        case m.ElectLeadersRequest():
+            return _REPLICATION.elect_leaders(image, request)
+        case m.AlterPartitionReassignmentsRequest():
+            return _REPLICATION.alter_partition_reassignments(image, request)
+        case m.UnregisterBrokerRequest():
+            return _LIFECYCLE.unregister_broker(image, request)
+        case m.CreateAclsRequest():
+            return acl_control_manager.create_acls(image, request, _RANDOM)
+        case m.DeleteAclsRequest():
+            return acl_control_manager.delete_acls(image, request)
+        case m.AlterUserScramCredentialsRequest():
+            return scram_control_manager.alter_user_scram_credentials(image, request)
+        case _:
+            raise TypeError(f"{type(request).__name__} has a validate-only of its own")

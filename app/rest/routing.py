@@ -1,0 +1,118 @@
+"""What every JSON endpoint has in common: query parameters that are known, and a dry run of every change.
+
+A route refuses a query parameter that it does not declare, and one that is repeated, so that a misspelt `validate_only`
+never deletes anything. A route that changes something must depend on `DryRun`; without it the program does not start.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
+
+from app.errors import ApiError, FieldError
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+VALIDATE_ONLY: Final = "validate_only"
+_SHOWN: Final = 5
+_WORDS: Final = {"true": True, "false": False}
+
+
+def _flag(given: object) -> object:
+    """Read `true` or `false` in any case; pydantic alone would also take `yes`, `on` and `1`."""
+    if isinstance(given, str):
+        if given.lower() not in _WORDS:
+            raise ValueError("must be true or false")
+        return _WORDS[given.lower()]
+    return given
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""A query parameter that is true or false."""
+
+
+async def flag_of(request: Request, name: str, in_query: bool | None) -> bool:
+    """Return a flag that may stand in the query and in the body, False where it stands in neither.
+
+    Raises ApiError 400 when the two differ, 422 when the body has something else than true or false.
+    """
+    body = await request.json() if await request.body() else None
+    if not isinstance(body, dict) or name not in body:
+        return bool(in_query)
+    in_body = body[name]
+    if not isinstance(in_body, bool):
+        message = f"{name} must be true or false"
+        raise ApiError(422, message, errors=(FieldError(f"/{name}", message),))
+    if in_query is not None and in_body is not in_query:
+        said = f"{str(in_query).lower()} in the query and {str(in_body).lower()} in the body"
+        raise ApiError(400, f"Bad Request: {name} is {said}.")
+    return in_body
+
+
+async def dry_run(
+    request: Request,
+    validate_only: Annotated[Flag | None, Query(description="say what the change would do, and change nothing")] = None,
+) -> bool:
+    """Return whether the change shall only be checked: `validate_only` in the query or in the body.
+
+    Raises ApiError as `flag_of`.
+    """
+    return await flag_of(request, VALIDATE_ONLY, validate_only)
+
+
+DryRun = Annotated[bool, Depends(dry_run)]
+
+
+class JsonRoute(APIRoute):
+    """A route of the API; see the module."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler with the check of the query in front of it."""
+        handle = super().get_route_handler()
+        needed = _all_of(self.dependant)
+        allowed = tuple(sorted({field.alias for each in needed for field in each.query_params}))
+        if (self.methods or set()) - SAFE_METHODS:
+            assert any(each.call is dry_run for each in needed), f"{self.methods} {self.path} has no dry run"
+
+        async def checked(request: Request) -> Response:
+            check_query(request, allowed)
+            return await handle(request)
+
+        return checked
+
+
+def _all_of(dependant: Dependant) -> list[Dependant]:
+    def walk(each: Dependant) -> Iterator[Dependant]:
+        yield each
+        for inner in each.dependencies:
+            yield from walk(inner)
+
+    return list(walk(dependant))
+
+
+def check_query(request: Request, allowed: tuple[str, ...]) -> None:
+    """Refuse unknown and repeated query parameters. Raises ApiError 400 that names them and those that are allowed."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if not names:
+        return
+    unknown = sorted(set(names) - set(allowed))
+    if unknown:
+        known = f"allowed here: {', '.join(allowed)}" if allowed else "none is allowed here"
+        raise _refused(unknown, f"unknown query parameter {_listed(unknown)}; {known}.", "is not known here")
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise _refused(repeated, f"query parameter {_listed(repeated)} is given more than once.", "is given twice")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(f"'{name[:60]}'" for name in names[:_SHOWN]) + more
+
+
+def _refused(names: list[str], message: str, what: str) -> ApiError:
+    errors = tuple(FieldError(f"?{name[:60]}", f"{name[:60]} {what}") for name in names[:_SHOWN])
+    return ApiError(400, f"Bad Request: {message}", code="unknown-parameter", errors=errors)
