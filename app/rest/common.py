@@ -14,7 +14,7 @@ from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
 from app.errors import ApiError
-from app.rest.models import DryRunData
+from app.rest.base_models import DryRunData
 from app.services import services_of
 from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, MetadataImage, TopicImage

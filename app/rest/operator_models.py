@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from app.rest.models import Answer, ListenerData, ListOf, Related, Resource, Validated
+from app.rest.base_models import Answer, ListOf, Related, Resource, Validated
+from app.rest.models import ListenerData
 
 
 class PartitionOutcomeData(Answer):

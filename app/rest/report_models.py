@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from app.rest.models import Answer, ListOf, Resource
+from app.rest.base_models import Answer, ListOf, Resource
 
 
 class ReportProgressData(Answer):
