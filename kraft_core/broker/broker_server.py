@@ -31,6 +31,7 @@ from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManag
 from kraft_core.broker.producer_ids import ProducerIdManager
 from kraft_core.broker.recurring import Recurring
 from kraft_core.broker.replica_manager import ReplicaManager
+from kraft_core.broker.slices import Slices
 from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.image.metadata_image import BROKER, TOPIC, Endpoint, MetadataImage
 from kraft_core.protocol.metadata_records import ConfigRecord
@@ -104,8 +105,15 @@ class BrokerServer:
             context.spawn(work)  # type: ignore[arg-type]  # typed where it is handed over
 
         topic_creation = TopicCreation(config, forwarding, spawn)
+        slices = Slices()
         coordinator = CoordinatorService(
-            _coordinator_config(config), self._metadata, self.replicas, topic_creation, self._clock.now_ms, spawn
+            _coordinator_config(config),
+            self._metadata,
+            self.replicas,
+            topic_creation,
+            self._clock.now_ms,
+            spawn,
+            slices,
         )
         context = BrokerContext(
             config=config,
@@ -116,6 +124,7 @@ class BrokerServer:
             coordinator=coordinator,
             producer_ids=ProducerIdManager(config.node_id, self._broker_epoch, forwarding),
             topic_creation=topic_creation,
+            slices=slices,
             clock_ms=self._clock.now_ms,
             broker_epoch=self._broker_epoch,
         )

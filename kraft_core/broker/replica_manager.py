@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft_core.broker.log.log_manager import LogManager
+from kraft_core.broker.log.log_validator import ProducedBatch
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
 from kraft_core.image.metadata_image import RECOVERED, MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of
@@ -215,7 +216,7 @@ class ReplicaManager:
 
     # -- append
 
-    def append(self, topic: str, index: int, data: bytes, acks: int) -> AppendInfo:
+    def append(self, topic: str, index: int, batch: ProducedBatch, acks: int) -> AppendInfo:
         """Append one produced batch and wake who waits for it.
 
         Raises KafkaError as `leader` and `UnifiedLog.append_produced` do; NOT_ENOUGH_REPLICAS, which clients retry, unless `acks` is 0
@@ -236,7 +237,7 @@ class ReplicaManager:
                 f"{topic}-{index} has the in-sync replicas {list(registration.isr)}; min.insync.replicas is "
                 f"{partition_log.config.min_insync_replicas}.",
             )
-        info = partition_log.append_produced(data, partition.registration.leader_epoch, self._clock_ms())
+        info = partition_log.append_produced(batch, partition.registration.leader_epoch, self._clock_ms())
         if not info.is_duplicate:
             self.wake((topic, index))
         return info

@@ -17,6 +17,7 @@
         ├── EncodeError
         ├── MetadataRecordError
         ├── CorruptBatch
+        │   └── OversizedBatch
         └── InvalidFrame
 
 Source: Errors.java, Kafka 4.3.1 (codes -1 to 133).
@@ -324,6 +325,14 @@ class CorruptBatch(WireError):
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"Corrupt record batch at byte {position}: {reason}")
         self.position = position
         self.reason = reason
+
+
+class OversizedBatch(CorruptBatch):
+    """A record batch that holds more than one of its size may; a producer splits it (MESSAGE_TOO_LARGE)."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(0, reason)
+        self.code = ErrorCode.MESSAGE_TOO_LARGE
 
 
 class InvalidFrame(WireError):

@@ -5,8 +5,7 @@
     producer epoch i16 | base sequence i32 | record count i32 | records
 
 The CRC-32C covers everything behind itself, so neither the base offset nor the leader epoch. `length` counts
-the bytes behind itself. A record is a varint length, attributes (0), varlong timestamp delta, varint offset
-delta, key and value each behind a varint length (-1: null), and its headers behind their varint count.
+the bytes behind itself. The records are described in `record_walk`.
 
 Source: DefaultRecordBatch.java and DefaultRecord.java, Kafka 4.3.1; KIP-98.
 """
@@ -19,13 +18,17 @@ from typing import Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from kraft_core.protocol.compression import decompress
+from kraft_core.protocol.compression import decoder_bytes, decompressed_bytes_max
 from kraft_core.protocol.errors import CorruptBatch
 from kraft_core.protocol.primitives import Malformed, decode_varint, decode_varlong, encode_varint
+from kraft_core.protocol.record_walk import Walked, walk_records, whole_records
 
 HEADER_BYTES: Final = 61
 SIZE_PREFIX_BYTES: Final = 12
 """Base offset and length: a batch is as long as these and what `length` says."""
+
+METADATA_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Records of one batch of the metadata log; Apache's controller writes batches of at most this size, uncompressed."""
 
 MAGIC: Final = 2
 COMPRESSION_MASK: Final = 0x07
@@ -89,34 +92,46 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
         """Compression codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
         return self.attributes & COMPRESSION_MASK
 
-    def values(self) -> list[bytes]:
-        """Read the values alone, in offset order; null values are left out.
+    @property
+    def decoder_bytes(self) -> int:
+        """Memory in bytes that reading the records takes beside the records themselves."""
+        return decoder_bytes(self.compression, memoryview(self.raw)[HEADER_BYTES:])
 
-        Raises CorruptBatch, and KafkaError for a compression we cannot undo.
+    def values(self) -> list[bytes]:
+        """Read the values alone, in offset order; null values are left out. This is for batches of the metadata log.
+
+        Raises as `records` does, OversizedBatch for more than METADATA_BYTES_MAX of records.
         """
         if not self.attributes & COMPRESSION_MASK:
             values = _plain_values(self.raw, self.record_count)
             if values is not None:
                 return values
-        return [record.value for record in self.records() if record.value is not None]
+        records = self._records(METADATA_BYTES_MAX, headers=True)
+        return [record.value for record in records if record.value is not None]
 
-    def records(self) -> Iterator[Record]:
-        """Read the records, in offset order.
+    def records(self, *, headers: bool = True) -> Iterator[Record]:
+        """Read the records, in offset order, decompressing only as far as they are read; without `headers` faster.
 
-        Raises CorruptBatch, and KafkaError for a compression we cannot undo.
+        Raises CorruptBatch, OversizedBatch for more bytes or records than a batch of this size may hold (see `compression`),
+        and KafkaError for a compression we cannot undo.
         """
-        data, position = self.raw, HEADER_BYTES
-        if self.attributes & COMPRESSION_MASK:
-            data, position = decompress(self.attributes & COMPRESSION_MASK, self.raw[HEADER_BYTES:]), 0
+        return self._records(decompressed_bytes_max(len(self.raw)), headers=headers)
+
+    def walk(self) -> Iterator[Walked]:
+        """Pass over the records in bounded steps, without making objects of them; raises as `records` does."""
+        return walk_records(self.raw, HEADER_BYTES, self.compression, self.record_count)
+
+    def _records(self, limit_bytes: int, *, headers: bool) -> Iterator[Record]:
         log_append_time = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_MASK else None
-        for _ in range(self.record_count):
+        bodies = whole_records(self.raw, HEADER_BYTES, self.compression, self.record_count, limit_bytes)
+        for data, begin, end in bodies:
             try:
-                record, position = _record(data, position, self.base_offset, self.base_timestamp, log_append_time)
+                delta, offset_delta, key, value, position = _fields(data, begin, end)
+                pairs = _headers(data, position, end) if headers else ()
             except (IndexError, Malformed) as failure:
-                raise CorruptBatch(position, f"a record that does not fit: {failure}") from None
-            yield record
-        if position != len(data):
-            raise CorruptBatch(position, f"{len(data) - position} bytes behind the last record")
+                raise CorruptBatch(begin, f"a record that does not fit: {failure}") from None
+            timestamp = self.base_timestamp + delta if log_append_time is None else log_append_time
+            yield Record(self.base_offset + offset_delta, timestamp, key, value, pairs)
 
 
 def encode_batch(
@@ -311,17 +326,16 @@ def _plain_values(raw: bytes, count: int) -> list[bytes] | None:
     return values if position == len(raw) else None
 
 
-def _record(
-    data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time: int | None
-) -> tuple[Record, int]:
-    length, position = decode_varint(data, position)
-    end = position + length
-    if not position < end <= len(data):
-        raise Malformed(f"a record of {length} bytes with {len(data) - position} left")
+def _fields(data: bytes, position: int, end: int) -> tuple[int, int, bytes | None, bytes | None, int]:
+    """Read timestamp delta, offset delta, key and value of the record body that ends at `end`, and where its headers begin."""
     timestamp_delta, position = decode_varlong(data, position + 1)
     offset_delta, position = decode_varint(data, position)
     key, position = _bytes(data, position, end)
     value, position = _bytes(data, position, end)
+    return timestamp_delta, offset_delta, key, value, position
+
+
+def _headers(data: bytes, position: int, end: int) -> tuple[tuple[str, bytes | None], ...]:
     count, position = decode_varint(data, position)
     if not 0 <= count <= end - position:
         raise Malformed(f"{count} headers with {end - position} bytes left")
@@ -334,8 +348,7 @@ def _record(
         headers.append((name.decode("utf-8", "replace"), content))
     if position != end:
         raise Malformed("its length is not that of its fields")
-    timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
-    return Record(base_offset + offset_delta, timestamp, key, value, tuple(headers)), end
+    return tuple(headers)
 
 
 def _bytes(data: bytes, position: int, limit: int) -> tuple[bytes | None, int]:

@@ -4,11 +4,10 @@ One `SocketServer` is one listener. It knows frames and request headers, not wha
 request goes to the handler, which answers it at once or later, in any order; the connection sends the
 answers in Kafka's order, that of the requests.
 
-What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never
-with the size a frame announces. A connection with `max_in_flight` unanswered requests, or whose peer does
-not read its answers, is not read until that changes; nobody is read while `max_queued_bytes` of requests wait for their
-answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most unfinished input is closed, so that a few stalled giants
-cannot starve the rest. A frame that is no Kafka request closes the connection without an answer.
+What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never with the size a frame announces. A connection
+with `max_in_flight` unanswered requests, or whose peer does not read its answers, is not read until that changes; nobody is read while `max_queued_bytes`
+of requests wait for their answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most is closed,
+so that a few stalled giants cannot starve the rest. A frame that is no Kafka request closes the connection without an answer.
 
 On a listener with TLS or SASL nothing reaches the handler before the client has shown who it is (`tls_transport`,
 `sasl_session`); on a plain one both cost nothing.
@@ -108,6 +107,10 @@ class Request:
         """Count the request as answered without sending anything (a Produce with acks=0)."""
         self.respond_bytes(b"")
 
+    def hold(self) -> None:
+        """Take no further request of the connection until this one is answered, as Kafka does with each."""
+        self._connection.held_by = self
+
     def close(self, cause: str) -> None:
         """Close the connection instead of answering; `cause` goes to the log."""
         self._connection.close(cause)
@@ -138,6 +141,7 @@ class _ClientConnection(asyncio.Protocol):
         "buffered_bytes",
         "client_host",
         "connection_id",
+        "held_by",
         "in_flight_bytes",
         "last_activity",
         "principal",
@@ -153,6 +157,7 @@ class _ClientConnection(asyncio.Protocol):
         self.token_authenticated = False
         self.buffered_bytes = 0
         self.in_flight_bytes = 0
+        self.held_by: Request | None = None
         self.last_activity = 0.0
         self._frames = Connection(server.limits.max_frame_bytes, checks_requests=True)
         self._in_flight: deque[Request] = deque()
@@ -212,6 +217,7 @@ class _ClientConnection(asyncio.Protocol):
         return (
             self._write_paused
             or self._muted
+            or (self.held_by is not None and self.held_by.answer is None)
             or len(self._in_flight) >= limits.max_in_flight
             or self.in_flight_bytes > limits.max_frame_bytes
             or self.server.is_full

@@ -3,11 +3,19 @@
 import gzip
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import crc32c
 
 from kraft_core.broker.coordinator.own_batch import own_batch
 from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_BYTES
+from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_validator import ProducedBatch, validate_produced
+from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
+from kraft_core.broker.slices import Work
+
+T = TypeVar("T")
 
 
 def batch(
@@ -31,6 +39,27 @@ def batch(
     struct.pack_into(">h", data, ATTRIBUTES_POSITION, attributes)
     struct.pack_into(">qhi", data, 43, producer_id, epoch, sequence)
     return resealed(data)
+
+
+def produced(data: bytes, config: LogConfig, now_ms: int) -> ProducedBatch:
+    """The batch after the broker's checks. Raises KafkaError as they do."""
+    return finished(validate_produced(data, config, now_ms, "t-0"))
+
+
+def append(log: UnifiedLog, data: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+    """Check a client's batch and append it; a test's segments may be smaller than a batch."""
+    config = replace(log.config, segment_bytes=2**30)
+    return log.append_produced(produced(data, config, now_ms), leader_epoch, now_ms)
+
+
+def finished(work: Work[T]) -> T:
+    """The result of work that pauses, without the pauses."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def resealed(data: bytes | bytearray) -> bytes:

@@ -248,7 +248,7 @@ def test_groups_and_offsets_are_the_same_after_loading_the_log() -> None:
     later = World(log=Log(list(world.log.records)))
     records: dict[str, GroupRecord] = {}
     later.coordinator.replay(later.log.records, records)
-    later.coordinator.loaded(records, later.now_ms)
+    list(later.coordinator.loaded(records, later.now_ms))
 
     assert later.coordinator.committed("g")["t", 0].offset == 42
     assert [later.heartbeat(member, generation) for member in members] == [ErrorCode.NONE] * 2
@@ -272,7 +272,7 @@ def test_offsets_of_an_empty_group_expire_and_so_does_the_group() -> None:
     records: dict[str, GroupRecord] = {}
     again = World()
     again.coordinator.replay(world.log.records, records)
-    again.coordinator.loaded(records, 0)
+    list(again.coordinator.loaded(records, 0))
     assert again.coordinator.groups == {}
     assert again.coordinator.offsets.by_group == {}
 

@@ -13,7 +13,7 @@ from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_loader import LoadOptions, open_log
 from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
 from kraft_core.broker.log.unified_log import UnifiedLog
-from tests.broker.batches import batch
+from tests.broker.batches import append, batch
 from tests.broker.metadata import caught_up
 
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=200, min_cleanable_dirty_ratio=0.0)
@@ -62,7 +62,7 @@ def test_the_newest_value_of_every_key_stays_at_its_offset(
     for pairs in sent:
         keys = [key.encode() for key, _ in pairs]
         values = [b"%03d" % value for _, value in pairs]
-        log.append_produced(batch(values, keys=keys, compress=compress), 0, 1_000)
+        append(log, batch(values, keys=keys, compress=compress), 0, 1_000)
         for key, value in zip(keys, values, strict=True):
             newest[key] = (offset, value)
             offset += 1
@@ -82,7 +82,7 @@ def test_the_newest_value_of_every_key_stays_at_its_offset(
 def test_replaced_records_leave_the_disk(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for number in range(100):
-        log.append_produced(batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
+        append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
     before = log.size
 
     compact(log)
@@ -93,15 +93,15 @@ def test_replaced_records_leave_the_disk(tmp_path: Path) -> None:
 
 def test_a_tombstone_goes_only_after_delete_retention(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    log.append_produced(batch([b"v"], keys=[b"gone"]), 0, 1_000)
-    log.append_produced(batch([None], keys=[b"gone"]), 0, 1_000)
+    append(log, batch([b"v"], keys=[b"gone"]), 0, 1_000)
+    append(log, batch([None], keys=[b"gone"]), 0, 1_000)
     for _ in range(4):
-        log.append_produced(batch([b"x" * 60], keys=[b"other"]), 0, 1_000)
+        append(log, batch([b"x" * 60], keys=[b"other"]), 0, 1_000)
 
     compact(log, now_ms=2_000)
     assert (1, b"gone", None) in records(log)
     for _ in range(4):
-        log.append_produced(batch([b"x" * 60], keys=[b"other"]), 0, 1_000)
+        append(log, batch([b"x" * 60], keys=[b"other"]), 0, 1_000)
     compact(log, now_ms=1_000 + DAY_MS + 1)
     assert b"gone" not in {key for _, key, _ in records(log)}
 
@@ -109,7 +109,7 @@ def test_a_tombstone_goes_only_after_delete_retention(tmp_path: Path) -> None:
 def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
     log = opened(tmp_path, LogConfig(segment_bytes=100))
     for _ in range(5):
-        log.append_produced(batch([b"v" * 50]), 0, 1_000)
+        append(log, batch([b"v" * 50]), 0, 1_000)
 
     assert plan_cleaning(log, 2_000) is None
 
@@ -117,7 +117,7 @@ def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
 def test_an_interrupted_swap_is_finished_at_the_next_start(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for number in range(20):
-        log.append_produced(batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
+        append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
     plan = plan_cleaning(log, 2_000)
     assert plan is not None
     write_cleaned(plan, log.directory)
@@ -135,10 +135,10 @@ def test_an_interrupted_swap_is_finished_at_the_next_start(tmp_path: Path) -> No
 def test_a_copy_whose_last_batch_was_dropped_still_covers_it(tmp_path: Path) -> None:
     """Else the start after an interrupted swap would keep the old segment beside the copy."""
     log = opened(tmp_path)
-    log.append_produced(batch([b"x" * 100], keys=[b"other"]), 0, 1_000)
-    log.append_produced(batch([b"x" * 100], keys=[b"gone"]), 0, 1_000)
-    log.append_produced(batch([None, None], keys=[b"gone", b"gone"]), 0, 1_000)
-    log.append_produced(batch([b"x" * 150], keys=[b"active"]), 0, 1_000)
+    append(log, batch([b"x" * 100], keys=[b"other"]), 0, 1_000)
+    append(log, batch([b"x" * 100], keys=[b"gone"]), 0, 1_000)
+    append(log, batch([None, None], keys=[b"gone", b"gone"]), 0, 1_000)
+    append(log, batch([b"x" * 150], keys=[b"active"]), 0, 1_000)
     plan = plan_cleaning(log, 1_000 + DAY_MS + 1)
     assert plan is not None
     write_cleaned(plan, log.directory)
@@ -153,7 +153,7 @@ def test_a_copy_whose_last_batch_was_dropped_still_covers_it(tmp_path: Path) -> 
 
 def test_an_unfinished_copy_is_thrown_away(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    log.append_produced(batch([b"v"], keys=[b"k"]), 0, 1_000)
+    append(log, batch([b"v"], keys=[b"k"]), 0, 1_000)
     log.close()
     half = tmp_path / "t-0" / "00000000000000000000.log.cleaned"
     half.write_bytes(b"half")
@@ -198,7 +198,7 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
         await logs.load(caught_up())
         log = logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8))
         for number in range(30):
-            log.append_produced(batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
+            append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
         assert await logs.compact(log)
         assert not await logs.compact(log)
         doomed = logs.get_or_create("gone", 1, uuid.UUID(int=6), uuid.UUID(int=8))

@@ -15,7 +15,7 @@ from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManag
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.metadata_records import RemoveTopicRecord
-from tests.broker.batches import batch
+from tests.broker.batches import append, batch
 from tests.broker.metadata import BROKER_ID, INCARNATION_ID, caught_up, image_of
 
 OLD, NEW = uuid.UUID(int=5), uuid.UUID(int=6)
@@ -36,7 +36,7 @@ def write(folder: Path, topic: str, topic_id: uuid.UUID, count: int, directory: 
         logs = manager(folder)
         log = logs.get_or_create(topic, 0, topic_id, directory)
         for _ in range(count):
-            log.append_produced(batch([b"of %d" % topic_id.int]), 0, 1_000)
+            append(log, batch([b"of %d" % topic_id.int]), 0, 1_000)
         log.close()
 
     asyncio.run(run())
@@ -172,13 +172,13 @@ def test_the_start_of_a_deleted_topics_log_does_not_hide_the_records_of_its_succ
         await logs.load(caught_up())
         old = logs.get_or_create("t", 0, OLD, FIRST)
         for _ in range(5):
-            old.append_produced(batch([b"old"]), 0, 1_000)
+            append(old, batch([b"old"]), 0, 1_000)
         old.increment_log_start(4)
         await logs.write_checkpoints()
         logs.delete("t", 0)
         new = logs.get_or_create("t", 0, NEW, FIRST)
         for _ in range(9):
-            new.append_produced(batch([b"new"]), 0, 1_000)
+            append(new, batch([b"new"]), 0, 1_000)
 
     asyncio.run(first_life())
 
@@ -196,7 +196,7 @@ def test_deleted_records_stay_deleted_after_a_kill(tmp_path: Path) -> None:
         await logs.load(caught_up())
         log = logs.get_or_create("t", 0, OLD, FIRST)
         for _ in range(5):
-            log.append_produced(batch([b"v"]), 0, 1_000)
+            append(log, batch([b"v"]), 0, 1_000)
         log.increment_log_start(5)
         await logs.write_checkpoints()
 
@@ -221,7 +221,7 @@ def test_a_topic_made_again_while_its_old_log_is_compacted_keeps_its_folder(tmp_
         async with logs._cleaning:  # as a compaction holds it
             logs.delete("t", 0)
             new = logs.get_or_create("t", 0, NEW, FIRST)
-            new.append_produced(batch([b"new"]), 0, 1_000)
+            append(new, batch([b"new"]), 0, 1_000)
         for _ in range(10):
             await asyncio.sleep(0)
         assert new.directory == tmp_path / "first" / "t-0"

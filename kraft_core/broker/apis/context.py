@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from kraft_core.broker.broker_metadata import BrokerMetadata
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.replica_manager import ReplicaManager
+from kraft_core.broker.slices import Job, Slices, Work
+from kraft_core.protocol.errors import KafkaError
 from kraft_core.server.config import KafkaConfig
+from kraft_core.server.socket_server import Request
 
 if TYPE_CHECKING:
     from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
@@ -31,6 +34,7 @@ class BrokerContext:
     coordinator: "CoordinatorService"
     producer_ids: "ProducerIdManager"
     topic_creation: "TopicCreation"
+    slices: Slices
     clock_ms: Callable[[], int]
     broker_epoch: Callable[[], int]
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -50,6 +54,22 @@ class BrokerContext:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("background_work_failed", exc_info=task.exception())
+
+    def work(self, request: Request, work: Work[None]) -> None:
+        """Run the work that answers a request: now if it is short, else in slices, while its connection hands over no further request."""
+        job = self.slices.begin(work, request.client_host)
+        if job is not None:
+            request.hold()
+            self.spawn(self._finish(request, job))
+
+    async def _finish(self, request: Request, job: Job[None]) -> None:
+        try:
+            await self.slices.finish(job)
+        except KafkaError as error:
+            request.close(f"request cannot be served: {error}")
+        except Exception:  # a bug in one handler must not take the listener with it; the peer sees a closed connection
+            log.exception("request_failed", extra={"api_key": request.header.api_key})
+            request.close("request handler failed")
 
     async def stop(self) -> None:
         """End the handlers that still wait."""

@@ -104,12 +104,14 @@ class KafkaApis:
         self.api_versions = self._api_versions.answers
         self._fetch = FetchHandler(context)
         self._produce = ProduceHandler(context)
+        self._offsets = OffsetsHandler(context)
         self._forwarding = ForwardingHandler(context)
         self._groups = GroupsHandler(context)
         self._producer_ids = ProducerIdHandler(context)
         self._whole: dict[int, Callable[[Request], None]] = {
             ApiKey.PRODUCE: self._produce.handle,
             ApiKey.FETCH: self._fetch.handle,
+            ApiKey.LIST_OFFSETS: self._offsets.list_offsets,
             ApiKey.API_VERSIONS: self._api_versions.handle,
             **dict.fromkeys(FORWARDED, self._forwarding.handle),
         }
@@ -122,10 +124,9 @@ class KafkaApis:
 
     def _direct_answers(self) -> dict[int, Answer]:
         groups, metadata = self._groups, MetadataHandler(self._context)
-        offsets, describe = OffsetsHandler(self._context), DescribeHandler(self._context)
+        offsets, describe = self._offsets, DescribeHandler(self._context)
         offset_fetch = OffsetFetchHandler(self._context)
         return {
-            ApiKey.LIST_OFFSETS: lambda body, request: offsets.list_offsets(body, request.header.api_version),
             ApiKey.METADATA: metadata.metadata,
             ApiKey.OFFSET_COMMIT: lambda body, request: groups.commit(body),
             ApiKey.OFFSET_FETCH: lambda body, request: offset_fetch.handle(body, request.header.api_version),

@@ -3,10 +3,12 @@
 Source: KafkaApis and ListOffsetsRequest, Kafka 4.3.1.
 """
 
+from collections import Counter
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.unified_log import TimestampAndOffset
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraft_core.protocol.messages import (
@@ -29,6 +31,7 @@ from kraft_core.protocol.messages import (
     OffsetForLeaderEpochResponseEpochEndOffset,
     OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
 )
+from kraft_core.server.socket_server import Request
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -46,20 +49,31 @@ class OffsetsHandler:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    def list_offsets(self, body: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
-        """Offsets by timestamp or by one of the negative timestamps that stand for a place in the log."""
+    def list_offsets(self, request: Request) -> None:
+        """Offsets by timestamp or by one of the negative timestamps that stand for a place in the log.
+
+        Per partition also INVALID_REQUEST for one that is named twice.
+        """
+        body = request.body()
+        assert isinstance(body, ListOffsetsRequest)
+        self._context.work(request, self._list_offsets(request, body))
+
+    def _list_offsets(self, request: Request, body: ListOffsetsRequest) -> Work[None]:
+        named = Counter((topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions)
         topics = []
         for topic in body.topics:
             partitions = []
             for asked in topic.partitions:
                 try:
-                    found = self._find(topic.name, asked, is_consumer=body.replica_id < 0)
+                    if named[topic.name, asked.partition_index] > 1:
+                        raise KafkaError(ErrorCode.INVALID_REQUEST)
+                    found = yield from self._find(topic.name, asked, is_consumer=body.replica_id < 0)
                     partitions.append(
                         ListOffsetsResponseListOffsetsPartitionResponse(
                             partition_index=asked.partition_index,
                             timestamp=found.timestamp,
                             offset=found.offset,
-                            leader_epoch=found.leader_epoch if version >= 4 else -1,
+                            leader_epoch=found.leader_epoch if request.header.api_version >= 4 else -1,
                         )
                     )
                 except KafkaError as error:
@@ -69,8 +83,9 @@ class OffsetsHandler:
                             error_code=self._code(topic.name, asked.partition_index, error),
                         )
                     )
+                yield 0
             topics.append(ListOffsetsResponseListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
-        return ListOffsetsResponse(topics=tuple(topics))
+        request.respond(ListOffsetsResponse(topics=tuple(topics)))
 
     def _code(self, topic: str, index: int, error: KafkaError) -> int:
         """NOT_LEADER_OR_FOLLOWER for a partition that exists on other brokers only."""
@@ -81,7 +96,7 @@ class OffsetsHandler:
 
     def _find(
         self, topic: str, asked: ListOffsetsRequestListOffsetsPartition, *, is_consumer: bool
-    ) -> TimestampAndOffset:
+    ) -> Work[TimestampAndOffset]:
         partition, partition_log = self._context.replicas.leader(
             topic, asked.partition_index, asked.current_leader_epoch
         )
@@ -95,11 +110,11 @@ class OffsetsHandler:
                 epoch = partition_log.epochs.epoch_for(start)
                 return TimestampAndOffset(-1, start, -1 if epoch is None else epoch)
             case value if value == MAX_TIMESTAMP:
-                found = partition_log.find_max_timestamp()
+                found = yield from partition_log.find_max_timestamp()
             case value if value in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 return _UNKNOWN
             case value:
-                found = partition_log.find_by_timestamp(value)
+                found = yield from partition_log.find_by_timestamp(value)
         return found if found is not None and found.offset < end_offset else _UNKNOWN
 
     def offset_for_leader_epoch(self, body: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:

@@ -7,8 +7,9 @@ from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.batch_header import HEADER_BYTES, MAGIC, read_header
-from kraft_core.broker.log.log_validator import ZSTD
+from kraft_core.broker.log.log_validator import RECORD_ERRORS_MAX, ZSTD, InvalidRecords, validate_produced
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.messages import (
@@ -16,6 +17,7 @@ from kraft_core.protocol.messages import (
     ProduceRequestPartitionProduceData,
     ProduceRequestTopicProduceData,
     ProduceResponse,
+    ProduceResponseBatchIndexAndErrorMessage,
     ProduceResponseLeaderIdAndEpoch,
     ProduceResponseNodeEndpoint,
     ProduceResponsePartitionProduceResponse,
@@ -28,6 +30,28 @@ _TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 10
 _ZSTD_SINCE: Final = 7
 _ALLOWED_ACKS: Final = (-1, 0, 1)
+_RECORD_ERROR_BYTES: Final = 100
+
+
+class _Answer:
+    """What the partitions of one request leave behind for its answer."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.unflushed: list[UnifiedLog] = []
+        self.moved: set[int] = set()
+        self._room = max(RECORD_ERRORS_MAX, len(request.frame) // _RECORD_ERROR_BYTES)
+
+    def record_errors(self, error: KafkaError) -> tuple[ProduceResponseBatchIndexAndErrorMessage, ...]:
+        """Name the invalid records of a batch (KIP-467), as many as the request's size allows, so that no answer outgrows its request by far."""
+        if not isinstance(error, InvalidRecords):
+            return ()
+        named = error.record_errors[: self._room]
+        self._room -= len(named)
+        return tuple(
+            ProduceResponseBatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason)
+            for index, reason in named
+        )
 
 
 class ProduceHandler:
@@ -44,19 +68,23 @@ class ProduceHandler:
         """
         body = request.body()
         assert isinstance(body, ProduceRequest)
-        unflushed: list[UnifiedLog] = []
-        moved: set[int] = set()
-        responses = tuple(self._topic(body, topic, request, unflushed, moved) for topic in body.topic_data)
-        failed = any(part.error_code for topic in responses for part in topic.partition_responses)
+        self._context.work(request, self._append(request, body))
+
+    def _append(self, request: Request, body: ProduceRequest) -> Work[None]:
+        answer = _Answer(request)
+        topics: list[ProduceResponseTopicProduceResponse] = []
+        for topic in body.topic_data:
+            response_topic = yield from self._topic(body, topic, answer)
+            topics.append(response_topic)
         if body.acks == 0:
-            if failed:
+            if any(part.error_code for topic in topics for part in topic.partition_responses):
                 request.close("a produce request with acks=0 failed")
             else:
                 request.respond_nothing()
             return
-        response = ProduceResponse(responses=responses, node_endpoints=self._endpoints(moved, request))
-        if unflushed and not failed:
-            self._context.spawn(self._respond_flushed(request, response, unflushed))
+        response = ProduceResponse(responses=tuple(topics), node_endpoints=self._endpoints(answer.moved, request))
+        if answer.unflushed:
+            self._context.spawn(self._respond_flushed(request, response, answer.unflushed))
         else:
             request.respond(response)
 
@@ -71,23 +99,19 @@ class ProduceHandler:
         request.respond(response)
 
     def _topic(
-        self,
-        body: ProduceRequest,
-        topic: ProduceRequestTopicProduceData,
-        request: Request,
-        unflushed: list[UnifiedLog],
-        moved: set[int],
-    ) -> ProduceResponseTopicProduceResponse:
-        by_id = request.header.api_version >= _TOPIC_IDS_SINCE
+        self, body: ProduceRequest, topic: ProduceRequestTopicProduceData, answer: "_Answer"
+    ) -> Work[ProduceResponseTopicProduceResponse]:
+        by_id = answer.request.header.api_version >= _TOPIC_IDS_SINCE
         name = self._context.metadata.topic_name(topic.topic_id) if by_id else topic.name
         partitions = []
         for data in topic.partition_data:
             try:
                 if name is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic.topic_id}.")
-                partitions.append(self._partition(body, name, data, request, unflushed))
+                partitions.append((yield from self._partition(body, name, data, answer)))
             except KafkaError as error:
-                partitions.append(self._refused(name, data.index, error, request, moved))
+                partitions.append(self._refused(name, data.index, error, answer))
+            yield 0
         return ProduceResponseTopicProduceResponse(
             name="" if by_id else topic.name,
             topic_id=topic.topic_id if by_id else ZERO_UUID,
@@ -95,13 +119,8 @@ class ProduceHandler:
         )
 
     def _partition(
-        self,
-        body: ProduceRequest,
-        topic: str,
-        data: ProduceRequestPartitionProduceData,
-        request: Request,
-        unflushed: list[UnifiedLog],
-    ) -> ProduceResponsePartitionProduceResponse:
+        self, body: ProduceRequest, topic: str, data: ProduceRequestPartitionProduceData, answer: "_Answer"
+    ) -> Work[ProduceResponsePartitionProduceResponse]:
         if body.acks not in _ALLOWED_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1.")
         if not self._context.metadata.has_partition(topic, data.index):
@@ -109,11 +128,16 @@ class ProduceHandler:
         if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to the internal topic {topic}.")
         records = data.records or b""
-        self._check_features(body, records, request.header.api_version)
-        info = self._context.replicas.append(topic, data.index, records, body.acks)
-        _, partition_log = self._context.replicas.leader(topic, data.index)
+        self._check_features(body, records, answer.request.header.api_version)
+        replicas = self._context.replicas
+        _, partition_log = replicas.leader(topic, data.index)
+        batch = yield from validate_produced(
+            records, partition_log.config, self._context.clock_ms(), f"{topic}-{data.index}"
+        )
+        info = replicas.append(topic, data.index, batch, body.acks)
+        _, partition_log = replicas.leader(topic, data.index)
         if partition_log.log_end_offset - partition_log.recovery_point >= partition_log.config.flush_messages:
-            unflushed.append(partition_log)
+            answer.unflushed.append(partition_log)
         return ProduceResponsePartitionProduceResponse(
             index=data.index,
             base_offset=info.first_offset,
@@ -136,7 +160,7 @@ class ProduceHandler:
             )
 
     def _refused(
-        self, topic: str | None, index: int, error: KafkaError, request: Request, moved: set[int]
+        self, topic: str | None, index: int, error: KafkaError, answer: "_Answer"
     ) -> ProduceResponsePartitionProduceResponse:
         leader = ProduceResponseLeaderIdAndEpoch()
         partition = self._context.metadata.partition(topic, index) if topic is not None else None
@@ -145,14 +169,15 @@ class ProduceHandler:
         if (
             partition is not None
             and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            and request.header.api_version >= _NEW_LEADER_SINCE
+            and answer.request.header.api_version >= _NEW_LEADER_SINCE
         ):
             leader = ProduceResponseLeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-            moved.add(partition.leader)
+            answer.moved.add(partition.leader)
         return ProduceResponsePartitionProduceResponse(
             index=index,
             error_code=error.code,
             base_offset=-1,
+            record_errors=answer.record_errors(error),
             error_message=error.message,
             current_leader=leader,
         )

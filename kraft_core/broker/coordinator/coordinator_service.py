@@ -9,6 +9,7 @@ Source: GroupCoordinatorService and CoordinatorRuntime, Kafka 4.3.1.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from kraft_core.broker.broker_metadata import BrokerMetadata
@@ -20,15 +21,19 @@ from kraft_core.broker.coordinator.subscriptions import subscribed_topics
 from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
+from kraft_core.broker.slices import Slices, Work
 from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
+from kraft_core.protocol.record_batch import RecordBatch
 
 log = logging.getLogger(__name__)
 
 _NO_LEADER: Final = -1
 _EXPIRY_INTERVAL_S: Final = 600.0  # offsets.retention.check.interval.ms
-_BATCHES_A_TURN: Final = 64
+_BYTES_A_READ: Final = 1024 * 1024
+_RECORDS_A_STEP: Final = 64
+_OWNER: Final = "group coordinator"
 
 
 def java_hash(text: str) -> int:
@@ -45,6 +50,19 @@ def partition_for(group_id: str, partitions: int) -> int:
     return (java_hash(group_id) & 0x7FFFFFFF) % partitions
 
 
+class _Unread:
+    """What a load cannot read: how often, and the first cause, for one line in the log."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first = ""
+
+    def note(self, cause: str) -> None:
+        """Count one."""
+        self.count += 1
+        self.first = self.first or cause
+
+
 class CoordinatorService:
     """Owns the `GroupCoordinator`; `groups` is used only after `check` said NONE."""
 
@@ -56,6 +74,7 @@ class CoordinatorService:
         topics: TopicCreation,
         clock_ms: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        slices: Slices,
     ) -> None:
         self.groups = GroupCoordinator(config, self, metadata)
         self._metadata = metadata
@@ -63,6 +82,7 @@ class CoordinatorService:
         self._topics = topics
         self._clock_ms = clock_ms
         self._spawn = spawn
+        self._slices = slices
         self._loaded: set[int] = set()
         self._loading: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -132,38 +152,58 @@ class CoordinatorService:
             self.groups.unload(lambda group_id: self.partition_of(group_id) in (index, None))
 
     async def _load(self, index: int) -> None:
-        """Read a partition from its start, a few batches at a time so that other requests go on.
+        """Read a partition from its start, in slices, so that heartbeats and requests continue.
 
-        One that cannot be read answers NOT_COORDINATOR until its leadership moves.
+        A partition whose files cannot be read answers NOT_COORDINATOR until its leadership moves; a batch that cannot is passed over.
         """
         try:
             _, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
         except KafkaError:
             self._loading.discard(index)
             return
-        records: dict[str, GroupRecord] = {}
+        unread = _Unread()
         try:
-            await self._replay(partition_log, records)
-        except (OSError, KafkaError) as error:
+            loaded = await self._slices.run(self._replay(index, partition_log, unread), _OWNER)
+        except OSError as error:
             extra = {"partition": index, "cause": str(error)}
             log.error("groups_not_loaded", extra=extra)  # noqa: TRY400  # the cause says it all
             self._loading.discard(index)
             return
-        if index not in self._loading:
+        if unread.count:
+            extra = {"partition": index, "count": unread.count, "first": unread.first}
+            log.warning("group_records_skipped", extra=extra)
+        if not loaded:
             return
         self._loading.discard(index)
         self._loaded.add(index)
-        self.groups.loaded(records, self._clock_ms())
         self.reschedule()
-        log.info("groups_loaded", extra={"partition": index, "groups": len(records)})
+        log.info("groups_loaded", extra={"partition": index, "groups": len(self.groups.groups)})
 
-    async def _replay(self, partition_log: UnifiedLog, records: dict[str, GroupRecord]) -> None:
-        for count, batch in enumerate(partition_log.batches(partition_log.log_start_offset)):
-            if not batch.is_control:
-                pairs = ((record.key or b"", record.value) for record in batch.records())
-                self.groups.replay(pairs, records)
-            if count % _BATCHES_A_TURN == _BATCHES_A_TURN - 1:
-                await asyncio.sleep(0)
+    def _replay(self, index: int, partition_log: UnifiedLog, unread: "_Unread") -> Work[bool]:
+        """Replay the batches of a partition and restore its groups; False when it is no longer ours to load."""
+        records: dict[str, GroupRecord] = {}
+        offset = partition_log.log_start_offset
+        while batches := partition_log.some_batches(offset, _BYTES_A_READ):
+            offset = batches[-1].last_offset + 1
+            for batch in batches:
+                try:
+                    yield batch.decoder_bytes
+                    yield from self._replay_batch(batch, records, unread)
+                except KafkaError as error:
+                    unread.note(f"batch at offset {batch.base_offset}: {error}")
+                if index not in self._loading:
+                    return False
+        yield from self.groups.loaded(records, self._clock_ms())
+        return index in self._loading
+
+    def _replay_batch(self, batch: RecordBatch, records: dict[str, GroupRecord], unread: "_Unread") -> Work[None]:
+        if batch.is_control:
+            return
+        pairs = ((record.key or b"", record.value) for record in batch.records(headers=False))
+        while some := list(islice(pairs, _RECORDS_A_STEP)):
+            for cause in self.groups.replay(some, records):
+                unread.note(f"record of the batch at offset {batch.base_offset}: {cause}")
+            yield 0
 
     # -- writing
 

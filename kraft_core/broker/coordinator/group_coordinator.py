@@ -25,6 +25,7 @@ from kraft_core.broker.coordinator.group_records import (
     restore_group,
 )
 from kraft_core.broker.coordinator.membership import Joiner, Membership
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     HeartbeatRequest,
@@ -49,6 +50,7 @@ log = logging.getLogger(__name__)
 
 REQUIRES_KNOWN_MEMBER_SINCE: Final = 4
 SKIP_ASSIGNMENT_SINCE: Final = 9
+_GROUPS_A_STEP: Final = 64
 
 
 class GroupCoordinator:
@@ -97,13 +99,17 @@ class GroupCoordinator:
 
     # -- loading and unloading a partition of __consumer_offsets
 
-    def replay(self, records: Iterable[tuple[bytes, bytes | None]], groups: dict[str, GroupRecord]) -> None:
-        """Take over records of the log in their order; group records are collected, the newest counts."""
+    def replay(self, records: Iterable[tuple[bytes, bytes | None]], groups: dict[str, GroupRecord]) -> list[str]:
+        """Take over records of the log in their order; group records are collected, the newest counts.
+
+        Returns why the records that cannot be read are skipped.
+        """
+        skipped: list[str] = []
         for key, value in records:
             try:
                 record = read_record(key, value)
             except KafkaError as error:
-                log.warning("group_record_skipped", extra={"cause": str(error)})
+                skipped.append(str(error))
                 continue
             match record:
                 case OffsetRecord(group_id, topic, partition, offset):
@@ -112,16 +118,21 @@ class GroupCoordinator:
                     groups[group_id] = record
                 case None:
                     continue
+        return skipped
 
-    def loaded(self, groups: dict[str, GroupRecord], now_ms: int) -> None:
-        """Bring the loaded groups to life; members have a whole session to be heard of."""
-        for group_id, record in groups.items():
+    def loaded(self, groups: dict[str, GroupRecord], now_ms: int) -> Work[None]:
+        """Bring the loaded groups to life, with pauses; a member has a whole session from now."""
+        for number, (group_id, record) in enumerate(groups.items()):
+            if number % _GROUPS_A_STEP == 0:
+                yield 0
             if record.value is None:
                 self._remove(group_id)
                 continue
             self.groups[group_id] = restore_group(record, now_ms)
             self._schedule(self.groups[group_id])
-        for group_id in self.offsets.by_group:
+        for number, group_id in enumerate(list(self.offsets.by_group)):
+            if number % _GROUPS_A_STEP == 0:
+                yield 0
             if group_id not in self.groups:
                 group = self.groups[group_id] = ClassicGroup(group_id=group_id, state_since_ms=now_ms)
                 self.memory.account(group)

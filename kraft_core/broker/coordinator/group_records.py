@@ -12,6 +12,7 @@ from typing import Final
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState, Member
 from kraft_core.broker.coordinator.coordinator_config import KeyAndValue
 from kraft_core.protocol.codec import decode, encode
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -116,15 +117,22 @@ def read_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord |
         group_key = decode(GroupMetadataKey, 0, key, _TYPE.size)
         if value is None:
             return GroupRecord(group_key.group, None)
-        (version,) = _TYPE.unpack_from(value)
+        version = _version(value)
         return GroupRecord(group_key.group, decode(GroupMetadataValue, version, value, _TYPE.size))
     return None
+
+
+def _version(value: bytes) -> int:
+    if len(value) < _TYPE.size:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A value of {len(value)} bytes has no version.")
+    (version,) = _TYPE.unpack_from(value)
+    return int(version)
 
 
 def _read_offset(value: bytes | None) -> CommittedOffset | None:
     if value is None:
         return None
-    (version,) = _TYPE.unpack_from(value)
+    version = _version(value)
     body = decode(OffsetCommitValue, version, value, _TYPE.size)
     return CommittedOffset(body.offset, body.leader_epoch, body.metadata, body.commit_timestamp)
 

@@ -87,12 +87,11 @@ class LogSegment:
         """Read bytes below `size` of the file."""
         return os.pread(self.file_descriptor, size, position)
 
-    def first_batch_since(self, timestamp: int, from_offset: int) -> tuple[int, BatchHeader] | None:
-        """The first batch at or behind `from_offset` that has a record of `timestamp` ms or later."""
+    def batches_since(self, timestamp: int, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of the batches at or behind `from_offset`, without those that surely end before `timestamp` ms."""
         if self.max_timestamp < timestamp:
-            return None
-        start = max(from_offset, self._time_index.lookup(timestamp))
-        return next((found for found in self.batches(start) if found[1].max_timestamp >= timestamp), None)
+            return iter(())
+        return self.batches(max(from_offset, self._time_index.lookup(timestamp)))
 
     def load(self) -> None:
         """Take over the indexes of a segment that was closed in order; rebuild them when they cannot be right."""

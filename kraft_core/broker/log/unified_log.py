@@ -19,14 +19,16 @@ from kraft_core.broker.log.batch_header import BatchHeader, read_header
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_segment import LogSegment
-from kraft_core.broker.log.log_validator import stamp, validate_produced
+from kraft_core.broker.log.log_validator import ProducedBatch, stamp
 from kraft_core.broker.log.producer_state import ProducerStateManager
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
 
 log = logging.getLogger(__name__)
 
 COMPLAINT_INTERVAL_MS: Final = 60_000
+_HEADERS_A_STEP: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +113,19 @@ class UnifiedLog:
 
     # -- append
 
-    def append_produced(self, data: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Append one client's batch and answer its offsets; a batch seen before is answered with the offsets it got then.
+    def append_produced(self, batch: ProducedBatch, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Append one client's batch, checked by `validate_produced`; one seen before is answered with the offsets it got then.
 
-        Raises KafkaError as `validate_produced` and `ProducerStateManager.check` do, and KAFKA_STORAGE_ERROR when the disk refuses.
+        Raises KafkaError as `ProducerStateManager.check` does, and KAFKA_STORAGE_ERROR when the disk refuses.
         """
-        header = validate_produced(data, self.config, now_ms)
+        header = batch.header
         if header.has_producer_id:
             known = self.producers.find_duplicate(header)
             if known is not None:
                 timestamp = known.timestamp if self.config.log_append_time else -1
                 return AppendInfo(known.first_offset, known.last_offset, timestamp, is_duplicate=True)
             self.producers.check(header)
-        return self.append_stamped(data, header, leader_epoch, now_ms)
+        return self.append_stamped(batch.data, header, leader_epoch, now_ms)
 
     def append_stamped(self, data: bytes, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Append a batch that is known to be good, such as the broker's own. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -218,38 +220,79 @@ class UnifiedLog:
             for position, header in segment.batches(from_offset):
                 yield from read_batches(segment.pread(header.size, position), verify_crc=False)
 
+    def some_batches(self, from_offset: int, max_bytes: int) -> list[RecordBatch]:
+        """The whole batches from the one that holds `from_offset` on, until they have `max_bytes`; empty at the log's end."""
+        found: list[RecordBatch] = []
+        size = 0
+        for batch in self.batches(from_offset):
+            found.append(batch)
+            size += batch.size
+            if size >= max_bytes:
+                break
+        return found
+
     def headers(self, from_offset: int) -> Iterator[BatchHeader]:
         """Headers of the batches from the one that holds `from_offset` on."""
         for segment in self.segments[self._segment_index(from_offset) :]:
             for _, header in segment.batches(from_offset):
                 yield header
 
-    def find_by_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record whose timestamp is at least `timestamp` ms; None when there is none."""
-        for segment in self.segments:
-            found = segment.first_batch_since(timestamp, self.log_start_offset)
-            if found is not None:
-                return self._record_since(segment, found, timestamp)
+    def find_by_timestamp(self, timestamp: int) -> Work[TimestampAndOffset | None]:
+        """Find the first record whose timestamp is at least `timestamp` ms; None when there is none.
+
+        The work pauses as `Slices` asks, since a batch may have to be decompressed. A batch that cannot be read is passed over.
+        """
+        offset: int | None = self.log_start_offset
+        while offset is not None:
+            header, raw, offset = self._scan_since(timestamp, offset)
+            if header is not None and header.is_log_append_time:
+                first = max(header.base_offset, self.log_start_offset)
+                return TimestampAndOffset(header.max_timestamp, first, header.leader_epoch)
+            record = (yield from self._record_since(raw, timestamp)) if raw else None
+            if record is not None:
+                return record
+            yield 0
         return None
 
-    def find_max_timestamp(self) -> TimestampAndOffset | None:
-        """The record with the largest timestamp, the earliest of equals; None in an empty log."""
+    def _scan_since(self, timestamp: int, offset: int) -> tuple[BatchHeader | None, bytes, int | None]:
+        """Look through a bounded number of headers for a batch that reaches `timestamp`; return it and where to go on, None at the end.
+
+        Nothing is kept open between two calls, since segments may be replaced or deleted meanwhile.
+        """
+        for segment in self.segments[self._segment_index(offset) :]:
+            for count, (position, header) in enumerate(segment.batches_since(timestamp, offset), 1):
+                if header.max_timestamp >= timestamp:
+                    return header, segment.pread(header.size, position), header.last_offset + 1
+                if count == _HEADERS_A_STEP:
+                    return None, b"", header.last_offset + 1
+        return None, b"", None
+
+    def find_max_timestamp(self) -> Work[TimestampAndOffset | None]:
+        """Find the record with the largest timestamp, the earliest of equals; None in an empty log."""
         newest = max(self.segments, key=lambda segment: segment.max_timestamp)
         if newest.max_timestamp < 0:
             return None
-        return self.find_by_timestamp(newest.max_timestamp)
+        return (yield from self.find_by_timestamp(newest.max_timestamp))
 
-    def _record_since(
-        self, segment: LogSegment, found: tuple[int, BatchHeader], timestamp: int
-    ) -> TimestampAndOffset | None:
-        position, header = found
-        if header.is_log_append_time:
-            offset = max(header.base_offset, self.log_start_offset)
-            return TimestampAndOffset(header.max_timestamp, offset, header.leader_epoch)
-        for batch in read_batches(segment.pread(header.size, position), verify_crc=False):
-            for record in batch.records():
-                if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                    return TimestampAndOffset(record.timestamp, record.offset, header.leader_epoch)
+    def _record_since(self, raw: bytes, timestamp: int) -> Work[TimestampAndOffset | None]:
+        for batch in read_batches(raw, verify_crc=False):
+            wanted = timestamp - batch.base_timestamp
+            first_delta = self.log_start_offset - batch.base_offset
+            try:
+                yield batch.decoder_bytes
+                for walked in batch.walk():
+                    if max(walked.timestamp_deltas, default=wanted - 1) < wanted:
+                        yield 0
+                        continue
+                    for delta, offset in zip(walked.timestamp_deltas, walked.offset_deltas, strict=True):
+                        if delta >= wanted and offset >= first_delta:
+                            return TimestampAndOffset(
+                                batch.base_timestamp + delta, batch.base_offset + offset, batch.leader_epoch
+                            )
+                    yield 0
+            except KafkaError as error:
+                extra = {"partition": self.directory.name, "base_offset": batch.base_offset, "cause": str(error)}
+                log.warning("batch_not_searched", extra=extra)
         return None
 
     # -- retention and deletion

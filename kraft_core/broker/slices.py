@@ -1,0 +1,141 @@
+"""Long work of clients on the event loop, in slices that leave room for everybody else.
+
+A walk over the records of a batch may take a second of CPU, so it is a generator that pauses after each short step. `begin`
+runs the first steps at once, which ends almost all work; `finish` queues the rest. One turn of the loop runs one slice of one job, and
+the jobs take turns, so another client's request waits for a slice and not for the job.
+
+A step yields 0, or the bytes of memory that the next steps need (a decoder's window). Such a job starts when the jobs under way
+leave room for it, or when its owner (an address) has none under way, those of owners that hold least first.
+
+Source: our own; Apache Kafka does such work on its request handler threads.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
+Work = Generator[int, None, T]
+"""Work that pauses after each step; see the module for what it yields."""
+
+SLICE_S: Final = 0.002
+FIRST_STEPS_A_TURN_S: Final = 0.005
+"""Bound on the first slices of all requests of one turn of the loop together."""
+MEMORY_BYTES: Final = 64 * 1024 * 1024
+
+
+class Job(Generic[T]):
+    """Work that `Slices.begin` did not end."""
+
+    __slots__ = ("done", "needed", "owner", "work")
+
+    def __init__(self, work: Work[T], owner: str, needed: int) -> None:
+        self.work = work
+        self.owner = owner
+        self.needed = needed
+        self.done: asyncio.Future[T] | None = None
+
+
+class Slices:
+    """The queue of jobs of one event loop. `clock` is in seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._ready: deque[Job[Any]] = deque()
+        self._waiting: list[Job[Any]] = []
+        self._held: Counter[str] = Counter()
+        self._is_pumping = False
+        self._spent_s = 0.0
+
+    def begin(self, work: Work[None], owner: str) -> Job[None] | None:
+        """Run the first steps of `work`; None when that was all, else the job for `finish`. Raises what the work raises."""
+        if self._spent_s >= FIRST_STEPS_A_TURN_S:
+            return Job(work, owner, 0)
+        if not self._spent_s:
+            asyncio.get_running_loop().call_soon(self._new_turn)
+        started = self._clock()
+        needed = 0
+        try:
+            while not needed and self._clock() - started < SLICE_S:
+                needed = next(work)
+        except StopIteration:
+            return None
+        finally:
+            self._spent_s += self._clock() - started
+        return Job(work, owner, needed)
+
+    def _new_turn(self) -> None:
+        self._spent_s = 0.0
+
+    async def finish(self, job: Job[T]) -> T:
+        """Run the rest of a job and return its result. Raises what the work raises; a cancelled caller ends the work."""
+        loop = asyncio.get_running_loop()
+        job.done = loop.create_future()
+        self._enqueue(job)
+        if not self._is_pumping:
+            self._is_pumping = True
+            loop.call_soon(self._pump, loop)
+        try:
+            return await job.done
+        finally:
+            job.work.close()
+
+    async def run(self, work: Work[T], owner: str) -> T:
+        """Run work that nobody waits for in this turn; as `finish` otherwise."""
+        return await self.finish(Job(work, owner, 0))
+
+    def _enqueue(self, job: Job[Any]) -> None:
+        if job.needed:
+            self._waiting.append(job)
+        else:
+            self._ready.append(job)
+
+    def _pump(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._admit()
+        if not self._ready:
+            self._is_pumping = False
+            return
+        job = self._ready.popleft()
+        assert job.done is not None, "queued by finish"
+        if job.done.done():
+            self._release(job)
+        else:
+            self._run_slice(job, job.done)
+        loop.call_soon(self._pump, loop)
+
+    def _run_slice(self, job: Job[Any], done: asyncio.Future[Any]) -> None:
+        deadline = self._clock() + SLICE_S
+        try:
+            while True:
+                needed = next(job.work)
+                if needed:
+                    self._release(job)
+                    job.needed = needed
+                    self._waiting.append(job)
+                    return
+                if self._clock() >= deadline:
+                    self._ready.append(job)
+                    return
+        except StopIteration as end:
+            self._release(job)
+            done.set_result(end.value)
+        except Exception as failure:  # noqa: BLE001  handed to the caller of `finish`
+            self._release(job)
+            done.set_exception(failure)
+
+    def _release(self, job: Job[Any]) -> None:
+        self._held[job.owner] -= job.needed
+        if not self._held[job.owner]:
+            del self._held[job.owner]
+        job.needed = 0
+
+    def _admit(self) -> None:
+        """Start the waiting jobs that there is memory for."""
+        self._waiting = [job for job in self._waiting if job.done is not None and not job.done.done()]
+        for job in sorted(self._waiting, key=lambda job: self._held[job.owner]):
+            if self._held.total() + job.needed <= MEMORY_BYTES or not self._held[job.owner]:
+                self._held[job.owner] += job.needed
+                self._waiting.remove(job)
+                self._ready.append(job)

@@ -1,0 +1,321 @@
+"""Reading the records behind a batch's header, as a whole or in bounded steps.
+
+`walk_records` passes over the records without making objects of them and checks their structure; it is what a
+server does with batches of strangers. It is a generator that pauses after at most WALK_RECORDS records or one piece of
+decompressed data, so that a caller on an event loop can do other work in between, and its memory does not depend on
+what the batch announces. `whole_records` hands out the bytes of each record for those that need keys and values.
+
+A record is a varint length, attributes (0), varlong timestamp delta, varint offset delta, key and value each behind
+a varint length (-1: null), and its headers behind their varint count.
+
+Source: DefaultRecord.java and DefaultRecordBatch.RecordIterator, Kafka 4.3.1.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kraft_core.protocol.compression import decompress_chunks, decompressed_bytes_max, records_max
+from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
+from kraft_core.protocol.primitives import Malformed, decode_uvarint, decode_varint, decode_varlong
+
+WALK_RECORDS: Final = 256
+_LENGTH_BYTES: Final = 5
+_FIXED_BYTES: Final = 1 + 10 + 5 + 5
+"""At most: attributes, timestamp delta, offset delta and the length of the key."""
+_HEADERS_MAX: Final = 128
+"""One byte of a varint: a record with 64 headers or more is passed over piece by piece."""
+_JOINED_BYTES: Final = 128 * 1024
+"""A longer record is passed over piece by piece."""
+
+
+class Walked(NamedTuple):
+    """Some records in their order, the first of which is number `first` of the batch; both deltas count from the batch's base."""
+
+    first: int
+    timestamp_deltas: list[int]
+    offset_deltas: list[int]
+    keyless: list[int]
+    """Numbers of the records without a key."""
+
+
+class _Window:
+    """The part of the records that is decompressed at the moment: `data` from `position` on."""
+
+    __slots__ = ("_chunks", "_dropped", "data", "ended", "position")
+
+    def __init__(self, raw: bytes, start: int, codec: int, limit_bytes: int) -> None:
+        self._dropped = 0
+        if codec:
+            self.data, self.position, self.ended = b"", 0, False
+            self._chunks = decompress_chunks(codec, memoryview(raw)[start:], limit_bytes)
+        else:
+            self.data, self.position, self.ended = raw, start, True
+            self._chunks = iter(())
+
+    @property
+    def consumed(self) -> int:
+        """Bytes before the position, counted from the beginning of the data."""
+        return self._dropped + self.position
+
+    @property
+    def available(self) -> int:
+        """Bytes from the position on that are there."""
+        return len(self.data) - self.position
+
+    def grow(self, needed: int) -> Iterator[None]:
+        """Make `needed` bytes available, or all there are; pauses after each piece."""
+        available = self.available
+        if available >= needed or self.ended:
+            return
+        pieces = [self.data[self.position :]]
+        while available < needed:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self.ended = True
+                break
+            pieces.append(chunk)
+            available += len(chunk)
+            yield
+        self._dropped += self.position
+        self.data, self.position = b"".join(pieces), 0
+
+    def skip(self, size: int) -> Iterator[None]:
+        """Pass over `size` bytes without keeping them. Raises Malformed when there are fewer."""
+        while size > self.available:
+            size -= self.available
+            self._dropped += len(self.data)
+            self.data, self.position = b"", 0
+            yield from self.grow(1)
+            if not self.available:
+                raise Malformed(f"the data ends {size} bytes before a field does")
+        self.position += size
+
+
+def walk_records(raw: bytes, start: int, codec: int, count: int) -> Iterator[Walked]:
+    """Pass over the `count` records that begin at `start` of the batch `raw` and check their structure.
+
+    Pauses after at most WALK_RECORDS records or one piece of decompressed data; a pause may bring no record.
+    Raises CorruptBatch when the records are not what the batch says, OversizedBatch also for more than `records_max`
+    records, and KafkaError as `decompress_chunks` does.
+    """
+    check_count(len(raw), count)
+    window = _Window(raw, start, codec, decompressed_bytes_max(len(raw)))
+    done = 0
+    try:
+        while done < count:
+            walked = Walked(done, [], [], [])
+            window.position = _pass_over(window, min(WALK_RECORDS, count - done), walked)
+            passed = len(walked.offset_deltas)
+            if passed:
+                done += passed
+                yield walked
+                continue
+            for _ in window.grow(_LENGTH_BYTES):
+                yield walked
+            size, position = decode_varint(window.data, window.position)
+            whole = position - window.position + size
+            if size <= _JOINED_BYTES and window.available < whole and not window.ended:
+                for _ in window.grow(whole):
+                    yield walked
+            else:
+                window.position = position
+                yield from _long_record(window, size, walked)
+                done += 1
+                yield walked
+        for _ in window.grow(1):
+            yield Walked(done, [], [], [])
+        if window.available:
+            raise Malformed(f"{window.available} bytes behind the last record")
+    except (IndexError, Malformed) as failure:
+        raise CorruptBatch(window.consumed, f"record {done} of {count} does not fit: {failure}") from None
+
+
+def check_count(batch_bytes: int, count: int) -> None:
+    """Raise OversizedBatch for more records than a batch of that size may hold."""
+    allowed = records_max(batch_bytes)
+    if count > allowed:
+        raise OversizedBatch(f"it announces {count} records, one of {batch_bytes} bytes may hold {allowed}")
+
+
+def _pass_over(window: _Window, count: int, walked: Walked) -> int:
+    """Pass over records that lie wholly in the window; stop before one that does not, or that has very many headers.
+
+    Everything is written out here, since this is what a record of a producer costs. Raises Malformed and IndexError.
+    """
+    data, position = window.data, window.position
+    end = len(data)
+    safe = end if window.ended else end - _LENGTH_BYTES
+    first, timestamps, offsets, keyless = walked
+    index, stop_index = first, first + count
+    while position < safe and index < stop_index:
+        size = data[position]
+        at = position + 1
+        if size > 127:
+            byte = data[at]
+            at += 1
+            if byte < 128:
+                size = size & 127 | byte << 7
+            else:
+                size, at = decode_uvarint(data, position)
+        stop = at + (size >> 1)
+        if size & 1 or stop > end or not size:
+            break
+        delta = data[at + 1]
+        at += 2
+        if delta > 127:
+            delta, at = decode_varlong(data, at - 1)
+        elif delta & 1:
+            delta = -(delta >> 1) - 1
+        else:
+            delta >>= 1
+        offset = data[at]
+        at += 1
+        if offset > 127:
+            offset, at = decode_varint(data, at - 1)
+        elif offset & 1:
+            offset = -(offset >> 1) - 1
+        else:
+            offset >>= 1
+        length = data[at]
+        at += 1
+        if length > 127:
+            length, at = decode_uvarint(data, at - 1)
+        without_key = length == 1
+        if not without_key:
+            if length & 1:
+                raise Malformed("a key of negative length")
+            at += length >> 1
+        length = data[at]
+        at += 1
+        if length > 127:
+            byte = data[at]
+            at += 1
+            if byte < 128:
+                length = length & 127 | byte << 7
+            else:
+                length, at = decode_uvarint(data, at - 2)
+        if length != 1:
+            if length & 1:
+                raise Malformed("a value of negative length")
+            at += length >> 1
+        headers = data[at]
+        at += 1
+        if headers and at <= stop:
+            if headers >= _HEADERS_MAX or headers & 1:
+                break
+            at = _pass_headers(data, at, headers >> 1)
+            stop_index = max(index + 1, stop_index - (headers >> 1))
+        if at != stop:
+            raise Malformed("its length is not that of its fields")
+        timestamps.append(delta)
+        offsets.append(offset)
+        if without_key:
+            keyless.append(index)
+        index += 1
+        position = stop
+    return position
+
+
+def _pass_headers(data: bytes, at: int, count: int) -> int:
+    """Pass over a few headers. Raises Malformed and IndexError."""
+    for _ in range(count):
+        length = data[at]
+        at += 1
+        if length > 127:
+            length, at = decode_uvarint(data, at - 1)
+        if length & 1:
+            raise Malformed("a header without a name")
+        at += length >> 1
+        length = data[at]
+        at += 1
+        if length > 127:
+            length, at = decode_uvarint(data, at - 1)
+        if length != 1:
+            if length & 1:
+                raise Malformed("a header of negative length")
+            at += length >> 1
+    return at
+
+
+def _long_record(window: _Window, size: int, walked: Walked) -> Iterator[Walked]:
+    """Pass over one record of `size` bytes behind the position with pauses, however long it is or how many headers it has."""
+    if size < 1:
+        raise Malformed(f"a record of {size} bytes")
+    end = window.consumed + size
+    pause = Walked(walked.first, [], [], [])
+    for _ in window.grow(min(size, _FIXED_BYTES)):
+        yield pause
+    delta, window.position = decode_varlong(window.data, window.position + 1)
+    offset, window.position = decode_varint(window.data, window.position)
+    key_length, window.position = decode_varint(window.data, window.position)
+    for _ in _skip_field(window, key_length, end):
+        yield pause
+    for _ in window.grow(_LENGTH_BYTES):
+        yield pause
+    value_length, window.position = decode_varint(window.data, window.position)
+    for _ in _skip_field(window, value_length, end):
+        yield pause
+    for _ in window.grow(_LENGTH_BYTES):
+        yield pause
+    headers, window.position = decode_varint(window.data, window.position)
+    left = end - window.consumed
+    if not 0 <= headers <= left:
+        raise Malformed(f"{headers} headers with {left} bytes left")
+    for number in range(headers):
+        for is_name in (True, False):
+            for _ in window.grow(_LENGTH_BYTES):
+                yield pause
+            length, window.position = decode_varint(window.data, window.position)
+            if is_name and length < 0:
+                raise Malformed("a header without a name")
+            for _ in _skip_field(window, length, end):
+                yield pause
+        if number % WALK_RECORDS == WALK_RECORDS - 1:
+            yield pause
+    if window.consumed != end:
+        raise Malformed("its length is not that of its fields")
+    walked.timestamp_deltas.append(delta)
+    walked.offset_deltas.append(offset)
+    if key_length < 0:
+        walked.keyless.append(walked.first)
+
+
+def _skip_field(window: _Window, length: int, limit: int) -> Iterator[None]:
+    left = limit - window.consumed
+    if not -1 <= length <= left:
+        raise Malformed(f"a field of {length} bytes with {left} left")
+    return window.skip(max(0, length))
+
+
+def whole_records(raw: bytes, start: int, codec: int, count: int, limit_bytes: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (data, begin, end) of each record's body, behind its length, decompressing as far as needed.
+
+    Raises as `walk_records` does; the caller checks what is in the body.
+    """
+    check_count(len(raw), count)
+    window = _Window(raw, start, codec, limit_bytes)
+    try:
+        for _ in range(count):
+            if window.available < _LENGTH_BYTES and not window.ended:
+                _exhaust(window.grow(_LENGTH_BYTES))
+            size, position = decode_varint(window.data, window.position)
+            whole = position - window.position + size
+            if window.available < whole:
+                position -= window.position
+                _exhaust(window.grow(whole))
+                position += window.position
+            end = position + size
+            if not position < end <= len(window.data):
+                raise Malformed(f"a record of {size} bytes with {len(window.data) - position} left")
+            yield window.data, position, end
+            window.position = end
+        _exhaust(window.grow(1))
+    except (IndexError, Malformed) as failure:
+        raise CorruptBatch(window.consumed, f"a record that does not fit: {failure}") from None
+    if window.available:
+        raise CorruptBatch(window.consumed, f"{window.available} bytes behind the last record")
+
+
+def _exhaust(steps: Iterator[None]) -> None:
+    for _ in steps:
+        pass
