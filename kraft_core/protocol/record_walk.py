@@ -164,27 +164,22 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
         at += 2
         if delta > 127:
             delta, at = decode_varlong(data, at - 1)
-        elif delta & 1:
-            delta = -(delta >> 1) - 1
         else:
-            delta >>= 1
+            delta = delta >> 1 ^ -(delta & 1)
         offset = data[at]
         at += 1
         if offset > 127:
             offset, at = decode_varint(data, at - 1)
-        elif offset & 1:
-            offset = -(offset >> 1) - 1
         else:
-            offset >>= 1
+            offset = offset >> 1 ^ -(offset & 1)
         length = data[at]
         at += 1
         if length > 127:
             length, at = decode_uvarint(data, at - 1)
         without_key = length == 1
-        if not without_key:
-            if length & 1:
-                raise Malformed("a key of negative length")
-            at += length >> 1
+        if length & 1 and not without_key:
+            raise Malformed("a key of negative length")
+        at += length >> 1
         length = data[at]
         at += 1
         if length > 127:
@@ -194,10 +189,9 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
                 length = length & 127 | byte << 7
             else:
                 length, at = decode_uvarint(data, at - 2)
-        if length != 1:
-            if length & 1:
-                raise Malformed("a value of negative length")
-            at += length >> 1
+        if length & 1 and length != 1:
+            raise Malformed("a value of negative length")
+        at += length >> 1
         headers = data[at]
         at += 1
         if headers and at <= stop:
