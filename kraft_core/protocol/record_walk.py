@@ -142,11 +142,10 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
 
     Everything is written out here, since this is what a record of a producer costs. Raises Malformed and IndexError.
     """
-    data, position = window.data, window.position
-    end = len(data)
+    data, position, end = window.data, window.position, len(window.data)
     safe = end if window.ended else end - _LENGTH_BYTES
-    first, timestamps, offsets, keyless = walked
-    index, stop_index = first, first + count
+    index, timestamps, offsets, keyless = walked
+    stop_index = index + count
     while position < safe and index < stop_index:
         size = data[position]
         at = position + 1
@@ -191,9 +190,8 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
                 length, at = decode_uvarint(data, at - 2)
         if length & 1 and length != 1:
             raise Malformed("a value of negative length")
-        at += length >> 1
-        headers = data[at]
-        at += 1
+        at += (length >> 1) + 1
+        headers = data[at - 1]
         if headers and at <= stop:
             if headers >= _HEADERS_MAX or headers & 1:
                 break
