@@ -1,6 +1,7 @@
-# make run: set up and start the product (ARGS: options of `conclave up`).
+# make run: set up what running needs and start the product (ARGS: options of `conclave up`).
+# make lock: choose the newest packages that pyproject.toml allows, for requirements/run.txt and requirements/test.txt.
 # make chaos: ten times 90 s of kills, pauses, broken links and voter changes on three real controllers under load.
-# make test: set up, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
+# make test: set up the rest, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
 #   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
 #   so that the same commit gets the same verdict).
 # make explore: what `make test` leaves to chance, before a release: properties, simulator and chaos with fresh seeds for
@@ -11,50 +12,78 @@ PYTHON ?= python3
 WORKERS ?= 2
 MINUTES ?= 20
 SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || echo 0))
-STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.run-installed
+TEST_STAMP := $(VENV)/.test-installed
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 
-.PHONY: help setup run test check format simulate chaos explore bench clean
+LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+.PHONY: help setup setup-test lock run test check format simulate chaos explore bench clean
 
 help:
-	@echo "make setup | run | test | check | format | simulate | chaos | explore | bench | clean"
+	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | bench | clean"
 
-$(STAMP): pyproject.toml
+# Packages come from lock files with hashes. --no-compile: Python compiles what it imports; much of PySpark never is.
+define install
+@total=$$(grep -c '^[a-z0-9].*==' $(1)); \
+echo "Setting up $(VENV): $$total packages, about $(2), mostly PySpark; a minute or three."; \
+$(BIN)/pip install --disable-pip-version-check --progress-bar off --no-compile --require-hashes --requirement $(1) \
+  | awk -v total=$$total '/^Collecting / { printf "  %d/%d %s\n", ++n, total, $$2; fflush() }' \
+  || { echo "The packages of $(1) could not be installed: see the message above"; exit 1; }
+@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation --editable .
+endef
+
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is missing ($(PYTHON) is older)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (apt install python3-venv)"; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[spark,dev]'
+
+$(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/pip
+	$(call install,requirements/run.txt,1.0 GB)
 	@touch $@
 
-setup: $(STAMP)
+$(TEST_STAMP): requirements/test.txt pyproject.toml | $(BIN)/pip
+	$(call install,requirements/test.txt,1.4 GB)
+	@touch $(RUN_STAMP) $@
+
+setup: $(RUN_STAMP)
+
+setup-test: $(TEST_STAMP)
 
 run: setup
 	@$(BIN)/python -m app.reports.java --check || true
 	$(BIN)/conclave up $(ARGS)
 
-check: setup
+check: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/test_tidy.py
 
-format: setup
+format: setup-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: setup check
+test: setup-test check
 	$(BIN)/python -m tests.needs
 	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
 
-simulate: setup
+lock: setup-test
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(LOCK) --extra spark pyproject.toml requirements/build.in --output-file requirements/run.txt
+	$(LOCK) --extra spark --extra dev --constraint requirements/run.txt pyproject.toml requirements/build.in --output-file requirements/test.txt
+
+simulate: setup-test
 	$(BIN)/python -m tests.simulator --seeds 10000
 
-chaos: setup
+chaos: setup-test
 	$(BIN)/python -m tests.hostile.chaos --seed 1 --seeds 10 --seconds 90
 
-explore: setup
+explore: setup-test
 	$(BIN)/python -m tests.explore --minutes $(MINUTES)
 
-bench: setup
+bench: setup-test
 	$(BIN)/python -m benchmarks
 
 clean:
