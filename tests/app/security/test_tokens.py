@@ -199,9 +199,9 @@ def test_only_failures_count_towards_the_limit_of_logins(tmp_path: Path) -> None
             add_user(web, f"user{number}")
         for _ in range(5):
             for number in range(3):
-                assert login(web, f"user{number}").last.status_code == 303  # type: ignore[attr-defined]
+                assert login(web, f"user{number}").last.status_code == 303  # type: ignore[attr-defined]  # set by login
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            statuses = list(pool.map(lambda _: login(web, "user0").last.status_code, range(16)))  # type: ignore[attr-defined]
+            statuses = list(pool.map(lambda _: login(web, "user0").last.status_code, range(16)))  # type: ignore[attr-defined]  # set by login
         assert statuses == [303] * 16, "right logins side by side are not in each other's way"
 
 
@@ -212,7 +212,7 @@ def test_a_link_and_a_session_are_good_when_the_source_has_failed_too_often(tmp_
         url = web.client.post("/v3/users/kim/login-link").json()["url"]
         for number in range(12):
             login(web, f"nobody{number}", "wrong")
-        assert login(web, "nobody", "wrong").last.status_code == 429  # type: ignore[attr-defined]
+        assert login(web, "nobody", "wrong").last.status_code == 429  # type: ignore[attr-defined]  # set by login
         assert session.get("/account", headers=FORM).status_code == 200
         visitor = web.http()
         for _ in range(20):
