@@ -70,7 +70,6 @@ class BrokerServer:
         self.running = asyncio.Event()
         self._source = source
         self._cluster_id = cluster_id
-        self._controllers = controllers
         self._incarnation_id = uuid.uuid4()  # of this life
         self._clock = Clock()
         node_id = config.node_id
@@ -236,15 +235,15 @@ class BrokerServer:
                 async with asyncio.timeout(_REMINDER_S):
                     await ready.wait()
             except TimeoutError:
-                log.warning("broker_waits", extra={"node_id": node_id, "waits_for": self._missing(lifecycle)})
+                extra = {"node_id": node_id, "cluster_id": self._cluster_id, "waits_for": self._missing(lifecycle)}
+                log.warning("broker_waits", extra=extra)
         end()
         return CaughtUpImage(self._source.image, node_id, incarnation_id)
 
     def _missing(self, lifecycle: LifecycleManager) -> str:
         """Say what the start waits for."""
         if lifecycle.broker_epoch < 0 and self._source.leader() is None:
-            known = ", ".join(f"{host}:{port}" for host, port in self._controllers)
-            return f"a leader of the quorum; the controllers known are {known}"
+            return f"a leader of the quorum: {lifecycle.refusal}"
         if lifecycle.broker_epoch < 0:
             return f"the active controller to register it: {lifecycle.refusal}"
         return f"metadata up to its registration at offset {lifecycle.broker_epoch}; they are at {self._source.image.offset}"

@@ -429,7 +429,8 @@ async def find_leader(connection: KafkaConnection, cluster_id: str | None = None
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return await _find_leader_as_administrator(connection)
     if answer.error_code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(answer.error_code), f"{connection.host}:{connection.port} refused the probe")
+        code = ErrorCode(answer.error_code)
+        raise KafkaError(code, f"{connection.host}:{connection.port} refused the probe: {code.name}")
     partition = fetch_partition(answer)
     if partition is None or partition.current_leader.leader_id < 0:
         return None

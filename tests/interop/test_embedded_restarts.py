@@ -1,6 +1,7 @@
 """Records and commits of a combined node after it was restarted with a metadata snapshot older than its topics."""
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.interop.embedded import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S, wait_until
 
-SNAPSHOT_BYTES = 4_000
-"""A snapshot after every thirty topics or so: the newest one is nearly always older than the newest topics."""
+SETTINGS = {
+    "metadata_log_max_record_bytes_between_snapshots": 2_000,  # nearly always older than the newest topics
+    "broker_heartbeat_interval_ms": 300,
+    "broker_session_timeout_ms": 1_500,  # a killed broker registers again when its last session has ended
+}
 
 
 def create(node: EmbeddedNode, topic: str, partitions: int = 1) -> None:
@@ -102,8 +106,7 @@ def strays(node: EmbeddedNode) -> list[str]:
 
 @pytest.mark.parametrize("ending", ["terminate", "kill"])
 def test_topics_newer_than_the_metadata_snapshot_keep_their_records_over_restarts(tmp_path: Path, ending: str) -> None:
-    settings = {"metadata_log_max_record_bytes_between_snapshots": SNAPSHOT_BYTES}
-    with running_node(tmp_path / "node", **settings) as node:
+    with running_node(tmp_path / "node", **SETTINGS) as node:
         create(node, "grown")
         create(node, "again")
         produce(node, "again", 0, [b"of the old topic"] * 7)
@@ -127,3 +130,35 @@ def test_topics_newer_than_the_metadata_snapshot_keep_their_records_over_restart
             assert read(node, "grown", 1, 5) == [b"grown"] * 5
             assert read(node, "again", 0, 3) == [b"of the new topic"] * 3
             assert committed(node, "group", "new") == 42
+
+
+def test_logs_newer_than_restored_metadata_are_set_aside_and_taken_back_with_the_newer_metadata(tmp_path: Path) -> None:
+    with running_node(tmp_path / "node", **SETTINGS) as node:
+        metadata, old, new = node.data / "__cluster_metadata-0", tmp_path / "old", tmp_path / "new"
+        create(node, "kept")
+        produce(node, "kept", 0, [b"k"] * 3)
+        node.terminate()
+        shutil.copytree(metadata, old)
+        node.start()
+        create(node, "newer")
+        produce(node, "newer", 0, [b"n"] * 4)
+        node.terminate()
+        shutil.move(metadata, new)
+        shutil.copytree(old, metadata)
+
+        node.start()
+
+        assert node.process is not None
+        assert "has no topic with this id" in node.process.output
+        assert read(node, "kept", 0, 3) == [b"k"] * 3
+        (stray,) = strays(node)
+        assert stray.startswith("newer-0.")
+        node.terminate()
+        shutil.rmtree(metadata)
+        shutil.move(new, metadata)
+        node.start()
+        assert "stray_log_taken_back" in node.process.output
+        assert read(node, "newer", 0, 4) == [b"n"] * 4
+        assert not [
+            name for name in strays(node) if not name.startswith("__consumer_offsets-")
+        ]  # of the restored quorum

@@ -1,0 +1,73 @@
+"""A broker that reaches no leader of its own cluster judges nothing, says so and keeps waiting."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from kraft_core.broker import broker_server
+from kraft_core.broker.broker_server import BrokerServer
+from kraft_core.broker.log.log_manager import LogDirectory
+from kraft_core.server.config import KafkaConfig
+from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.quorum_fetch import ObserverIdentity
+from tests.broker.test_log_folders import FIRST, OLD, write
+from tests.interop.conclave import Quorum, new_cluster_id
+from tests.interop.kafka import PATIENCE_S, broker_settings, free_ports, write_properties
+
+
+async def watch_it_wait(config: KafkaConfig, cluster_id: str, caplog: pytest.LogCaptureFixture, reason: str) -> None:
+    """Start a broker and see it say `reason` several times, listen, and not fail."""
+    controllers = config.quorum_addresses
+    observer = MetadataObserver(
+        controllers, ObserverIdentity(replica_id=config.node_id, directory_id=FIRST, cluster_id=cluster_id)
+    )
+    observer.start()
+    directories = [LogDirectory(config.log_dirs[0], FIRST)]
+    server = BrokerServer(config, observer, cluster_id=cluster_id, directories=directories, controllers=controllers)
+    await server.start()
+
+    def said() -> list[str]:
+        return [record.__dict__["waits_for"] for record in caplog.records if record.message == "broker_waits"]
+
+    async with asyncio.timeout(PATIENCE_S):
+        while sum(reason in each for each in said()) < 3:
+            assert not server.failed.done(), server.failed.result()
+            await asyncio.sleep(0.05)
+    assert all(each.startswith("a leader of the quorum: ") for each in said())
+    _, writer = await asyncio.open_connection("127.0.0.1", server.ports[0])
+    writer.close()
+    await server.stop(0)
+    await observer.stop()
+
+
+@pytest.mark.parametrize("why", ["no controller answers", "another cluster"])
+def test_a_broker_without_a_leader_waits_and_leaves_its_logs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, why: str
+) -> None:
+    monkeypatch.setattr(broker_server, "_REMINDER_S", 0.2)
+    caplog.set_level(logging.WARNING)
+    data = tmp_path / "first"
+    write(tmp_path, "t", OLD, 3)
+    (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+    (port,) = free_ports(1)
+    quorum = Quorum(tmp_path / "quorum", 1)
+    settings = broker_settings(3, port, tmp_path, quorum.bootstrap) | {
+        "log.dirs": data,
+        "initial.broker.registration.timeout.ms": 300,  # much less than the broker is watched for
+        "broker.heartbeat.interval.ms": 100,
+    }
+    config = KafkaConfig.load(write_properties(tmp_path / "server.properties", settings))
+    try:
+        if why == "another cluster":
+            quorum.format(1)
+            quorum.start(1)
+            quorum.wait_for_leader()
+
+        reason = "INCONSISTENT_CLUSTER_ID" if why == "another cluster" else quorum.bootstrap
+        asyncio.run(watch_it_wait(config, new_cluster_id(), caplog, reason))
+    finally:
+        quorum.stop_all()
+
+    assert sorted(path.name for path in data.iterdir()) == [".kafka_cleanshutdown", "t-0"]

@@ -1,0 +1,187 @@
+"""A combined node under producers, commits and topic changes that is killed, stopped and paused, drawn from a seed; then all is read back.
+
+`python -m tests.hostile.node_chaos --seed 7 --seconds 90` runs one. Every record and every commit that was acknowledged must be there after
+every kind of restart: topics are created, grown, deleted and created again under their names between metadata snapshots, `__consumer_offsets`
+included. A killed process does not take the page cache along, so this holds for acks=1 as well.
+"""
+
+import argparse
+import contextlib
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.hostile.node_load import Accounts, Sower, TopicOwner, settle
+from tests.interop import conclave
+from tests.interop.embedded import EmbeddedNode
+
+OWNERS = 4
+WORK_S_MAX = 3.0
+SETTINGS: dict[str, object] = {
+    "broker.heartbeat.interval.ms": 300,
+    "broker.session.timeout.ms": 1_500,  # a killed broker registers again when its last session has ended
+    "metadata.log.max.record.bytes.between.snapshots": 2_000,  # the newest snapshot is older than the newest topics
+    "log.segment.delete.delay.ms": 1_000,
+    "log.retention.check.interval.ms": 1_000,
+    "log.flush.offset.checkpoint.interval.ms": 2_000,
+}
+
+
+@dataclass
+class Outcome:
+    """Accounts and findings of a run; no findings is what one hopes for."""
+
+    accounts: Accounts
+    faults: dict[str, int]
+    wrong: list[str]
+
+    def __str__(self) -> str:
+        done = self.accounts
+        return (
+            f"{done.acknowledged} records and {done.commits} commits acknowledged, {done.failed} failed, {len(done.lives)} topics, "
+            f" {done.grown} grown, {sum(self.faults.values())} faults {dict(sorted(self.faults.items()))}"
+        )
+
+
+class NodeTormentor:
+    """Draws faults for one node and heals them. `done` counts what it did, `wrong` is what it noticed."""
+
+    def __init__(self, node: EmbeddedNode, accounts: Accounts, dice: random.Random) -> None:
+        self.node, self.accounts, self.dice = node, accounts, dice
+        self.done: dict[str, int] = {}
+        self.wrong: list[str] = []
+
+    def torment(self, seconds: float) -> None:
+        """One fault after the other, each kind in turn so that a short run has them all."""
+        kinds = [self.kill, self.stop, self.freeze, self.kill_while_it_starts, self.restart_twice, self.lose_snapshots]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.dice.shuffle(kinds)
+            for kind in kinds:
+                self._let_work()
+                if time.monotonic() > end:
+                    break
+                self.do(kind)
+
+    def _let_work(self) -> None:
+        """Wait until some topics are newer than what the last start has seen, but not for long."""
+        known, deadline = len(self.accounts.lives), time.monotonic() + WORK_S_MAX
+        wanted = self.dice.randint(1, 30)
+        while len(self.accounts.lives) < known + wanted and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def do(self, fault: Callable[[], None]) -> None:
+        """Do one thing to the node, and note it."""
+        self.done[fault.__name__] = self.done.get(fault.__name__, 0) + 1
+        fault()
+
+    def kill(self) -> None:
+        """SIGKILL, and start it again."""
+        self.node.kill()
+        self.node.start()
+
+    def stop(self) -> None:
+        """SIGTERM, and start it again."""
+        code = self.node.terminate()
+        if code:
+            self.wrong.append(f"the node ended with {code} after SIGTERM")
+        self.node.start()
+
+    def freeze(self) -> None:
+        """SIGSTOP, SIGCONT later."""
+        assert self.node.process is not None
+        self.node.process.send(signal.SIGSTOP)
+        time.sleep(self.dice.uniform(0.2, 3.0))
+        self.node.process.send(signal.SIGCONT)
+
+    def kill_while_it_starts(self) -> None:
+        """SIGKILL, and twice more before it serves again."""
+        self.node.kill()
+        for _ in range(2):
+            process = conclave.start("node", self.node.config)
+            time.sleep(self.dice.uniform(0.2, 1.5))
+            process.kill()
+        self.node.start()
+
+    def restart_twice(self) -> None:
+        """A stop of the one kind and a kill at once after it, or the other way round."""
+        for fault in self.dice.sample((self.kill, self.stop), 2):
+            fault()
+
+    def lose_snapshots(self) -> None:
+        """Start without any metadata snapshot but the first: the log has it all."""
+        self.node.kill()
+        for path in (self.node.data / "__cluster_metadata-0").glob("*.checkpoint"):
+            if not path.name.startswith("0" * 20):
+                path.unlink()
+        self.node.start()
+
+
+def run(folder: Path, seed: int, seconds: float) -> Outcome:
+    """Torment a node, settle the accounts, kill it, settle them again."""
+    node = EmbeddedNode(folder, dict(SETTINGS))
+    accounts = Accounts()
+    tormentor = NodeTormentor(node, accounts, random.Random(seed))
+    owners: list[TopicOwner | Sower] = [Sower(node.address, seed, accounts)]
+    owners += [
+        TopicOwner(node.address, f"topic-{number}", seed * 100 + number, accounts, keeps=number == 0)
+        for number in range(OWNERS)
+    ]
+    try:
+        node.start()
+        for owner in owners:
+            owner.start()
+        tormentor.torment(seconds)
+        for owner in owners:
+            owner.finish()
+        for owner in owners:
+            owner.join()
+        wrong = settle(node.address, accounts)
+        tormentor.do(tormentor.kill)
+        wrong += [f"after the last kill: {line}" for line in settle(node.address, accounts)]
+        assert node.process is not None
+        if "Traceback" in node.process.output:
+            wrong.append(f"the node met an error: {node.process.log_file}")
+    finally:
+        for owner in owners:
+            owner.finish()
+        if node.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                node.process.send(signal.SIGCONT)
+            node.kill()
+    return Outcome(accounts, tormentor.done, [*tormentor.wrong, *wrong])
+
+
+def main() -> int:
+    """Run from the command line; exit code 1 when something is wrong, and then the folder is kept."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
+    arguments.add_argument("--seconds", type=float, default=90)
+    chosen = arguments.parse_args()
+    failed = 0
+    for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+        folder = Path(tempfile.mkdtemp(prefix=f"node-chaos-{seed}-"))
+        with contextlib.redirect_stdout(None):
+            outcome = run(folder, seed, chosen.seconds)
+        print(f"seed {seed}: {outcome}, {len(outcome.wrong)} wrong", flush=True)
+        for line in outcome.wrong[:50]:
+            print("WRONG", line)
+        if outcome.wrong:
+            failed += 1
+            print(
+                f"replay: python -m tests.hostile.node_chaos --seed {seed} --seconds {chosen.seconds:g}; files: {folder}"
+            )
+        else:
+            shutil.rmtree(folder)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

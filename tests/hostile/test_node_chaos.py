@@ -1,0 +1,16 @@
+"""A short run of the torment of a combined node; `python -m tests.hostile.node_chaos --seed N --seconds 90` is the long one."""
+
+from pathlib import Path
+
+from tests.hostile.node_chaos import run
+
+SEED = 2
+SECONDS = 10
+
+
+def test_what_a_node_acknowledged_outlives_kills_stops_and_pauses(tmp_path: Path) -> None:
+    outcome = run(tmp_path / "node", SEED, SECONDS)
+    print(outcome, f"replay: python -m tests.hostile.node_chaos --seed {SEED} --seconds {SECONDS}")
+    assert outcome.wrong == []
+    assert outcome.accounts.acknowledged > 100
+    assert outcome.accounts.commits > 0
