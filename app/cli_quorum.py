@@ -10,7 +10,9 @@ from typing import Any, TypeVar, cast
 
 import typer
 
+from app.cluster.look_around import look_around
 from app.cluster.quorum import Quorum, Replica, describe_quorum, quorum_of
+from app.cluster.quorum_words import state_text
 from app.config import parse_host_port
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.messages import ApiVersionsResponse
@@ -18,7 +20,7 @@ from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.uuids import uuid_to_text
 from kraft_core.security.client_properties import load_client_security
 from kraft_core.security.properties import SecurityConfigError
-from kraft_core.server.kafka_client import ControllerClient
+from kraft_core.server.kafka_client import ControllerClient, NoActiveController
 
 TIMEOUT_MS = 5_000
 WATCH_SECONDS = 1.0
@@ -62,26 +64,42 @@ async def ask_quorum(client: ControllerClient) -> Quorum:
 
 
 def describe(bootstrap: str, command_config: Path | None, *, watch: bool, as_json: bool) -> None:
-    """Print the state of the quorum, again and again with `watch`, also through times without a leader."""
+    """Print the state of the quorum, again and again with `watch`, also through times without a leader.
+
+    Without a leader, which controllers answer is printed. Raises NoActiveController then, with that in one sentence, and
+    KafkaError for what the leader refuses.
+    """
     with_client(bootstrap, lambda client: _describe(client, watch=watch, as_json=as_json), command_config)
 
 
 async def _describe(client: ControllerClient, *, watch: bool, as_json: bool) -> None:
     is_screen = sys.stdout.isatty() and not as_json
     while True:
-        try:
-            quorum = await ask_quorum(client)
-            text = json.dumps(quorum_state(quorum)) if as_json else "\n".join(state_lines(quorum))
-        except (ConnectionError, KafkaError) as cause:
-            if not watch:
-                raise
-            text = json.dumps({"error": str(cause)}) if as_json else f"No answer: {cause}"
+        text, failure = await _look(client, as_json=as_json)
         if watch and is_screen:
             print("\x1b[2J\x1b[H", end="")  # clear the screen, go to its top
-        print(text, flush=True)
-        if not watch:
+        if watch or not isinstance(failure, KafkaError):
+            print(text, flush=True)
+        if watch:
+            await asyncio.sleep(WATCH_SECONDS)
+        elif failure is not None:
+            raise failure
+        else:
             return
-        await asyncio.sleep(WATCH_SECONDS)
+
+
+async def _look(client: ControllerClient, *, as_json: bool) -> tuple[str, KafkaError | ConnectionError | None]:
+    """What there is to print, and what went wrong."""
+    try:
+        quorum = await ask_quorum(client)
+    except KafkaError as refused:
+        return json.dumps({"error": str(refused)}) if as_json else f"No answer: {refused}", refused
+    except ConnectionError as cause:
+        quorum = await look_around(client.bootstrap, client.security, str(cause))
+        said = state_text(quorum, "controller")
+        state = {**quorum_state(quorum), "error": said}
+        return json.dumps(state) if as_json else "\n".join(missing_lines(quorum)), NoActiveController(said)
+    return json.dumps(quorum_state(quorum)) if as_json else "\n".join(state_lines(quorum)), None
 
 
 def quorum_state(quorum: Quorum) -> dict[str, Any]:
@@ -98,6 +116,7 @@ def quorum_state(quorum: Quorum) -> dict[str, Any]:
             "lastFetchTimestamp": each.last_fetch_timestamp,
             "lastCaughtUpTimestamp": each.last_caught_up_timestamp,
             "isCaughtUp": each.is_caught_up,
+            "answers": None if each.reach is None else each.reach.answers,
             "endpoints": [f"{name}://{host}:{port}" for name, host, port in each.endpoints],
         }
 
@@ -113,6 +132,19 @@ def quorum_state(quorum: Quorum) -> dict[str, Any]:
         "voters": [replica(each, "Follower") for each in quorum.voters],
         "observers": [replica(each, "Observer") for each in quorum.observers],
     }
+
+
+def missing_lines(quorum: Quorum) -> list[str]:
+    """Which controllers answer while none leads: one line for each, with the cause where one does not."""
+    reached = [(f"node {each.id}", each.reach) for each in quorum.voters if each.reach is not None]
+    reached += [("controller", each) for each in quorum.asked]
+    return [
+        f"Leader -1, epoch {quorum.leader_epoch}",
+        *(
+            f"{name} at {reach.host}:{reach.port}: {'answers' if reach.answers else f'does not answer: {reach.cause}'}"
+            for name, reach in reached
+        ),
+    ]
 
 
 def state_lines(quorum: Quorum) -> list[str]:

@@ -24,16 +24,19 @@ class _ClusterCollector(Collector):
         """Yield the gauges."""
         freshness = self._cluster.freshness
         image = self._cluster.image
-        leader = self._cluster.observer.leader()
+        quorum = self._cluster.quorum
         brokers = image.cluster.brokers.values()
         table = self._cluster.topic_table
         totals = table.totals() if freshness.is_ready else None
         numbers = (
-            ("up", "1 while the leader confirms the image", float(freshness.error is None and freshness.is_ready)),
+            ("up", "1 while the leader confirms the image", float(quorum.leader_id is not None and freshness.is_ready)),
             ("metadata_offset", "last offset of the metadata log in the image", freshness.offset),
             ("metadata_high_watermark", "high watermark of the metadata log", freshness.high_watermark),
-            ("leader_epoch", "epoch of the quorum", freshness.epoch),
-            ("leader_id", "node id of the active controller, -1 without", -1 if leader is None else leader.node_id),
+            ("leader_epoch", "epoch of the quorum", quorum.leader_epoch),
+            ("leader_id", "node id of the active controller, -1 without", _or_minus_one(quorum.leader_id)),
+            ("voters", "voters of the quorum", len(quorum.voters)),
+            ("voters_silent", "voters that do not answer", len(quorum.silent)),
+            ("has_majority", "1 while a majority of the voters answers", float(quorum.has_majority)),
             ("image_age_seconds", "time since the leader confirmed the image", (freshness.age_ms or 0) / 1000),
             ("brokers", "registered brokers", len(image.cluster.brokers)),
             ("brokers_fenced", "registered brokers that are fenced", sum(broker.fenced for broker in brokers)),
@@ -53,6 +56,10 @@ class _ClusterCollector(Collector):
         )
         for name, text, value in numbers:
             yield GaugeMetricFamily(f"conclave_cluster_{name}", text, value=float(value))
+
+
+def _or_minus_one(node_id: int | None) -> int:
+    return -1 if node_id is None else node_id
 
 
 class Metrics:

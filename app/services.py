@@ -70,6 +70,7 @@ class Requires:
         """Return the caller. Raises ApiError 401 or 403."""
         principal = principal_of(request)
         info = info_of(request)
+        request.state.stamp = services_of(request).cluster.stamp  # what is read for the answer is at least as new
         if not principal.may(self.role, self.scope):
             error = f"needs role {self.role.text} and scope {self.scope}"
             action = f"{request.method} {request.scope['route'].path}"

@@ -1,61 +1,224 @@
-// Keeps the page in step with the metadata log: one event stream, a badge that says how old the page is, and a "live"
-// event on every element that asked for it (hx-trigger="live") when the cluster changed. Such an element is not replaced
-// while a mouse button is down: the click would be lost.
+// Keeps an open page true. One event stream carries what the frame says of the quorum (badge and notice) and the stamp of what there
+// is to show. When the stamp is another than the page's, every part with data-live="ADDRESS" is fetched again: at once, one fetch
+// at a time, and then the differences alone are put into the page, so that focus, selection, caret and scrolling stay.
 "use strict";
 (() => {
   const badge = document.getElementById("live");
   if (!badge || !window.EventSource) return;
+  const LEAST_MS = 250; // between two fetches while changes rain; a single change waits for nothing
+  const GRACE_MS = 1500; // a connection that is back by then was never missed
+  const SILENT_MS = 5000; // the stream says something every second
+  const HIDDEN_MS = 30000; // a page in the background gives its connection back after this time
+
+  // the frame
+
   const offset = badge.querySelector("[data-offset]");
+  const leader = badge.querySelector("[data-leader]");
   const age = badge.querySelector("[data-age]");
-  let seen = performance.now() - Number(badge.dataset.ageMs || 0);
-  let connected = false;
-  let pending = 0;
-  let pressed = false;
-  const held = new Set();
+  let stamp = badge.dataset.stamp;
+  let state = badge.dataset.state;
+  let confirmed = performance.now() - Number(badge.dataset.ageMs || 0);
+  let heard = performance.now();
+  let lostSince = null;
 
   const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
+  const say = (id, text, tone) => { // an alert is announced when it appears or changes, so the same text is left alone
+    const place = document.getElementById(id);
+    let notice = place.firstElementChild;
+    if (!text) { place.replaceChildren(); return; }
+    if (!notice) notice = place.appendChild(document.createElement("div"));
+    notice.className = "notice " + tone;
+    notice.setAttribute("role", tone === "bad" ? "alert" : "status");
+    if (notice.textContent !== text) notice.textContent = text;
+  };
   const show = () => {
-    const seconds = (performance.now() - seen) / 1000;
+    const seconds = (performance.now() - confirmed) / 1000;
     age.textContent = seconds < 10 ? seconds.toFixed(1) + " s ago" : Math.round(seconds) + " s ago";
-    badge.dataset.state = !connected ? "lost" : seconds < 3 ? "live" : "stale";
+    badge.dataset.state = lostSince ? "lost" : state === "live" && seconds >= 3 ? "stale" : state;
   };
-  const refresh = () => {
-    if (pending) return;
-    pending = window.setTimeout(() => {
-      pending = 0;
-      for (const part of document.querySelectorAll("[data-live]")) {
-        if (!part.contains(document.activeElement) || document.activeElement === document.body) window.htmx.trigger(part, "live");
-      }
-    }, 250);
-  };
-  const source = new EventSource(badge.dataset.source);
-  source.onopen = () => { connected = true; show(); };
-  source.onerror = () => { connected = false; show(); };
-  source.addEventListener("offset", (event) => {
-    const state = JSON.parse(event.data);
-    connected = true;
-    seen = performance.now() - state.age_ms;
-    offset.textContent = number(state.offset);
-    for (const value of document.querySelectorAll("[data-live-value]")) value.textContent = number(state[value.dataset.liveValue]);
+  const lost = () => {
+    lostSince ??= new Date(Date.now() - (performance.now() - heard));
     show();
-    if (state.changed) refresh();
-  });
+  };
+  const sayLost = () => {
+    const since = lostSince.toISOString().slice(0, 19).replace("T", " ");
+    say("connection-notice", `The connection to Conclave is lost since ${since} UTC. What is shown is as of then.`, "bad");
+  };
+  let goneText = "";
+  const gone = (what) => {
+    if (what.text === goneText) return;
+    goneText = what.text;
+    const notice = document.createElement("div");
+    const link = document.createElement("a");
+    notice.className = "notice bad";
+    notice.setAttribute("role", "alert");
+    link.href = what.url;
+    link.textContent = what.label;
+    notice.append(what.text + " ", link);
+    document.getElementById("body").replaceChildren(notice);
+  };
+  const take = (told) => {
+    heard = performance.now();
+    if (lostSince) {
+      lostSince = null;
+      say("connection-notice", "", "");
+    }
+    state = told.state;
+    if (told.age_ms !== null) confirmed = heard - told.age_ms;
+    if (told.offset !== null) offset.textContent = number(told.offset);
+    leader.textContent = told.leader;
+    say("quorum-notice", told.notice, told.tone);
+    for (const value of document.querySelectorAll("[data-live-value]")) value.textContent = number(told[value.dataset.liveValue]);
+    show();
+    if (told.gone) gone(told.gone);
+    else if (told.stamp !== stamp) {
+      stamp = told.stamp;
+      refresh();
+    }
+  };
+
+  // the parts
+
+  const fetching = new Set(); // addresses under way
+  const again = new Set(); // addresses to fetch once more, since something changed meanwhile
+  const fetchedAt = new Map();
+  let pressed = false;
+  let held = false; // a refresh came while a mouse button was down: the click would be lost
+
+  const parts = (address) => [...document.querySelectorAll("[data-live]")].filter((part) => part.dataset.live === address);
+  const refresh = () => {
+    if (pressed) { held = true; return; }
+    for (const address of new Set([...document.querySelectorAll("[data-live]")].map((part) => part.dataset.live))) renew(address);
+  };
+  const renew = async (address) => {
+    if (fetching.has(address)) { again.add(address); return; }
+    fetching.add(address);
+    const wait = (fetchedAt.get(address) ?? -LEAST_MS) + LEAST_MS - performance.now();
+    if (wait > 0) await new Promise((resolve) => window.setTimeout(resolve, wait));
+    fetchedAt.set(address, performance.now());
+    again.delete(address);
+    const wanted = parts(address);
+    try {
+      const answer = wanted.length ? await fetch(address, { headers: { "X-Live": "1" }, redirect: "error" }) : null;
+      if (answer && answer.ok) put(wanted, new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch {
+      // no connection: the stream says so, and its return renews everything
+    } finally {
+      fetching.delete(address);
+    }
+    if (again.has(address)) renew(address);
+  };
+  const put = (wanted, found) => {
+    if (pressed) { held = true; return; }
+    for (const part of wanted) {
+      const newer = part.isConnected && part.id && found.getElementById(part.id); // a search may have replaced it
+      if (newer) {
+        morph(part, newer);
+        window.htmx?.process(part);
+      }
+    }
+  };
+
+  // Make `old` like `newer` by changing what differs and nothing else.
+  const key = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || "" : "");
+  const alike = (one, other) => one.nodeName === other.nodeName && key(one) === key(other);
+  const morph = (old, newer) => {
+    if (old.isEqualNode(newer)) return;
+    for (const { name } of [...old.attributes]) {
+      if (!newer.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+    }
+    for (const { name, value } of newer.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const kept = new Map([...newer.children].filter(key).map((child) => [key(child), child]));
+    for (const child of [...old.children]) if (key(child) && !kept.has(key(child))) child.remove();
+    const keyed = new Map([...old.children].filter(key).map((child) => [key(child), child]));
+    let next = old.firstChild;
+    for (const child of [...newer.childNodes]) {
+      let match = key(child) ? keyed.get(key(child)) : next;
+      while (!key(child) && match && !alike(match, child)) match = key(match) ? null : match.nextSibling;
+      if (!match || !alike(match, child)) {
+        old.insertBefore(document.importNode(child, true), next);
+        continue;
+      }
+      while (next && next !== match && !key(next)) { const passed = next; next = next.nextSibling; passed.remove(); }
+      if (match === next) next = next.nextSibling;
+      else old.insertBefore(match, next);
+      if (match.nodeType === Node.ELEMENT_NODE) morph(match, child);
+      else if (match.data !== child.data) retype(match, child.data);
+    }
+    while (next) { const passed = next; next = next.nextSibling; passed.remove(); }
+  };
+  const retype = (text, data) => { // a selection that begins or ends in what stays the same stays where it is
+    const most = Math.min(text.data.length, data.length);
+    let start = 0;
+    while (start < most && text.data[start] === data[start]) start++;
+    let end = 0;
+    while (end < most - start && text.data[text.data.length - 1 - end] === data[data.length - 1 - end]) end++;
+    text.replaceData(start, text.data.length - end - start, data.slice(start, data.length - end));
+  };
+
   const release = () => {
     pressed = false;
     window.setTimeout(() => { // the click comes first
-      for (const part of held) window.htmx.trigger(part, "live");
-      held.clear();
+      if (!pressed && held) { held = false; refresh(); }
     });
   };
   document.addEventListener("pointerdown", (event) => { pressed = event.button === 0; }, true);
   document.addEventListener("pointerup", release, true);
   document.addEventListener("pointercancel", release, true);
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const part = event.detail.requestConfig.elt;
-    if (!pressed || !part.matches("[hx-trigger*=live]")) return;
-    event.detail.shouldSwap = false;
-    held.add(part);
+
+  // the stream
+
+  let source = null;
+  let hiddenAt = null;
+  const close = () => { source?.close(); source = null; };
+  const open = () => {
+    close();
+    source = new EventSource(badge.dataset.source);
+    source.addEventListener("state", (event) => take(JSON.parse(event.data)));
+    source.onerror = () => {
+      lost();
+      if (source && source.readyState === EventSource.CLOSED) refused();
+    };
+  };
+  const refused = async () => { // the browser does not try again after an answer that is no stream
+    close();
+    let status = 0;
+    try {
+      const asking = new AbortController();
+      status = (await fetch(badge.dataset.source, { signal: asking.signal })).status;
+      asking.abort();
+    } catch {
+      status = 0;
+    }
+    if (status === 401 || status === 403) say("connection-notice", "You are logged out. Log in again to see what is true now.", "bad");
+    else window.setTimeout(open, 1000);
+  };
+  open();
+  window.setInterval(() => {
+    show();
+    const now = performance.now();
+    if (lostSince && Date.now() - lostSince > GRACE_MS) sayLost();
+    if (document.hidden) {
+      hiddenAt ??= now;
+      if (source && now - hiddenAt > HIDDEN_MS) close();
+      return;
+    }
+    if (source && now - heard > SILENT_MS) { // neither an event nor an error: the network swallowed the connection
+      lost();
+      heard = now - SILENT_MS + 1000; // try again, then wait a second
+      open();
+    }
+    for (const part of document.querySelectorAll("[data-live-every]")) {
+      const due = (fetchedAt.get(part.dataset.live) ?? 0) + 1000 * Number(part.dataset.liveEvery) - 100;
+      if (source && now >= due) pressed ? (held = true) : renew(part.dataset.live);
+    }
+  }, 500);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    hiddenAt = null;
+    heard = performance.now();
+    if (!source) open();
   });
-  window.setInterval(show, 500);
-  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", (event) => { if (event.persisted) open(); });
 })();

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from app.cluster.history import History
-from app.cluster.quorum import QuorumWatch
+from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.rehearsal import rehearse
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import MetadataRecord

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from app.cluster.admin import ClusterAdmin
 from app.cluster.epoch_keeper import EpochKeeper
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.operations import Operations
-from app.cluster.quorum import Quorum, QuorumWatch
+from app.cluster.quorum import Quorum
+from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.statics import BrokerStatics
 from app.cluster.tokens import DelegationTokenAdmin
 from app.cluster.topic_table import TopicTable
@@ -80,7 +82,8 @@ class Cluster:
             leader_hint=self.observer.leader,
             security=security,
         )
-        self._quorum = QuorumWatch(self.client, self.observer)
+        self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
+        self._quorum.on_move = self._ring
         self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.voters = VoterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.operations = Operations(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
@@ -92,6 +95,9 @@ class Cluster:
         self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self._cluster_id)
         self._learning: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._born = secrets.token_hex(4)
+        self._changed_at = -1  # offset of the newest image that differs in more than its offset
+        self._waiting: set[asyncio.Event] = set()
 
     # life
 
@@ -101,10 +107,12 @@ class Cluster:
         self.observer.start()
         self._learning = asyncio.create_task(self._learn_cluster_id(), name="cluster-id")
         self._epoch_keeper.start()
+        self._quorum.start()
 
     def begin_stop(self) -> None:
         """End the event streams, so that their connections can close; called when the server begins to shut down."""
         self._stopping.set()
+        self._ring()
 
     @property
     def is_stopping(self) -> bool:
@@ -118,12 +126,19 @@ class Cluster:
             self._learning.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._learning
+        await self._quorum.stop()
         await self._epoch_keeper.stop()
         await self.observer.stop()
         await self.statics.stop()
         self.client.close()
 
     def _on_image(self, old: MetadataImage, new: MetadataImage, _records: object) -> None:
+        self._quorum.follow_voters()
+        newest = self.history.newest(1)
+        changed_at = max(newest[0].offset if newest else -1, self.history.oldest_offset - 1)
+        if changed_at != self._changed_at:
+            self._changed_at = changed_at
+            self._ring()
         if new.cluster is not old.cluster:
             self.statics.follow(new)
         if old.offset < 0:  # the first image: count its topics now, so that the first page need not
@@ -176,9 +191,33 @@ class Cluster:
             error=self.observer.last_error,
         )
 
-    async def quorum(self) -> Quorum:
-        """Return the quorum, at most a second old."""
-        return await self._quorum.get()
+    @property
+    def quorum(self) -> Quorum:
+        """The quorum as this process knows it now; nothing is asked for it."""
+        return self._quorum.now
+
+    @property
+    def stamp(self) -> str:
+        """A mark of what pages show: another one when the metadata or the quorum has changed, or another process answers."""
+        return f"{self._born}-{self._changed_at}-{self._quorum.version}"
+
+    async def wait_for_move(self, stamp: str, timeout_seconds: float) -> None:
+        """Wait until the stamp is another than `stamp`, the process stops or the time has passed."""
+        rung = asyncio.Event()
+        self._waiting.add(rung)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self.stamp == stamp and not self._stopping.is_set():
+                    await rung.wait()
+                    rung.clear()
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(rung)
+
+    def _ring(self) -> None:
+        for rung in self._waiting:
+            rung.set()
 
     async def wait_for_offset(self, offset: int, timeout_ms: int) -> bool:
         """Wait until the image contains `offset`; False when it does not in time."""

@@ -1,13 +1,15 @@
-"""The quorum as its leader describes it, asked at most once a second; the observer's own view when nobody answers."""
+"""The quorum at one moment, as one value: leader, epoch, voters, who answers. Whatever shows the quorum shows this value.
 
-import asyncio
-import time
+So a page, a metric or a probe cannot name the leader of one epoch beside the number of another.
+"""
+
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, cast
 
-from app.cluster.latest_snapshot import LatestSnapshot, SnapshotWatch
+from app.cluster.latest_snapshot import LatestSnapshot
+from app.cluster.reach import Address, Reach
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
@@ -18,9 +20,9 @@ from kraft_core.protocol.messages import (
     DescribeQuorumResponseReplicaState,
 )
 from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
 
-CACHED_SECONDS: Final = 1.0
+Standing = Literal["led", "no-leader", "no-majority", "unknown"]
+"""A confirmed leader and a majority; a majority without a leader; fewer voters than a decision needs; nothing known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,8 @@ class Replica:
     """One voter or observer. Offsets and times are -1 where unknown; times are the leader's clock, in ms.
 
     `lag` is the number of records behind the leader's log end, `lag_ms` how long ago it had all that the leader had; None
-    where unknown.
+    where unknown. `address` is where this process asks it, `reach` what came of that, None before. `is_silent`: it neither answers this process nor
+    has the leader heard from it since it stopped to.
     """
 
     id: int
@@ -41,12 +44,17 @@ class Replica:
     lag_ms: int | None
     is_leader: bool
     is_caught_up: bool
+    address: Address | None = None
+    reach: Reach | None = None
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quorum:
-    """The quorum at one moment. `is_live` is False when the leader did not answer: then only the log is known.
+    """The quorum at one moment.
 
+    `leader_id` is the leader of `leader_epoch`, which has confirmed that to this process and was not lost since; None without.
+    `is_live` is False when no description of that leader's is at hand: then the voters are those of the log, or the last known.
     `failures_tolerated`: how many more voters may fail before no majority is left, counting only caught-up ones.
     `committed_voters`: the voter set as read in the log, None with static voters or when it was not read. The leader counts by
     the newest set it has appended, so while the two differ a change is under way.
@@ -64,6 +72,26 @@ class Quorum:
     is_live: bool
     error: str | None
     asked_at_ms: int
+    asked: tuple[Reach, ...] = ()
+
+    @property
+    def standing(self) -> Standing:
+        """Whether the quorum can decide, and if not, why."""
+        if self.voters and not self.has_majority:
+            return "no-majority"
+        if self.leader_id is not None:
+            return "led"
+        return "no-leader" if self.voters else "unknown"
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether as many voters answer as a decision needs; those not asked yet are counted in, no voters are none."""
+        return bool(self.voters) and len(self.voters) - len(self.silent) >= self.majority
+
+    @property
+    def silent(self) -> tuple[Replica, ...]:
+        """The voters that do not answer."""
+        return tuple(voter for voter in self.voters if voter.is_silent)
 
     @property
     def leader(self) -> Replica | None:
@@ -105,6 +133,7 @@ class Quorum:
         )
 
 
+HEARD_MARGIN_MS: Final = 250  # a fetch that was under way when the voter died
 CAUGHT_UP_MS: Final = 3_000  # a follower fetches every 500 ms; silent for check-quorum's time it does not count
 
 
@@ -179,98 +208,51 @@ def quorum_of(
     )
 
 
-class QuorumWatch:
-    """Asks the leader, shares the answer for a second, and never lets two askers ask twice."""
+def unmeasured(
+    node_id: int,
+    directory_id: uuid.UUID,
+    endpoints: tuple[tuple[str, str, int], ...],
+    address: Address | None = None,
+    *,
+    is_leader: bool = False,
+) -> Replica:
+    """Return a voter of which nothing is known but that it is one."""
+    return Replica(
+        id=node_id,
+        directory_id=directory_id,
+        endpoints=endpoints,
+        log_end_offset=-1,
+        last_fetch_timestamp=-1,
+        last_caught_up_timestamp=-1,
+        lag=None,
+        lag_ms=None,
+        is_leader=is_leader,
+        is_caught_up=False,
+        address=address,
+    )
 
-    def __init__(
-        self, client: ControllerClient, observer: MetadataObserver, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._client = client
-        self._observer = observer
-        self._clock = clock
-        self._snapshots = SnapshotWatch(client)
-        self._asking = asyncio.Lock()
-        self._cached: Quorum | None = None
-        self._cached_at = 0.0
 
-    async def get(self, timeout_ms: int = 2_000) -> Quorum:
-        """Return the quorum, at most a second old. Always answers: `is_live` says whether the leader did."""
-        async with self._asking:
-            now = time.monotonic()
-            if self._cached is None or now - self._cached_at >= CACHED_SECONDS:
-                self._cached = await self._ask(timeout_ms)
-                self._cached_at = time.monotonic()
-            return self._cached
+def with_reach(quorum: Quorum, found: Mapping[Address, Reach]) -> Quorum:
+    """Return the quorum with what is known of each voter's answers.
 
-    def forget(self) -> None:
-        """Ask anew next time, e.g. because the voters have changed."""
-        self._cached = None
+    A voter is not silent while the leader hears from it, be it unreachable from here. That is told by how long before the
+    leader's answer it fetched, so the leader's clock and ours need not agree.
+    """
+    leader = quorum.leader
+    leader_now = leader.last_caught_up_timestamp if leader is not None else -1
 
-    async def high_watermark(self, timeout_ms: int) -> int:
-        """Ask the leader for its high watermark now: all that was answered before lies below it.
+    def is_heard(voter: Replica, lost_at_ms: int) -> bool:
+        """Whether the leader has heard from the voter lately, and since this process lost it."""
+        if not quorum.is_live or leader_now < 0 or voter.last_fetch_timestamp < 0:
+            return False
+        ago_ms = leader_now - voter.last_fetch_timestamp
+        return ago_ms <= CAUGHT_UP_MS and quorum.asked_at_ms - ago_ms > lost_at_ms + HEARD_MARGIN_MS
 
-        Raises KafkaError or ConnectionError.
-        """
-        return (await describe_quorum(self._client, timeout_ms)).topics[0].partitions[0].high_watermark
-
-    async def _ask(self, timeout_ms: int) -> Quorum:
-        try:
-            answer = await describe_quorum(self._client, timeout_ms)
-        except (ConnectionError, KafkaError) as cause:
-            return self._from_log(str(cause))
-        asked_at_ms = int(self._clock() * 1000)
-        return quorum_of(
-            answer,
-            asked_at_ms=asked_at_ms,
-            kraft_version=self._kraft_version(),
-            committed_voters=self._committed_voters(),
-            log_start_offset=self._observer.log_start_offset,
-            snapshot=await self._snapshot(answer.topics[0].partitions[0].leader_epoch, timeout_ms),
+    def reached(voter: Replica) -> Replica:
+        reach = None if voter.address is None else found.get(voter.address)
+        is_lost = reach is not None and not reach.answers and not voter.is_leader
+        return replace(
+            voter, reach=reach, is_silent=is_lost and reach is not None and not is_heard(voter, reach.since_ms)
         )
 
-    async def _snapshot(self, leader_epoch: int, timeout_ms: int) -> LatestSnapshot | None:
-        try:
-            return await self._snapshots.get(leader_epoch, timeout_ms)
-        except (ConnectionError, KafkaError):  # a leader that goes just now; the rest of its answer still holds
-            return None
-
-    def _committed_voters(self) -> tuple[tuple[int, uuid.UUID], ...] | None:
-        voters = self._observer.voters
-        return None if voters is None else tuple((each.voter_id, each.voter_directory_id) for each in voters.voters)
-
-    def _kraft_version(self) -> int:
-        """1 once a voter set stands in the log (INTEROP 2.9), else 0: the voters are then in the settings."""
-        return 1 if self._observer.voters is not None else 0
-
-    def _from_log(self, error: str) -> Quorum:
-        """What can be said without the leader: the voter set, epoch and high watermark of the log."""
-        voters = self._observer.voters
-        known = self._observer.leader()
-        return Quorum(
-            leader_id=None if known is None else known.node_id,
-            leader_epoch=self._observer.epoch,
-            high_watermark=self._observer.high_watermark,
-            kraft_version=self._kraft_version(),
-            voters=tuple(
-                Replica(
-                    id=voter.voter_id,
-                    directory_id=voter.voter_directory_id,
-                    endpoints=tuple((at.name, at.host, at.port) for at in voter.endpoints),
-                    log_end_offset=-1,
-                    last_fetch_timestamp=-1,
-                    last_caught_up_timestamp=-1,
-                    lag=None,
-                    lag_ms=None,
-                    is_leader=known is not None and known.node_id == voter.voter_id,
-                    is_caught_up=False,
-                )
-                for voter in (voters.voters if voters is not None else ())
-            ),
-            observers=(),
-            committed_voters=self._committed_voters(),
-            log_start_offset=self._observer.log_start_offset,
-            snapshot=None,
-            is_live=False,
-            error=error,
-            asked_at_ms=int(self._clock() * 1000),
-        )
+    return replace(quorum, voters=tuple(reached(voter) for voter in quorum.voters))

@@ -83,7 +83,6 @@ class VoterAdmin(Changes):
     async def _fresh_quorum(self) -> Quorum:
         if not self._observer.is_ready:
             raise NoActiveController("the metadata has not been read from the quorum yet")
-        self._quorum.forget()
         return await self._quorum.get(DESCRIBE_TIMEOUT_MS)
 
     async def _done(self, plan: VoterChange, before: int, wanted: Callable[[VotersRecord], bool]) -> VoterChange:
@@ -100,7 +99,7 @@ class VoterAdmin(Changes):
                     ErrorCode.REQUEST_TIMED_OUT, "The change is committed, but this process has not read it yet."
                 )
         await self._observer.wait_for_offset(offset, self._timeout_ms)
-        self._quorum.forget()
+        await self._quorum.get(DESCRIBE_TIMEOUT_MS)
         return dataclasses.replace(plan, offset=offset)
 
 

@@ -245,7 +245,6 @@ class AuditRow:
     action: str
     resource: str
     result: str
-    count: int
     error: str | None
     detail_text: str
     metadata_offset: int | None
@@ -280,7 +279,6 @@ async def audit(
             each.action,
             each.resource,
             each.result,
-            each.count,
             each.error,
             _detail(each.detail),
             each.metadata_offset,

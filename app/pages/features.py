@@ -51,13 +51,11 @@ def level_text(name: str, level: int) -> str:
     return f"{level}" if level else "0 (off)"
 
 
-async def feature_rows(cluster: Cluster) -> list[FeatureRow]:
+def feature_rows(cluster: Cluster) -> list[FeatureRow]:
     """All features that this software or the cluster knows, by name."""
     image = cluster.image
-    try:
-        kraft_version = str((await cluster.quorum()).kraft_version)
-    except (ConnectionError, KafkaError):
-        kraft_version = UNKNOWN
+    quorum = cluster.quorum
+    kraft_version = UNKNOWN if quorum.standing == "unknown" else str(quorum.kraft_version)
     registered: list[BrokerRegistration | ControllerRegistration] = []
     registered += [*image.cluster.brokers.values(), *image.cluster.controllers.values()]
     nodes = {node.id for node in registered}  # one that is both broker and controller registers twice
@@ -86,7 +84,7 @@ async def features(request: Request, caller: Reader) -> Response:
     """The page."""
     services = services_of(request)
     may_change = caller.principal.role >= Role.ADMIN
-    view = FeaturesView(await feature_rows(services.cluster), [kind.name for kind in UpgradeType], may_change)
+    view = FeaturesView(feature_rows(services.cluster), [kind.name for kind in UpgradeType], may_change)
     return render(request, "features.html", page=page_of(request, "Features", "/features"), view=view)
 
 
@@ -118,7 +116,7 @@ async def update(
                 note = f"{name} is at level {level_text(name, wanted)} since offset {offset}."
                 return go_to(request, "/features", Flash("good", note))
             verdict = "The controller would accept this. Nothing has changed yet."
-    rows = {row.name: row.level for row in await feature_rows(services.cluster)}
+    rows = {row.name: row.level for row in feature_rows(services.cluster)}
     body = {"data": [{"feature_name": name, "level": wanted, "upgrade_type": kind}]}
     is_down = kind != UpgradeType.UPGRADE.name
     view = ConfirmView(

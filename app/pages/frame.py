@@ -14,10 +14,10 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from app.cluster.cluster import Freshness
 from app.errors import of_connection, of_kafka
 from app.flash import Flash, clear_flash, set_flash, take_flash
 from app.locations import htmx_redirect, redirect
+from app.pages.live import Live, Subject, live_state
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, services_of, visitor_of
 from app.templating import make_environment, static_files
@@ -35,24 +35,7 @@ NAVIGATION: Final = (
     ("/audit", "Audit", Role.ADMIN),
     ("/access", "Users and tokens", Role.ADMIN),
 )
-STALE_MS: Final = 3_000
 UNKNOWN: Final = "\N{EN DASH}"
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """The badge: which offset the page shows, and how long ago the quorum confirmed it."""
-
-    offset: int | None
-    age_ms: int | None
-    state: str
-
-    @classmethod
-    def of(cls, freshness: Freshness) -> "Live":
-        """live, stale (silent for 3 s) or lost (never heard)."""
-        if not freshness.is_ready or freshness.age_ms is None:
-            return cls(None, freshness.age_ms, "lost")
-        return cls(freshness.offset, freshness.age_ms, "live" if freshness.age_ms < STALE_MS else "stale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +145,10 @@ def environment() -> Environment:
 def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Page:
     """The frame for this request, with what the last change left to say."""
     services = services_of(request)
-    live = Live.of(services.cluster.freshness)
-    flash = (*take_flash(request, services.security), *notes)
     is_known = hasattr(request.state, "csrf_token")  # an error before the guard has neither user nor token
+    subject = Subject.of_request(request) if is_known else None
+    live = live_state(services.cluster, subject, getattr(request.state, "stamp", None))
+    flash = (*take_flash(request, services.security), *notes)
     user, token = (visitor_of(request), csrf_token_of(request)) if is_known else (None, "")
     return Page(title, active, user, token, live, flash)
 

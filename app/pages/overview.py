@@ -1,17 +1,14 @@
-"""The dashboard, the change feed and the live stream that keeps every page in step."""
+"""The dashboard and the change feed."""
 
-import asyncio
 import datetime as dt
-import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
-from app.cluster.cluster import Freshness
-from app.cluster.history import Change, OffsetGone
+from app.cluster.history import Change
 from app.cluster.quorum import Quorum
 from app.pages.frame import counted, page_of, render
 from app.reports import store
@@ -26,8 +23,6 @@ CHANGES_ON_DASHBOARD: Final = 12
 CHANGES_ON_PAGE: Final = 100
 LINES_OF_ONE_CHANGE_ON_PAGE: Final = 25
 LINES_OF_ONE_CHANGE: Final = 3  # on the dashboard: a broker's failure alone could fill it
-TICK_SECONDS: Final = 1.0
-PAUSE_SECONDS: Final = 0.2  # however fast the log grows, a browser hears of it five times a second at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +116,21 @@ class DashboardView:
 
 def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
     """(n of m, tone, one reason) of the voters."""
-    total = len(quorum.voters)
+    total, silent = len(quorum.voters), [voter.id for voter in quorum.silent]
+    if not quorum.has_majority:
+        return f"{total - len(silent)} of {total}" if total else "unknown", "bad", f"{quorum.majority} are needed"
     if not quorum.is_live:
-        return f"? of {total}" if total else "unknown", "bad", "the leader does not answer"
-    good = sum(voter.is_caught_up for voter in quorum.voters)
-    behind = [str(voter.id) for voter in quorum.voters if not voter.is_caught_up]
-    if not behind:
+        return f"{total - len(silent)} of {total} answer", "warn" if silent else "", "no leader describes them"
+    good = sum(voter.is_caught_up and not voter.is_silent for voter in quorum.voters)
+    behind = [voter.id for voter in quorum.voters if not voter.is_caught_up and not voter.is_silent]
+    reasons = [
+        f"{what}: {', '.join(map(str, which))}"
+        for what, which in (("silent", silent), ("not caught up", behind))
+        if which
+    ]
+    if not reasons:
         return f"{good} of {total}", "good", "all caught up"
-    return f"{good} of {total}", "bad" if good < quorum.majority else "warn", f"not caught up: {', '.join(behind)}"
+    return f"{good} of {total}", "bad" if good < quorum.majority else "warn", "; ".join(reasons)
 
 
 def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
@@ -145,25 +147,21 @@ def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
 
 
 async def dashboard_view(found: Services) -> DashboardView:
-    """Everything on the dashboard, from memory but for the quorum (asked at most once a second) and the last report."""
+    """Everything on the dashboard, from memory but for the last report."""
     cluster = found.cluster
     freshness, image = cluster.freshness, cluster.image
-    quorum = await cluster.quorum()
+    quorum = cluster.quorum
     totals = cluster.topic_table.totals()
+    changes = cluster.history.newest(CHANGES_ON_DASHBOARD)
     run = await found.database.read(store.latest_report)
-    leader = next((voter for voter in quorum.voters if voter.is_leader), None)
-    problem = ""
-    if not freshness.is_ready:
-        problem = f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
-    elif not quorum.is_live:
-        problem = f"The quorum's leader does not answer ({quorum.error}); this page shows the metadata as of offset {freshness.offset}."
-    is_known = freshness.is_ready
+    leader, is_known = quorum.leader, freshness.is_ready
+    problem = "" if is_known else f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
     voters = voters_verdict(quorum)
     brokers = brokers_verdict(image) if is_known else ("unknown", "", "")
     return DashboardView(
         problem=problem,
         is_known=is_known,
-        has_leader=quorum.leader_id is not None and quorum.is_live,
+        has_leader=quorum.standing == "led",
         leader_text="none" if quorum.leader_id is None else f"node {quorum.leader_id}",
         leader_where=", ".join(f"{host}:{port}" for _, host, port in leader.endpoints) if leader else "",
         epoch=quorum.leader_epoch,
@@ -179,9 +177,7 @@ async def dashboard_view(found: Services) -> DashboardView:
         offline=totals.offline if is_known else None,
         under_min=totals.under_min if is_known else None,
         under_replicated=totals.under_replicated if is_known else None,
-        changes=feed_lines(
-            cluster.history.newest(CHANGES_ON_DASHBOARD), CHANGES_ON_DASHBOARD, each_max=LINES_OF_ONE_CHANGE
-        ),
+        changes=feed_lines(changes, CHANGES_ON_DASHBOARD, each_max=LINES_OF_ONE_CHANGE),
         report=None if run is None else ReportSummary.of(run),
     )
 
@@ -223,38 +219,3 @@ async def changes(request: Request, _caller: Reader, before: int | None = None, 
     older = rows[-1].offset if len(rows) >= CHANGES_ON_PAGE else None
     view = ChangesView(history.oldest_offset, q, rows, older)
     return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)
-
-
-def _event(freshness: Freshness, *, is_changed: bool) -> str:
-    data: dict[str, Any] = {
-        "offset": freshness.offset,
-        "high_watermark": freshness.high_watermark,
-        "epoch": freshness.epoch,
-        "age_ms": freshness.age_ms,
-        "changed": is_changed,
-    }
-    return f"event: offset\nid: {freshness.offset}\ndata: {json.dumps(data)}\n\n"
-
-
-@router.get("/events")
-async def events(request: Request, _caller: Reader) -> Response:
-    """Server-sent events for live.js: the offset about once a second, and at once when something changed."""
-    cluster = services_of(request).cluster
-
-    async def stream() -> AsyncIterator[str]:
-        position = cluster.history.newest_offset
-        yield "retry: 1000\n\n"
-        while not cluster.is_stopping and not await request.is_disconnected():
-            freshness = cluster.freshness
-            try:
-                is_changed = bool(cluster.history.since(max(0, position + 1), 1))
-            except OffsetGone:
-                is_changed = True
-            position = cluster.history.newest_offset
-            if freshness.is_ready:
-                yield _event(freshness, is_changed=is_changed)
-            await cluster.history.wait_beyond(position, TICK_SECONDS)
-            await asyncio.sleep(PAUSE_SECONDS)
-
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)

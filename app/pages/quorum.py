@@ -70,10 +70,12 @@ def _leader_now(quorum: Quorum) -> int:
 
 
 def _state(replica: Replica, quorum: Quorum) -> tuple[str, str]:
-    if replica.is_leader:
+    if replica.is_leader and quorum.leader_id is not None:
         return "leader", "info"
+    if replica.is_silent:
+        return "does not answer", "bad"
     if not quorum.is_live:
-        return "unknown", ""
+        return ("answers", "") if replica.reach is not None else ("unknown", "")
     if replica.is_caught_up:
         return "caught up", "good"
     is_silent = _leader_now(quorum) - replica.last_fetch_timestamp > CAUGHT_UP_MS
@@ -129,10 +131,12 @@ def observer_row(observer: Observer, quorum: Quorum, *, is_changeable: bool) -> 
 
 def failures(quorum: Quorum) -> tuple[str, str, str]:
     """(how many, tone, why): how many more voters may fail before nothing can be decided."""
-    if not quorum.is_live:
-        return UNKNOWN, "bad", "the leader does not answer"
-    left = quorum.failures_tolerated
     why = f"a decision needs {quorum.majority} of {len(quorum.voters)}"
+    if not quorum.has_majority:
+        return "no quorum", "bad", why if quorum.voters else "no voter is known"
+    if not quorum.is_live:
+        return UNKNOWN, "bad", "no leader describes them"
+    left = quorum.failures_tolerated
     if len(quorum.voters) == 1:
         return "0", "warn", "a single voter"
     return str(left), "good" if left else "bad", why
@@ -173,9 +177,9 @@ def _log_facts(quorum: Quorum) -> list[tuple[str, str, str, str]]:
     ]
 
 
-async def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
-    """What the leader says now (at most a second old), and what the log has told. `may_change`: links for admins."""
-    quorum = await cluster.quorum()
+def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
+    """What the leader says (at most a second old), and what the log has told. `may_change`: links for admins."""
+    quorum = cluster.quorum
     known = cluster.history.epochs.leaderships()
     is_changeable = may_change and quorum.is_live and quorum.kraft_version >= 1
     left, tone, why = failures(quorum)
@@ -183,8 +187,8 @@ async def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumVi
     metadata_version = UNKNOWN if features.metadata_version is None else str(features.metadata_version)
     return QuorumView(
         problem=""
-        if quorum.is_live
-        else f"The leader does not answer: {quorum.error}. Only what the log says is shown.",
+        if quorum.is_live or quorum.standing != "led"
+        else f"The leader does not describe the quorum: {quorum.error}. Only what the log says is shown.",
         under_way=f"A change of the voters is under way: {under_way(quorum)}." if quorum.is_change_under_way else "",
         facts=[
             *_leader_facts(quorum, known),
@@ -213,14 +217,14 @@ async def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumVi
 @router.get("/quorum")
 async def quorum(request: Request, caller: Reader) -> Response:
     """The page."""
-    view = await quorum_view(services_of(request).cluster, may_change=_may_change(caller))
+    view = quorum_view(services_of(request).cluster, may_change=_may_change(caller))
     return render(request, "quorum.html", page=page_of(request, "Quorum", "/quorum"), view=view)
 
 
 @router.get("/fragments/quorum")
 async def quorum_fragment(request: Request, caller: Reader) -> Response:
     """The same without its frame."""
-    view = await quorum_view(services_of(request).cluster, may_change=_may_change(caller))
+    view = quorum_view(services_of(request).cluster, may_change=_may_change(caller))
     return render(request, "_quorum.html", view=view)
 
 

@@ -10,6 +10,7 @@ from app.pages import (
     configs,
     epochs,
     features,
+    live,
     moves,
     overview,
     quorum,
@@ -25,6 +26,7 @@ from app.pages.frame import environment, page_of
 ROUTERS = (
     access.router,
     overview.router,
+    live.router,
     quorum.router,
     epochs.router,
     voters.router,

@@ -14,6 +14,7 @@ from app.errors import ApiError
 from app.flash import Flash
 from app.pages.confirm import ConfirmView, curl_line
 from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
+from app.pages.live import deleted_topic_text
 from app.pages.overview import FeedLine, feed_lines
 from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of, visitor_of
@@ -119,7 +120,7 @@ def known_topic(cluster: Cluster, name: str) -> TopicImage:
     """The topic of this name. Raises ApiError 404."""
     topic = cluster.image.topics.topic(name)
     if topic is None:
-        raise ApiError(404, f"There is no topic '{name[:249]}' at offset {cluster.freshness.offset}.")
+        raise ApiError(404, deleted_topic_text(cluster, name))
     return topic
 
 

@@ -113,8 +113,7 @@ async def topics_fragment(request: Request, _caller: Reader) -> Response:
     services = services_of(request)
     view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
     response = render(request, "_topics.html", view=view)
-    if request.headers.get("HX-Trigger") != "topics":
-        response.headers.update(htmx_push(f"/topics?{view.query}"))
+    response.headers.update(htmx_push(f"/topics?{view.query}"))
     return response
 
 

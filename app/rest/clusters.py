@@ -15,12 +15,11 @@ router = APIRouter(prefix="/v3/clusters", tags=["clusters"], route_class=JsonRou
 
 def cluster_data(view: View) -> dict[str, Any]:
     """Return the cluster. `controller` is the leader of the quorum itself, never a broker that claims to be it."""
-    leader = view.cluster.observer.leader()
     return view.resource(
         "KafkaCluster",
         (),
         (),
-        controller=None if leader is None else view.related("quorum"),
+        controller=None if view.cluster.quorum.leader_id is None else view.related("quorum"),
         acls=view.related("acls"),
         brokers=view.related("brokers"),
         broker_configs=view.related("broker-configs"),

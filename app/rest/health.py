@@ -8,6 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from app.answers import NATIVE
+from app.cluster.quorum_words import state_text
 from app.metrics import CONTENT_TYPE, Metrics
 from app.rest.routing import JsonRoute
 from app.services import ServicesDep
@@ -32,6 +33,9 @@ async def readyz(services: ServicesDep) -> Response:
         reasons.append("no metadata image yet")
     elif freshness.age_ms is None or freshness.age_ms > STALE_MS:
         reasons.append(f"the quorum has not confirmed the image for {freshness.age_ms} ms")
+    quorum = services.cluster.quorum
+    if reasons or quorum.standing == "no-majority":
+        reasons += filter(None, [state_text(quorum)])
     try:
         await services.database.read(_ask_database)
     except Exception as error:  # noqa: BLE001 - whatever the driver raises: the database cannot be used

@@ -229,7 +229,10 @@ class ClusterConfigDataList(ListOf[ClusterConfigData]):
 
 
 class QuorumReplicaData(Answer):
-    """A voter or observer; -1 where an offset or time is unknown, times are the leader's clock in ms."""
+    """A voter or observer; -1 where an offset or time is unknown, times are the leader's clock in ms.
+
+    `is_silent`: a voter that answers neither the web process nor, since then, the leader.
+    """
 
     replica_id: int
     directory_id: str | None
@@ -241,6 +244,7 @@ class QuorumReplicaData(Answer):
     lag_ms: int | None
     is_leader: bool
     is_caught_up: bool
+    is_silent: bool
 
 
 class QuorumObserverData(QuorumReplicaData):
@@ -260,7 +264,10 @@ class LatestSnapshotData(Answer):
 
 
 class QuorumData(Resource):
-    """The quorum; `is_live` is false while its leader does not answer, then only what the log says is here."""
+    """The quorum; `is_live` is false while its leader does not answer, then only what the log says is here.
+
+    `state_text` says in words what is wrong: who does not answer, since when, how many are needed; "" if nothing is.
+    """
 
     kind: Literal["KafkaQuorum"]
     leader_id: int | None
@@ -278,6 +285,8 @@ class QuorumData(Resource):
     failures_tolerated: int
     max_follower_lag: int | None
     max_follower_lag_ms: int | None
+    state: Literal["LED", "NO_LEADER", "NO_MAJORITY", "UNKNOWN"]
+    state_text: str
     is_live: bool
     error: str | None
 
@@ -429,7 +438,6 @@ class AuditEventData(Answer):
     action: str
     resource: str
     result: str
-    count: int
     error: str | None
     detail: dict[str, object]
     request_id: str

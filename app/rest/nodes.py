@@ -18,14 +18,13 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "nodes"], r
 
 
 def _controller_data(view: View, controller: ControllerRegistration) -> dict[str, Any]:
-    leader = view.cluster.observer.leader()
     return view.resource(
         "KafkaController",
         ("controllers", controller.id),
         (("controller", controller.id),),
         controller_id=controller.id,
         incarnation_id=uuid_to_text(controller.incarnation_id),
-        is_leader=leader is not None and leader.node_id == controller.id,
+        is_leader=controller.id == view.cluster.quorum.leader_id,
         listeners=[{"name": at.name, "host": at.host, "port": at.port} for at in controller.listeners],
         features=[
             {"feature_name": name, "lowest_level": levels.min, "highest_level": levels.max}

@@ -186,11 +186,9 @@ def _feature_data(view: View, name: str, kraft_version: int | None) -> dict[str,
     )
 
 
-async def _features(view: View) -> list[dict[str, Any]]:
-    try:
-        kraft_version: int | None = (await view.cluster.quorum()).kraft_version
-    except (ConnectionError, KafkaError):
-        kraft_version = None  # no leader answers; all else is in the image
+def _features(view: View) -> list[dict[str, Any]]:
+    quorum = view.cluster.quorum
+    kraft_version = None if quorum.standing == "unknown" else quorum.kraft_version
     names = sorted({*FEATURES, *view.image.features.levels})
     return [_feature_data(view, name, kraft_version) for name in names]
 
@@ -198,9 +196,7 @@ async def _features(view: View) -> list[dict[str, Any]]:
 @router.get("/features", responses={200: {"model": FeatureDataList}})
 async def list_features(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
     """List the features: finalized level, and the levels that this software and each broker support."""
-    body = list_body(
-        request, view, "KafkaFeatureList", await _features(view), page, lambda item: item["feature_name"], dict
-    )
+    body = list_body(request, view, "KafkaFeatureList", _features(view), page, lambda item: item["feature_name"], dict)
     return answer(body, view.offset)
 
 
@@ -223,7 +219,7 @@ async def update_features(
     offset = await services.operator.update_features(caller, updates, validate_only=validate_only)
     after = replace(view, image=view.cluster.image)
     body_after = list_body(
-        request, after, "KafkaFeatureList", await _features(after), ALL, lambda item: item["feature_name"], dict
+        request, after, "KafkaFeatureList", _features(after), ALL, lambda item: item["feature_name"], dict
     )
     if validate_only:
         levels = {update.name: update.level for update in updates}

@@ -15,6 +15,7 @@ from app.cluster.history import Change, OffsetGone
 from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import Replica
+from app.cluster.quorum_words import state_text
 from app.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.models import ChangeDataList, QuorumData, QuorumEpochData, QuorumEpochDataList
@@ -41,6 +42,7 @@ def _replica(replica: Replica) -> dict[str, Any]:
         "lag_ms": replica.lag_ms,
         "is_leader": replica.is_leader,
         "is_caught_up": replica.is_caught_up,
+        "is_silent": replica.is_silent,
     }
 
 
@@ -73,8 +75,8 @@ def _snapshot(found: LatestSnapshot | None) -> dict[str, Any] | None:
 
 @router.get("/quorum", responses={200: {"model": QuorumData}})
 async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
-    """Describe the quorum as its leader does, at most a second old."""
-    quorum = await view.cluster.quorum()
+    """Describe the quorum: as its leader does while one answers, and which of its voters answer this process."""
+    quorum = view.cluster.quorum
     body = view.resource(
         "KafkaQuorum",
         ("quorum",),
@@ -96,6 +98,8 @@ async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
         failures_tolerated=quorum.failures_tolerated,
         max_follower_lag=quorum.max_follower_lag,
         max_follower_lag_ms=quorum.max_follower_lag_ms,
+        state=quorum.standing.upper().replace("-", "_"),
+        state_text=state_text(quorum),
         is_live=quorum.is_live,
         error=quorum.error,
     )

@@ -65,12 +65,11 @@ class Edge:
         started = time.perf_counter()
         request_id = new_request_id()
         client = scope.get("client")
-        headers = Headers(scope=scope)
-        origin = origin_of(client[0] if client else "local", scope["scheme"], headers, self._trusted)
+        origin = origin_of(client[0] if client else "local", scope["scheme"], Headers(scope=scope), self._trusted)
         scope["scheme"] = origin.scheme
         scope.setdefault("state", {}).update(
             request_id=request_id,
-            info=RequestInfo(source=origin.address, request_id=request_id, user_agent=headers.get("user-agent", "")),
+            info=RequestInfo(source=origin.address, request_id=request_id),
             principal=None,
             csrf_token="",
         )

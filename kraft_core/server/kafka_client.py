@@ -96,6 +96,7 @@ class KafkaConnection(asyncio.Protocol):
         self._waiting: dict[int, tuple[int, int, asyncio.Future[Message]]] = {}
         self._transport: asyncio.Transport | None = None
         self._closed = False
+        self._ended = asyncio.Event()
         self._is_accepted = False  # whether the node answered more than ApiVersions, which it answers to anybody
 
     @classmethod
@@ -139,6 +140,15 @@ class KafkaConnection(asyncio.Protocol):
     def in_flight(self) -> int:
         """How many requests wait for their answer."""
         return len(self._waiting)
+
+    async def wait_closed(self, timeout_ms: int) -> bool:
+        """Wait until the connection has ended; False when `timeout_ms` passes first."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._ended.wait()
+        except TimeoutError:
+            return self._closed
+        return True
 
     def version_of(self, api_key: int, lowest: int, highest: int) -> int:
         """Return the highest version both sides speak. Raises UnsupportedApi if there is none."""
@@ -255,6 +265,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _fail_all(self, cause: ConnectionLost) -> None:
         self._closed = True
+        self._ended.set()
         waiting, self._waiting = self._waiting, {}
         for _, _, answer in waiting.values():
             if not answer.done():
@@ -286,7 +297,8 @@ class ControllerClient:
         self._connect_timeout_ms = connect_timeout_ms
         self._find_leader_timeout_ms = find_leader_timeout_ms
         self._leader_hint = leader_hint
-        self._security = security
+        self.bootstrap = tuple(bootstrap)
+        self.security = security
         self._causes: dict[str, str] = {}  # why a node asked in this search was of no use, by its address
         self._connection: KafkaConnection | None = None
         self._connecting = asyncio.Lock()
@@ -414,7 +426,7 @@ class ControllerClient:
         self._causes[address] = said
 
     async def _open(self, host: str, port: int) -> KafkaConnection:
-        return await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms, self._security)
+        return await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms, self.security)
 
 
 async def find_leader(connection: KafkaConnection, cluster_id: str | None = None) -> LeaderEndpoint | None:

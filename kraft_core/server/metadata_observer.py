@@ -71,6 +71,9 @@ PartingListener = Callable[[Parting], None]
 MeetingListener = Callable[[int, int], None]
 """Called with (epoch, time of day in ms) when the leader of an epoch answers a first fetch, and again after it was lost."""
 
+StandingListener = Callable[[], None]
+"""Called when `epoch` or `confirmed_leader` of the observer has changed."""
+
 
 class MetadataObserver:
     """A MetadataSource fed by fetching. `start` it on the event loop, `stop` it before the loop ends."""
@@ -97,7 +100,10 @@ class MetadataObserver:
         self._change_listeners: list[ChangeListener] = []
         self._snapshot_listeners: list[SnapshotListener] = []
         self._leader_listeners: list[tuple[PartingListener, MeetingListener]] = []
+        self._standing_listeners: list[StandingListener] = []
+        self._standing: tuple[int, LeaderEndpoint | None] = (0, None)  # epoch and confirmed leader as told last
         self._met_epoch = -1  # epoch of the leader that answered last and was not lost since
+        self._met_over: KafkaConnection | None = None  # the connection over which that leader answers
         self._task: asyncio.Task[None] | None = None
         self._moved = asyncio.Condition()
         self.epoch = 0
@@ -141,6 +147,14 @@ class MetadataObserver:
         """Return the active controller, None while no leader is known."""
         return self._leader
 
+    @property
+    def confirmed_leader(self) -> LeaderEndpoint | None:
+        """The leader that answered a fetch of this process in `epoch` and was not lost since.
+
+        `leader` may name a node that another one only told of, as a voter does that has not noticed its leader's death yet.
+        """
+        return self._leader if self._met_over is not None and self._met_epoch == self.epoch else None
+
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` with (old image, new image, records between) after each move; the result ends it."""
         return self._listeners.add(listener)
@@ -159,6 +173,10 @@ class MetadataObserver:
     def subscribe_leader(self, on_parting: PartingListener, on_meeting: MeetingListener) -> None:
         """Call `on_parting` when a leader is lost and `on_meeting` when one answers."""
         self._leader_listeners.append((on_parting, on_meeting))
+
+    def subscribe_standing(self, listener: StandingListener) -> None:
+        """Call `listener` when the epoch or the confirmed leader has changed."""
+        self._standing_listeners.append(listener)
 
     # running
 
@@ -201,24 +219,25 @@ class MetadataObserver:
         try:
             connection = await KafkaConnection.open(host, port, self._client_id, CONNECT_TIMEOUT_MS, self._security)
         except (ConnectionError, KafkaError) as cause:
-            self._failed(host, port, cause)
+            self._failed(host, port, cause, None)
             return False
         before = self.last_update_monotonic
         try:
             await self._follow(connection)
         except (LogDiverged, ReplayError) as cause:
-            self._failed(host, port, cause)
+            self._failed(host, port, cause, connection)
             self._read_anew()
             return False
         except (ConnectionError, KafkaError) as cause:
-            self._failed(host, port, cause)
+            self._failed(host, port, cause, connection)
         except Exception as bug:  # the reading must go on, or this process would show an old image for ever
             log.exception("observer_failed", extra={"host": host, "port": port})
-            self._failed(host, port, bug)
+            self._failed(host, port, bug, connection)
             self._read_anew()
             return False
         finally:
             connection.close()
+            self._leave(connection)
         return self.last_update_monotonic != before
 
     def _read_anew(self) -> None:
@@ -229,8 +248,10 @@ class MetadataObserver:
         for listener in self._snapshot_listeners:
             listener(self._log.image)
 
-    def _failed(self, host: str, port: int, cause: Exception) -> None:
-        if self._leader is not None and (self._leader.host, self._leader.port) == (host, port):
+    def _failed(self, host: str, port: int, cause: Exception, connection: KafkaConnection | None) -> None:
+        """Note why a node is of no use. The leader is lost with the connection it answered over, whatever its address."""
+        is_leader = self._leader is not None and (self._leader.host, self._leader.port) == (host, port)
+        if is_leader or (connection is not None and connection is self._met_over):
             how = _how_it_went(cause)
             if how is not None:
                 self._part(how)
@@ -238,6 +259,20 @@ class MetadataObserver:
         self.last_error = str(cause)
         level = logging.ERROR if isinstance(cause, (LogDiverged, ReplayError)) else logging.INFO
         log.log(level, "observer_disconnected", extra={"host": host, "port": port, "cause": str(cause)})
+
+    def _leave(self, connection: KafkaConnection) -> None:
+        """Forget a connection: the leader is confirmed again only when it answers over another one."""
+        if self._met_over is connection:
+            self._met_over, self._met_epoch = None, -1
+        self._tell_standing()
+
+    def _tell_standing(self) -> None:
+        """Call the listeners when the epoch or the confirmed leader is another than they were told last."""
+        standing = (self.epoch, self.confirmed_leader)
+        if standing != self._standing:
+            self._standing = standing
+            for listener in self._standing_listeners:
+                listener()
 
     def _candidates(self) -> Iterator[tuple[str, int]]:
         """Nodes to try: the leader if known, the bootstrap servers from another one each time, then nodes of the image."""
@@ -257,6 +292,7 @@ class MetadataObserver:
 
     async def _follow(self, connection: KafkaConnection) -> None:
         """Fetch from one node for as long as it leads; returns when another one should be asked."""
+        max_wait_ms = 0  # the first answer confirms the leader, so it is not to be held back
         while True:
             request = fetch_request(
                 self.identity,
@@ -264,7 +300,7 @@ class MetadataObserver:
                 fetch_offset=self._log.end_offset,
                 last_fetched_epoch=self._log.last_epoch,
                 high_watermark=self._log.high_watermark,
-                max_wait_ms=FETCH_MAX_WAIT_MS,
+                max_wait_ms=max_wait_ms,
                 max_bytes=FETCH_MAX_BYTES,
             )
             answer = cast("FetchResponse", await connection.request(request, FETCH_TIMEOUT_MS))
@@ -273,13 +309,16 @@ class MetadataObserver:
             partition = fetch_partition(answer)
             if partition is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the answer has no partition")
-            if not self._heed_leader(connection, answer, partition):
+            is_right = self._heed_leader(connection, answer, partition)
+            self._tell_standing()
+            if not is_right:
                 return
             if partition.error_code == ErrorCode.FENCED_LEADER_EPOCH:
                 continue  # the epoch is the right one now
             if partition.error_code != ErrorCode.NONE:
                 raise KafkaError(ErrorCode(partition.error_code), f"fetch from {connection.host}:{connection.port}")
             await self._take(connection, partition)
+            max_wait_ms = FETCH_MAX_WAIT_MS
 
     def _heed_leader(
         self, connection: KafkaConnection, answer: FetchResponse, partition: FetchResponsePartitionData
@@ -314,12 +353,14 @@ class MetadataObserver:
             for on_parting, _ in self._leader_listeners:
                 on_parting(parting)
 
-    def _meet(self) -> None:
-        """Tell that the leader of the epoch answers."""
+    def _meet(self, connection: KafkaConnection) -> None:
+        """Tell that the leader of the epoch answers over `connection`."""
+        self._met_over = connection
         if self._met_epoch != self.epoch:
             self._met_epoch = self.epoch
             for _, on_meeting in self._leader_listeners:
                 on_meeting(self.epoch, int(time.time() * 1000))
+        self._tell_standing()
 
     async def _take(self, connection: KafkaConnection, partition: FetchResponsePartitionData) -> None:
         """Take in what a successful fetch brought."""
@@ -334,7 +375,7 @@ class MetadataObserver:
             await self._apply()
         self.last_update_monotonic = asyncio.get_running_loop().time()
         self.last_error = None
-        self._meet()
+        self._meet(connection)
         if self._log.is_caught_up or (self.is_ready and self._log.image.offset >= self._published.offset):
             await self._publish()
 

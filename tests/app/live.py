@@ -26,7 +26,7 @@ class LiveWeb:
     """One web process. `client` is an admin's, by token; `http()` makes others."""
 
     def __init__(self, settings: Settings) -> None:
-        self._listener = listen("127.0.0.1", 0)
+        self._listener = listen("127.0.0.1", settings.http_port)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.app = create_app(settings, self.url)

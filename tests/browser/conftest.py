@@ -23,13 +23,18 @@ ARGUMENTS = [
 expect.set_options(timeout=30_000)  # no measurement: Chromium, the product and other tests may share two cores
 
 
+def chromium_program() -> str | None:
+    """The system's Chromium, None without one."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """The system's Chromium. Without one a test is skipped, in CI it fails.
 
     Not for the session: Playwright keeps an event loop running in this thread, in which no other test could run its own.
     """
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = chromium_program()
     if program is None:
         message = "Chromium is missing (apt install chromium)"
         if os.environ.get("CI"):

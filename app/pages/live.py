@@ -1,0 +1,219 @@
+"""What keeps an open page true: the badge and the notice of its frame, and the event stream that moves them.
+
+Every page carries the same few facts about the quorum, taken from one value, and the stamp of what it shows. The stream sends the
+facts again whenever the stamp changes, and every second; a page whose stamp is another one fetches its live parts again. A
+page about one thing names it as its subject, and hears when that is deleted.
+"""
+
+import asyncio
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import quote, unquote
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from app.cluster.cluster import Cluster
+from app.cluster.history import Change
+from app.cluster.quorum_words import clock, state_text, state_tone
+from app.errors import ApiError
+from app.services import Reader, services_of
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
+
+router = APIRouter(include_in_schema=False)
+
+STALE_MS: Final = 3_000
+TICK_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 0.1  # however fast things change, a browser hears of it ten times a second at most
+SUBJECT_MAX: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The subject of a page is not there any more: what became of it, and where to go from here."""
+
+    text: str
+    url: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The one thing that a page is about, in words that fit into an address: a kind, its id, and a topic's name."""
+
+    kind: str
+    id: str
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Subject":
+        """Read what `text` wrote. Raises ApiError 400."""
+        kind, _, rest = text.partition("/")
+        subject_id, _, name = rest.partition("/")
+        found = cls(kind, unquote(subject_id), unquote(name))
+        try:
+            if kind == "topic":
+                uuid_from_text(found.id)
+            elif kind == "voter":
+                uuid_from_text(found.name)
+            if kind not in {"topic", "broker", "voter"} or (kind != "topic" and not 0 <= int(found.id) < 2**31):
+                raise ValueError(text)
+        except ValueError:
+            raise ApiError(400, f"'{text[:80]}' is not topic/ID/NAME, broker/ID or voter/ID/DIRECTORY-ID.") from None
+        return found
+
+    @classmethod
+    def of_request(cls, request: Request) -> "Subject | None":
+        """Return what the address of a page names, if it is there: /topics/NAME…, /brokers/ID…, /quorum/voters/…/remove."""
+        cluster, given, path = services_of(request).cluster, request.path_params, request.url.path
+        if path.startswith("/topics/") and "name" in given:
+            topic = cluster.image.topics.topic(given["name"])
+            return None if topic is None else cls("topic", uuid_to_text(topic.id), topic.name)
+        try:
+            if path.startswith("/brokers/") and "broker_id" in given:
+                found = cls.parse(f"broker/{given['broker_id']}")
+            elif path.startswith("/quorum/voters/") and path.endswith("/remove"):
+                found = cls.parse(f"voter/{given['voter_id']}/{given['directory_id']}")
+            else:
+                return None
+        except ApiError:
+            return None
+        return None if found.gone(cluster) else found
+
+    @property
+    def text(self) -> str:
+        """The subject as part of an address."""
+        return "/".join(quote(part, safe="") for part in (self.kind, self.id, self.name))
+
+    def gone(self, cluster: Cluster) -> Gone | None:
+        """Return what became of it, None while it is there, and while nothing is known of the cluster."""
+        if not cluster.freshness.is_ready:
+            return None
+        if self.kind == "topic":
+            return self._topic_gone(cluster)
+        if self.kind == "broker":
+            return self._broker_gone(cluster)
+        voters = cluster.observer.voters
+        key = (int(self.id), uuid_from_text(self.name))
+        if voters is None or key in {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters}:
+            return None
+        return Gone(f"Node {self.id} with directory {self.name} is no voter any more.", "/quorum", "To the quorum")
+
+    def _topic_gone(self, cluster: Cluster) -> Gone | None:
+        topic_id, image = uuid_from_text(self.id), cluster.image
+        if topic_id in image.topics.by_id:
+            return None
+        deleted = deletion(cluster, lambda then: topic_id in then.topics.by_id)
+        text = f"Topic {self.name} was deleted{_where(deleted)}."
+        again = image.topics.topic(self.name)
+        if again is None:
+            return Gone(text, "/topics", "To the topics")
+        text += (
+            f" A topic of the same name was created since: it is another topic, with the id {uuid_to_text(again.id)}."
+        )
+        return Gone(text, f"/topics/{quote(self.name, safe='')}", "Open the new topic")
+
+    def _broker_gone(self, cluster: Cluster) -> Gone | None:
+        broker_id = int(self.id)
+        if broker_id in cluster.image.cluster.brokers:
+            return None
+        unregistered = deletion(cluster, lambda then: broker_id in then.cluster.brokers)
+        return Gone(f"Broker {broker_id} was unregistered{_where(unregistered)}.", "/brokers", "To the brokers")
+
+
+def deletion(cluster: Cluster, has: Callable[[MetadataImage], bool]) -> Change | None:
+    """Return the newest change after which an image `has` something no more; None when it is kept no more."""
+    return next((each for each in reversed(list(cluster.history)) if has(each.before) and not has(each.after)), None)
+
+
+def _where(change: Change | None) -> str:
+    return "" if change is None else f" at offset {change.offset} ({clock(max(0, change.timestamp_ms))})"
+
+
+def deleted_topic_text(cluster: Cluster, name: str) -> str:
+    """What to say of a topic that is not there: that it was deleted, if this process saw it."""
+    deleted = deletion(cluster, lambda then: then.topics.topic(name) is not None)
+    if deleted is None:
+        return f"There is no topic '{name[:249]}' at offset {cluster.freshness.offset}."
+    return f"Topic '{name[:249]}' was deleted{_where(deleted)}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """What the frame of every page says of the quorum and of its own age.
+
+    `state`: live, stale (the leader has been silent for 3 s) or lost (no leader is confirmed, or no majority answers).
+    `age_ms`: since the leader confirmed `offset`, None before it ever did. `stamp`: see Cluster.stamp.
+    """
+
+    offset: int | None
+    high_watermark: int
+    epoch: int
+    leader_id: int | None
+    age_ms: int | None
+    state: str
+    notice: str
+    tone: str
+    stamp: str
+    gone: Gone | None
+    subject: str
+
+    @property
+    def leader(self) -> str:
+        """Leader and epoch in words."""
+        return f"node {self.leader_id}, epoch {self.epoch}" if self.leader_id is not None else "no leader"
+
+
+def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | None = None) -> Live:
+    """The state of this moment. `stamp`: of the moment when what the page shows began to be read."""
+    freshness, quorum = cluster.freshness, cluster.quorum
+    is_known = freshness.is_ready and freshness.age_ms is not None
+    if not is_known or quorum.standing != "led":
+        state = "lost"
+    else:
+        state = "live" if (freshness.age_ms or 0) < STALE_MS else "stale"
+    notice = state_text(quorum)
+    if notice and quorum.standing != "led" and freshness.age_ms is not None and freshness.is_ready:
+        confirmed = dt.datetime.now(dt.UTC).timestamp() * 1000 - freshness.age_ms
+        notice += f" Shown is the metadata as of offset {freshness.offset}, last confirmed at {clock(int(confirmed))}."
+    return Live(
+        offset=freshness.offset if is_known else None,
+        high_watermark=max(quorum.high_watermark, freshness.high_watermark),
+        epoch=quorum.leader_epoch,
+        leader_id=quorum.leader_id,
+        age_ms=freshness.age_ms,
+        state=state,
+        notice=notice,
+        tone=state_tone(quorum),
+        stamp=stamp or cluster.stamp,
+        gone=None if subject is None else subject.gone(cluster),
+        subject="" if subject is None else subject.text,
+    )
+
+
+@router.get("/events")
+async def events(
+    request: Request, _caller: Reader, subject: Annotated[str, Query(max_length=SUBJECT_MAX)] = ""
+) -> Response:
+    """Server-sent events for live.js: the state of the frame, at once when anything has changed and every second."""
+    cluster = services_of(request).cluster
+    about = Subject.parse(subject) if subject else None
+
+    async def stream() -> AsyncIterator[str]:
+        yield "retry: 1000\n\n"
+        stamp = ""
+        while not cluster.is_stopping and not await request.is_disconnected():
+            live = live_state(cluster, about)
+            yield f"event: state\ndata: {json.dumps({**dataclasses.asdict(live), 'leader': live.leader})}\n\n"
+            if live.stamp != stamp:
+                await asyncio.sleep(PAUSE_SECONDS)
+            stamp = live.stamp
+            await cluster.wait_for_move(stamp, TICK_SECONDS)
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)

@@ -1,0 +1,120 @@
+"""Open pages and what happens meanwhile: changes come at once, and never under the reader's hands."""
+
+import re
+import statistics
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.open_page import milliseconds_until_shown
+from tests.product import Product
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+def create(product: Product, name: str, partitions: int = 1) -> str:
+    """Create a topic; its id."""
+    status, body = product.call(
+        "POST", f"{product.cluster_path}/topics", {"topic_name": name, "partitions_count": partitions}
+    )
+    assert status == 201, body
+    return str(body["topic_id"])
+
+
+def delete(product: Product, name: str) -> None:
+    assert product.call("DELETE", f"{product.cluster_path}/topics/{name}")[0] == 204
+
+
+def opened(page: Page, path: str) -> Page:
+    page.goto(path)
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    page.evaluate("window.loadedOnce = true")
+    return page
+
+
+def test_a_change_is_on_the_open_page_at_once(page: Page, product: Product) -> None:
+    opened(page, "/topics?q=at-once")
+    took = milliseconds_until_shown(product, page, "#topics", [f"at-once-{number}" for number in range(9)])
+    assert statistics.median(took) <= 1_000, took  # 200 ms is the aim, on a machine that does nothing else
+    assert page.evaluate("window.loadedOnce") is True
+
+
+@pytest.mark.parametrize("path", ["", "/configs", "/delete"])
+def test_the_page_of_a_topic_says_that_it_was_deleted(page: Page, product: Product, path: str) -> None:
+    create(product, "goes-away")
+    opened(page, f"/topics/goes-away{path}")
+    delete(product, "goes-away")
+    expect(page.get_by_role("alert")).to_contain_text(
+        re.compile(r"Topic goes-away was deleted at offset \d+ \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)\.")
+    )
+    expect(page.locator("#body table, #body form")).to_have_count(0)
+    assert page.evaluate("window.loadedOnce") is True
+    page.reload()
+    expect(page.locator("main")).to_contain_text(re.compile(r"Topic 'goes-away' was deleted at offset \d+"))
+
+
+def test_a_topic_that_is_made_again_is_another_topic(page: Page, product: Product) -> None:
+    first = create(product, "again")
+    opened(page, "/topics/again")
+    expect(page.locator("#topic")).to_contain_text(first)
+    delete(product, "again")
+    second = create(product, "again", 2)
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text(
+        f"A topic of the same name was created since: it is another topic, with the id {second}"
+    )
+    notice.get_by_role("link", name="Open the new topic").click()
+    expect(page.locator("#topic")).to_contain_text(second)
+
+
+def test_typing_into_the_filter_goes_on_while_the_list_changes(page: Page, product: Product) -> None:
+    opened(page, "/topics")
+    box = page.get_by_role("searchbox")
+    box.press_sequentially("typed-")
+    box.evaluate("(each) => each.setSelectionRange(2, 4)")
+    create(product, "typed-one")
+    expect(page.locator("#topics tbody tr")).to_have_text([re.compile("typed-one")])
+    create(product, "typed-two")
+    expect(page.locator("#topics tbody tr")).to_have_count(2)
+    expect(box).to_be_focused()
+    expect(box).to_have_value("typed-")
+    assert box.evaluate("(each) => [each.selectionStart, each.selectionEnd]") == [2, 4]
+
+
+def test_selected_text_stays_selected_while_rows_come_and_go_around_it(page: Page, product: Product) -> None:
+    for name in ("select-b", "select-d"):
+        create(product, name)
+    opened(page, "/topics?q=select-")
+    page.get_by_role("link", name="select-d").evaluate("""(each) => {
+        const range = document.createRange();
+        range.setStart(each.firstChild, 2);
+        range.setEnd(each.firstChild, 8);
+        getSelection().removeAllRanges();
+        getSelection().addRange(range);
+    }""")
+    create(product, "select-a")
+    create(product, "select-c")
+    delete(product, "select-b")
+    expect(page.locator("#topics tbody tr")).to_have_text([re.compile(f"select-{each}") for each in "acd"])
+    assert page.evaluate("getSelection().toString()") == "lect-d"
+
+
+def test_a_focused_link_and_the_scrolling_of_a_table_stay(page: Page, product: Product) -> None:
+    create(product, "focus-b")
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, "/topics?q=focus-")
+    link = page.get_by_role("link", name="focus-b")
+    link.focus()
+    table = page.locator("#topics .scroll")
+    table.evaluate("(each) => { each.scrollLeft = 60; }")
+    create(product, "focus-a")
+    expect(page.locator("#topics tbody tr")).to_have_count(2)
+    expect(link).to_be_focused()
+    assert table.evaluate("(each) => each.scrollLeft") == 60
+
+
+def test_the_stream_of_events_refuses_a_subject_it_does_not_know(page: Page) -> None:
+    page.goto("/")
+    for subject in ("cluster/1", "broker/x", "topic/short/name", "voter/1/short", "broker/-1", "x" * 401):
+        assert page.request.get(f"/events?subject={quote(subject)}").status in {400, 422}, subject
