@@ -127,7 +127,7 @@ def _of_broker_in_use(use: BrokerUse) -> tuple[ApiError, dict[str, Any]]:
 
 
 def _of_account(error: AccountError) -> ApiError:
-    status = 409 if error.conflict else 404 if str(error).startswith("There is no") else 422
+    status = 403 if error.forbidden else 409 if error.conflict else 404 if str(error).startswith("There is no") else 422
     errors = (FieldError(f"/{error.field}", str(error)),) if error.field else ()
     return ApiError(status, str(error), errors=errors)
 

@@ -79,6 +79,10 @@ class Settings(BaseSettings):
     login_window_seconds: int = Field(
         default=300, ge=1, le=86_400, description="time the wrong logins are counted over"
     )
+    audit_days: int = Field(default=400, ge=1, le=36_500, description="days that audit events are kept")
+    audit_rows_max: int = Field(
+        default=1_000_000, ge=1_000, le=1_000_000_000, description="audit events that are kept, the newest"
+    )
     body_bytes_max: int = Field(default=1_048_576, ge=1024, le=64 * 1_048_576, description="largest request body")
     request_timeout_ms: int = Field(default=30_000, ge=100, le=600_000, description="time for one call to the quorum")
     history_records_max: int = Field(default=20_000, ge=100, le=2_000_000, description="records the change feed keeps")

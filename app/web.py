@@ -1,6 +1,7 @@
 """The web process: `create_app` puts it together, `run_web` runs it until a signal."""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ import structlog
 import uvloop
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
@@ -36,6 +38,7 @@ from app.rest.negotiation import Negotiation
 from app.security.accounts import AccountError
 from app.security.edge import Edge
 from app.security.guard import Guard
+from app.security.retention import AuditRetention
 from app.security.service import Security
 from app.services import Services
 from app.templating import static_files
@@ -119,12 +122,17 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
         services.cluster.start()
         await services.reports.start()
         await services.schedules.start()
+        retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
+        retention.start()
         try:
             yield
         finally:
+            await retention.stop()
             await services.schedules.stop()
             await services.reports.stop()
             await services.cluster.stop()
+            with contextlib.suppress(SQLAlchemyError):
+                await services.security.flush()
             await asyncio.to_thread(services.database.close)
 
     app = FastAPI(

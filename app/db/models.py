@@ -7,7 +7,7 @@ has at least 128 random bits, so a plain digest cannot be turned back).
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db.base import PK, Base, Digest, Moment, Name, Offset, UtcDateTime
@@ -35,7 +35,7 @@ class User(Base):
 
 
 class Session(Base):
-    """One browser that is logged in. `id_digest` is the digest of the cookie; `handle` names it in the audit."""
+    """One browser that is logged in. `id_digest` is the digest of the cookie; `opened_by` is password or link."""
 
     __tablename__ = "sessions"
     __table_args__ = (UniqueConstraint("id_digest"), Index(None, "expires_at"))
@@ -46,11 +46,17 @@ class Session(Base):
     last_seen_at: Mapped[Moment]
     expires_at: Mapped[Moment]
     source: Mapped[str] = mapped_column(String(64))
+    user_agent: Mapped[str] = mapped_column(String(255), server_default="")
+    opened_by: Mapped[str] = mapped_column(String(16), server_default="password")
     user: Mapped[User] = relationship(back_populates="sessions", lazy="joined", innerjoin=True)
 
 
 class ApiToken(Base):
-    """A token for programs: `Authorization: Bearer …`. `hint` is its beginning, to tell tokens apart."""
+    """A token for programs: `Authorization: Bearer …`. `hint` is its beginning, to tell tokens apart.
+
+    `maker_id` is the user who made it, or `parent_id` the token that did: it goes with its maker, and never may more than
+    its maker may at that moment. Only the token of the environment has neither.
+    """
 
     __tablename__ = "api_tokens"
     __table_args__ = (
@@ -65,6 +71,8 @@ class ApiToken(Base):
     role: Mapped[str] = mapped_column(String(16))
     scopes: Mapped[list[str]] = mapped_column(JSON)
     created_by: Mapped[Name]
+    maker_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    parent_id: Mapped[int | None] = mapped_column(ForeignKey("api_tokens.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[Moment]
     expires_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     last_used_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
@@ -72,7 +80,10 @@ class ApiToken(Base):
 
 
 class LoginLink(Base):
-    """A link that logs in once. Using it or making a new one for the same user ends it."""
+    """A link that logs in once. Using it or making a new one for the same user ends it.
+
+    `is_way_in`: made at a start or by `conclave login-link`, not by an admin's invitation; a database has one of these.
+    """
 
     __tablename__ = "login_links"
     __table_args__ = (UniqueConstraint("token_digest"),)
@@ -82,6 +93,7 @@ class LoginLink(Base):
     created_at: Mapped[Moment]
     expires_at: Mapped[Moment]
     used_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    is_way_in: Mapped[bool] = mapped_column(server_default=false())
     user: Mapped[User] = relationship(lazy="joined", innerjoin=True)
 
 
@@ -89,6 +101,7 @@ class AuditEvent(Base):
     """One login, denial or change: who, what, when, from where, and how it ended.
 
     `metadata_offset` is the offset of the metadata log at which the change was committed, if it was one of the cluster.
+    `count` is how often it happened within its minute: failures of nobody known are counted together, by source and kind.
     """
 
     __tablename__ = "audit_events"
@@ -110,6 +123,7 @@ class AuditEvent(Base):
     detail: Mapped[dict[str, Any]] = mapped_column(JSON)
     request_id: Mapped[str] = mapped_column(String(64))
     metadata_offset: Mapped[Offset | None]
+    count: Mapped[int] = mapped_column(server_default="1", default=1)
 
 
 class IdempotencyKey(Base):

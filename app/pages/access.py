@@ -245,6 +245,7 @@ class AuditRow:
     action: str
     resource: str
     result: str
+    count: int
     error: str | None
     detail_text: str
     metadata_offset: int | None
@@ -279,6 +280,7 @@ async def audit(
             each.action,
             each.resource,
             each.result,
+            each.count,
             each.error,
             _detail(each.detail),
             each.metadata_offset,

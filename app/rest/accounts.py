@@ -182,6 +182,7 @@ def _event(event: AuditEvent) -> dict[str, Any]:
         "action": event.action,
         "resource": event.resource,
         "result": event.result,
+        "count": event.count,
         "error": event.error,
         "detail": event.detail,
         "request_id": event.request_id,

@@ -438,6 +438,7 @@ class AuditEventData(Answer):
     action: str
     resource: str
     result: str
+    count: int
     error: str | None
     detail: dict[str, object]
     request_id: str

@@ -1,25 +1,29 @@
-"""Users, sessions, login links and tokens in the database: plain functions that run in one transaction each."""
+"""Users, sessions and login links in the database: plain functions that run in one transaction each."""
 
 import datetime as dt
+from dataclasses import dataclass
 
 from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import Session as OrmSession
 
-from app.db.models import ApiToken, LoginLink, Session, User
-from app.security.roles import SCOPES, Principal, Role
+from app.db.models import LoginLink, Session, User
+from app.security.roles import Principal, Role
 from app.security.secrets import digest, new_token
+from app.security.text import plain_text
 
 FIRST_USER = "admin"
 LAST_SEEN_STEP = dt.timedelta(seconds=60)  # how exactly the idle time is kept; each step costs one write
+SESSIONS_MAX = 50  # of one user; a further login ends the oldest
 
 
 class AccountError(ValueError):
     """A request about accounts that cannot be carried out; the text is for the user. `field` names what was wrong."""
 
-    def __init__(self, message: str, field: str = "", *, conflict: bool = False) -> None:
+    def __init__(self, message: str, field: str = "", *, conflict: bool = False, forbidden: bool = False) -> None:
         super().__init__(message)
         self.field = field
         self.conflict = conflict
+        self.forbidden = forbidden
 
 
 def check_name(name: str) -> str:
@@ -59,9 +63,7 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
     Raises AccountError: no such user, unknown role, or nobody would be left who can manage users.
     """
-    user = user_by_name(session, name)
-    if user is None:
-        raise AccountError(f"There is no user '{name}'.", "name")
+    user = _known(session, name)
     if role is not None:
         user.role = _role(role)
     if disabled is not None:
@@ -73,24 +75,28 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
 
 def remove_user(session: OrmSession, name: str) -> None:
-    """Remove a user with all sessions. Raises AccountError as `change_user` does."""
-    user = user_by_name(session, name)
-    if user is None:
-        raise AccountError(f"There is no user '{name}'.", "name")
+    """Remove a user with all sessions and the tokens that the user made. Raises AccountError as `change_user` does."""
+    user = _known(session, name)
     session.delete(user)
     session.flush()
     _keep_an_admin(session)
 
 
-def set_password(session: OrmSession, name: str, password_hash: str, now: dt.datetime) -> None:
-    """Store a new password; every session of the user ends. Raises AccountError when there is no such user."""
-    user = user_by_name(session, name)
-    if user is None:
-        raise AccountError(f"There is no user '{name}'.", "name")
+def set_password(
+    session: OrmSession, name: str, password_hash: str, now: dt.datetime, kept_session: str | None = None
+) -> None:
+    """Store a new password; the user's links and sessions end, but for `kept_session`, in which it was changed.
+
+    Raises AccountError when there is no such user.
+    """
+    user = _known(session, name)
     user.password_hash = password_hash
     user.password_changed_at = now
-    session.execute(delete(Session).where(Session.user_id == user.id))
+    end_sessions(session, user.id, kept_session)
     session.execute(delete(LoginLink).where(LoginLink.user_id == user.id))
+    if kept_session is not None:  # one that a link opened has now seen a password
+        kept = update(Session).where(Session.id_digest == digest(kept_session))
+        session.execute(kept.values(opened_by="password"))
 
 
 def _role(name: str) -> str:
@@ -117,9 +123,20 @@ def ensure_first_user(session: OrmSession, now: dt.datetime) -> bool:
 # sessions
 
 
-def open_session(session: OrmSession, user_id: int, source: str, now: dt.datetime, absolute: dt.timedelta) -> str:
+def open_session(
+    session: OrmSession,
+    user_id: int,
+    *,
+    source: str,
+    user_agent: str,
+    opened_by: str,
+    now: dt.datetime,
+    absolute: dt.timedelta,
+) -> str:
     """Start a session and return its id, which only the browser keeps. Old sessions of everybody are swept."""
     session.execute(delete(Session).where(Session.expires_at <= now))
+    own = select(Session.id).where(Session.user_id == user_id).order_by(Session.last_seen_at.desc(), Session.id.desc())
+    session.execute(delete(Session).where(Session.id.in_(list(session.scalars(own.offset(SESSIONS_MAX - 1))))))
     token = new_token()
     session.add(
         Session(
@@ -129,6 +146,8 @@ def open_session(session: OrmSession, user_id: int, source: str, now: dt.datetim
             last_seen_at=now,
             expires_at=now + absolute,
             source=source[:64],
+            user_agent=plain_text(user_agent, 255),
+            opened_by=opened_by,
         )
     )
     session.execute(update(User).where(User.id == user_id).values(last_login_at=now))
@@ -159,6 +178,73 @@ def close_session(session: OrmSession, token: str) -> None:
     session.execute(delete(Session).where(Session.id_digest == digest(token)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSession:
+    """One session of a user, as its owner sees it. `is_present`: the one that asks."""
+
+    id: int
+    created_at: dt.datetime
+    last_seen_at: dt.datetime
+    source: str
+    user_agent: str
+    opened_by: str
+    is_present: bool
+
+
+def sessions_of(
+    session: OrmSession, name: str, now: dt.datetime, idle: dt.timedelta, present: str | None
+) -> list[OpenSession]:
+    """Return the sessions of a user that are good, the last used first. Raises AccountError when there is no such user."""
+    user = _known(session, name)
+    good = (Session.user_id == user.id, Session.expires_at > now, Session.last_seen_at > now - idle)
+    found = session.scalars(select(Session).where(*good).order_by(Session.last_seen_at.desc(), Session.id.desc()))
+    return [
+        OpenSession(
+            id=each.id,
+            created_at=each.created_at,
+            last_seen_at=each.last_seen_at,
+            source=each.source,
+            user_agent=each.user_agent,
+            opened_by=each.opened_by,
+            is_present=present is not None and each.id_digest == digest(present),
+        )
+        for each in found
+    ]
+
+
+def end_session(session: OrmSession, name: str, session_id: int) -> None:
+    """End one session of a user, by its number. Raises AccountError when the user or the session is not there."""
+    user = _known(session, name)
+    found = session.get(Session, session_id)
+    if found is None or found.user_id != user.id:
+        raise AccountError(f"There is no session {session_id} of '{name}'.", "session")
+    session.delete(found)
+
+
+def end_sessions(session: OrmSession, user_id: int, kept: str | None = None) -> None:
+    """End all sessions of a user, but for `kept`."""
+    ended = delete(Session).where(Session.user_id == user_id)
+    session.execute(ended if kept is None else ended.where(Session.id_digest != digest(kept)))
+
+
+def end_sessions_of(session: OrmSession, name: str, kept: str | None) -> None:
+    """End all sessions of a user, but for `kept`. Raises AccountError when there is no such user."""
+    end_sessions(session, _known(session, name).id, kept)
+
+
+def opened_by_link(session: OrmSession, token: str) -> bool:
+    """Whether the session began with a one-time link, and no password was set in it."""
+    how = select(Session.opened_by).where(Session.id_digest == digest(token))
+    return session.scalar(how) == "link"
+
+
+def _known(session: OrmSession, name: str) -> User:
+    user = user_by_name(session, name)
+    if user is None:
+        raise AccountError(f"There is no user '{name}'.", "name")
+    return user
+
+
 def was_here_before(session: OrmSession, name: str, source: str) -> bool:
     """Whether this user has a session from this source: such a user is not locked out by a stranger's attempts."""
     query = select(exists().where(User.name == name, Session.user_id == User.id, Session.source == source[:64]))
@@ -168,14 +254,27 @@ def was_here_before(session: OrmSession, name: str, source: str) -> bool:
 # login links
 
 
-def make_login_link(session: OrmSession, user_name: str, now: dt.datetime, lifetime: dt.timedelta) -> str:
-    """Return a token that logs `user_name` in once; earlier links of the user end. Raises AccountError."""
-    user = user_by_name(session, user_name)
-    if user is None:
-        raise AccountError(f"There is no user '{user_name}'.", "name")
-    session.execute(delete(LoginLink).where(LoginLink.user_id == user.id))
+def make_login_link(
+    session: OrmSession, user_name: str, now: dt.datetime, lifetime: dt.timedelta, *, is_way_in: bool = False
+) -> str:
+    """Return a token that logs `user_name` in once. Raises AccountError.
+
+    Earlier links of the user end. A way in, made on the machine and not by an admin, also ends the earlier way in,
+    whoever it was for: a database has one.
+    """
+    user = _known(session, user_name)
+    ended = LoginLink.user_id == user.id
+    session.execute(delete(LoginLink).where(ended | LoginLink.is_way_in if is_way_in else ended))
     token = new_token()
-    session.add(LoginLink(token_digest=digest(token), user_id=user.id, created_at=now, expires_at=now + lifetime))
+    session.add(
+        LoginLink(
+            token_digest=digest(token),
+            user_id=user.id,
+            created_at=now,
+            expires_at=now + lifetime,
+            is_way_in=is_way_in,
+        )
+    )
     return token
 
 
@@ -188,73 +287,3 @@ def use_login_link(session: OrmSession, token: str, now: dt.datetime) -> User | 
         return None
     link.used_at = now
     return link.user
-
-
-# API tokens
-
-
-def tokens(session: OrmSession) -> list[ApiToken]:
-    """Return all tokens by name, revoked ones too."""
-    return list(session.scalars(select(ApiToken).order_by(ApiToken.name)))
-
-
-def add_token(
-    session: OrmSession,
-    *,
-    name: str,
-    role: str,
-    scopes: list[str],
-    created_by: str,
-    now: dt.datetime,
-    expires_at: dt.datetime | None,
-    token: str | None = None,
-) -> tuple[ApiToken, str]:
-    """Add a token and return it with its text, which is nowhere kept. Raises AccountError."""
-    check_name(name)
-    if session.scalars(select(ApiToken).where(ApiToken.name == name)).one_or_none() is not None:
-        raise AccountError(f"There is a token '{name}' already.", "name", conflict=True)
-    unknown = sorted(set(scopes) - set(SCOPES))
-    if unknown:
-        raise AccountError(f"Unknown scope {', '.join(unknown)}; known: {', '.join(SCOPES)}.", "scopes")
-    if expires_at is not None and expires_at <= now:
-        raise AccountError("The token would have expired already.", "expires_at")
-    text = token or new_token("cnc_")
-    made = ApiToken(
-        name=name,
-        token_digest=digest(text),
-        hint=text[:8] if token is None else "",  # a token somebody chose may be short: show none of it
-        role=_role(role),
-        scopes=sorted(set(scopes)),
-        created_by=created_by,
-        created_at=now,
-        expires_at=expires_at,
-    )
-    session.add(made)
-    session.flush()
-    return made, text
-
-
-def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
-    """Revoke a token for good. Raises AccountError when there is none of this name."""
-    found = session.scalars(select(ApiToken).where(ApiToken.name == name)).one_or_none()
-    if found is None:
-        raise AccountError(f"There is no token '{name}'.", "name")
-    if found.revoked_at is None:
-        found.revoked_at = now
-    return found
-
-
-def principal_of_token(session: OrmSession, text: str, now: dt.datetime) -> tuple[Principal, bool] | None:
-    """Return who the token stands for, and whether its last-used time should be moved; None when it is no good."""
-    found = session.scalars(select(ApiToken).where(ApiToken.token_digest == digest(text))).one_or_none()
-    if found is None or found.revoked_at is not None or (found.expires_at is not None and found.expires_at <= now):
-        return None
-    principal = Principal(
-        kind="token", id=found.id, name=found.name, role=Role.of(found.role), scopes=frozenset(found.scopes)
-    )
-    return principal, found.last_used_at is None or found.last_used_at + LAST_SEEN_STEP <= now
-
-
-def touch_token(session: OrmSession, text: str, now: dt.datetime) -> None:
-    """Note that the token was used."""
-    session.execute(update(ApiToken).where(ApiToken.token_digest == digest(text)).values(last_used_at=now))

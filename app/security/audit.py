@@ -4,15 +4,17 @@ The line goes out first, so a database that fails at that moment does not take t
 """
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db.base import utc_now
 from app.db.models import AuditEvent
+from app.security.text import plain_text
 
 log = structlog.get_logger("audit")
 
@@ -60,35 +62,49 @@ def log_event(event: Event) -> None:
     )
 
 
-def store_event(session: OrmSession, event: Event, at: dt.datetime | None = None) -> None:
-    """Add the event to the table."""
-    session.add(
-        AuditEvent(
-            at=at or utc_now(),
-            actor=_text(event.actor, 255),
-            actor_kind=event.actor_kind,
-            source=_text(event.source, 64),
-            action=event.action,
-            resource=_text(event.resource, 512),
-            result=event.result,
-            error=None if event.error is None else _text(event.error, 2000),
-            detail=_clean(event.detail),
-            request_id=event.request_id,
-            metadata_offset=event.metadata_offset,
-        )
+def store_event(session: OrmSession, event: Event, at: dt.datetime | None = None) -> int:
+    """Add the event to the table -> its id."""
+    row = AuditEvent(
+        at=at or utc_now(),
+        actor=plain_text(event.actor, 255),
+        actor_kind=event.actor_kind,
+        source=plain_text(event.source, 64),
+        action=event.action,
+        resource=plain_text(event.resource, 512),
+        result=event.result,
+        error=None if event.error is None else plain_text(event.error, 2000),
+        detail=_clean(event.detail),
+        request_id=event.request_id,
+        metadata_offset=event.metadata_offset,
     )
+    session.add(row)
+    session.flush()
+    return row.id
 
 
-def _text(text: str, length: int) -> str:
-    """Text any database takes: no NUL, no lone surrogate, not too long."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()[:length]
+def store_counts(session: OrmSession, counts: Mapping[int, tuple[int, list[str]]]) -> None:
+    """Set how often events have happened by now, and the names that were tried, by the events' ids."""
+    for row_id, (times, names) in counts.items():
+        values = {"count": times, "detail": _clean({"names": names})}
+        session.execute(update(AuditEvent).where(AuditEvent.id == row_id).values(**values))
+
+
+def trim(session: OrmSession, oldest: dt.datetime, rows_max: int, at_most: int) -> int:
+    """Delete events from before `oldest` and all but the newest `rows_max`, at most so many at once -> how many."""
+    newest = select(AuditEvent.id).order_by(AuditEvent.id.desc())
+    last_beyond = session.scalar(newest.offset(rows_max).limit(1))
+    is_old = AuditEvent.at < oldest
+    unwanted = is_old if last_beyond is None else is_old | (AuditEvent.id <= last_beyond)
+    ids = list(session.scalars(select(AuditEvent.id).where(unwanted).order_by(AuditEvent.id).limit(at_most)))
+    session.execute(delete(AuditEvent).where(AuditEvent.id.in_(ids)))
+    return len(ids)
 
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return _text(value, 2000)
+        return plain_text(value, 2000)
     if isinstance(value, dict):
-        return {_text(str(key), 255): _clean(item) for key, item in list(value.items())[:200]}
+        return {plain_text(str(key), 255): _clean(item) for key, item in list(value.items())[:200]}
     if isinstance(value, (list, tuple)):
         return [_clean(item) for item in value[:200]]
     return value

@@ -65,11 +65,12 @@ class Edge:
         started = time.perf_counter()
         request_id = new_request_id()
         client = scope.get("client")
-        origin = origin_of(client[0] if client else "local", scope["scheme"], Headers(scope=scope), self._trusted)
+        headers = Headers(scope=scope)
+        origin = origin_of(client[0] if client else "local", scope["scheme"], headers, self._trusted)
         scope["scheme"] = origin.scheme
         scope.setdefault("state", {}).update(
             request_id=request_id,
-            info=RequestInfo(source=origin.address, request_id=request_id),
+            info=RequestInfo(source=origin.address, request_id=request_id, user_agent=headers.get("user-agent", "")),
             principal=None,
             csrf_token="",
         )

@@ -41,6 +41,19 @@ def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Networ
     return Origin(address, told if told in {"http", "https"} else scheme)
 
 
+def network_of(address: str) -> str:
+    """Return what limits count an address under: itself, or an IPv6 address's /64, which one subscriber has whole."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, ipaddress.IPv4Address):
+        return address
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    return str(ipaddress.ip_network((known, 64), strict=False))
+
+
 def _listed(headers: Headers, name: str) -> list[str]:
     return [part.strip() for value in headers.getlist(name) for part in value.split(",") if part.strip()]
 

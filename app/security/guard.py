@@ -74,7 +74,10 @@ class Guard:
             send = _with_cookie(
                 send, f"{VISITOR_COOKIE}={visitor}; Path=/; HttpOnly; SameSite=Strict{self._secure(scope)}"
             )
-        await self._app(scope, receive, send)
+        if principal is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._security.streams.serve(principal, self._app, scope, receive, send)
 
     def _secure(self, scope: Scope) -> str:
         return "; Secure" if is_https(scope, self._settings) else ""
@@ -93,18 +96,7 @@ class Guard:
         authorization = headers.get("authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
-            principal = await self._security.principal_of_token(token.strip()) if scheme.lower() == "bearer" else None
-            if principal is None:
-                await self._security.record(
-                    "anonymous", "anonymous", "authenticate", "token", "denied", info, error="unknown or expired token"
-                )
-                raise ApiError(
-                    401,
-                    "The token is unknown, revoked or expired.",
-                    error_code=40101,
-                    headers={"WWW-Authenticate": 'Bearer realm="conclave", error="invalid_token"'},
-                )
-            return principal
+            return await self._security.principal_of_token(token.strip() if scheme.lower() == "bearer" else "", info)
         session_id = cookies.get(SESSION_COOKIE)
         return await self._security.principal_of_session(session_id) if session_id else None
 

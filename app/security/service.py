@@ -3,31 +3,37 @@
 All answers to a failed login are the same text after the same work, so that they tell nothing about the account.
 """
 
+import asyncio
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import structlog
+from sqlalchemy.orm import Session as OrmSession
 
 from app.config import Settings
 from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import ApiToken, User
 from app.errors import ApiError
-from app.security import accounts, audit
+from app.security import accounts, api_tokens, audit
+from app.security.anonymous_failures import AnonymousFailures
+from app.security.forwarded import network_of
 from app.security.passwords import PasswordChecks, check_new_password
 from app.security.rate_limit import RateLimit
-from app.security.roles import Principal, Role
+from app.security.roles import Principal
 from app.security.secrets import digest, load_or_make_key, sign, write_private
+from app.security.streams import Streams
+from app.security.text import plain_text
 
 log = structlog.get_logger(__name__)
 
 LOGIN_REFUSED: Final = "The name or the password is wrong."
 LINK_REFUSED: Final = "This login link is unknown, used, or too old."
 LINK_LIFETIME: Final = dt.timedelta(hours=24)
-ENVIRONMENT_TOKEN: Final = "environment"  # noqa: S105 - the name of a token, not a token
-SOURCE_FACTOR: Final = 4  # one source may fail with so many accounts before strangers from it must wait
+SOURCE_FACTOR: Final = 4  # one source may fail with so many accounts, or with so many tokens, before it must wait
+CHECKS_WAITING_MAX: Final = 64  # logins that wait for their password to be checked; each check takes some 30 ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,7 @@ class RequestInfo:
 
     source: str
     request_id: str
+    user_agent: str = ""
 
 
 class Security:
@@ -54,6 +61,11 @@ class Security:
         self._by_account = RateLimit(attempts, window)
         self._by_pair = RateLimit(attempts, window)
         self._by_source = RateLimit(attempts * SOURCE_FACTOR, window)
+        self._by_bearer = RateLimit(attempts * SOURCE_FACTOR, window)
+        self._checking = asyncio.Lock()
+        self._checks_waiting = 0
+        self._anonymous = AnonymousFailures(database)
+        self.streams = Streams(self.present)
         self._key = b""
 
     @property
@@ -70,38 +82,23 @@ class Security:
         self._key = load_or_make_key(self._key_path)
         now = self._clock()
         somebody_came = self._database.write_now(lambda session: accounts.ensure_first_user(session, now))
-        if self._admin_token is not None:
-            self._database.write_now(lambda session: self._take_environment_token(session, now))
+        token = self._admin_token
+        if token is not None:
+            self._database.write_now(lambda session: api_tokens.take_environment_token(session, token, now))
         if somebody_came:
             self._link_path.unlink(missing_ok=True)
             return None
         return self.new_login_link_now(accounts.FIRST_USER, base_url)
 
     def new_login_link_now(self, user_name: str, base_url: str) -> str:
-        """Make a one-time link for a user and write it to the file; for the start and the command line. Blocking."""
+        """Make the way in: a one-time link for a user, which ends the earlier one; also in the file. Blocking."""
         now = self._clock()
         token = self._database.write_now(
-            lambda session: accounts.make_login_link(session, user_name, now, LINK_LIFETIME)
+            lambda session: accounts.make_login_link(session, user_name, now, LINK_LIFETIME, is_way_in=True)
         )
         link = f"{base_url}/login/link?token={token}"
         write_private(self._link_path, link + "\n")
         return link
-
-    def _take_environment_token(self, session: Any, now: dt.datetime) -> None:
-        """Set up CONCLAVE_ADMIN_TOKEN at a first start; later starts leave what an admin may have revoked alone."""
-        assert self._admin_token is not None
-        if any(token.name == ENVIRONMENT_TOKEN for token in accounts.tokens(session)):
-            return
-        accounts.add_token(
-            session,
-            name=ENVIRONMENT_TOKEN,
-            role=Role.ADMIN.text,
-            scopes=[],
-            created_by="CONCLAVE_ADMIN_TOKEN",
-            now=now,
-            expires_at=None,
-            token=self._admin_token,
-        )
 
     # who is asking
 
@@ -116,16 +113,47 @@ class Security:
             await self._database.write(accounts.touch_session, session_id, now)
         return principal
 
-    async def principal_of_token(self, token: str) -> Principal | None:
-        """Return whom an API token stands for; None when it is unknown, revoked or expired."""
+    async def principal_of_token(self, token: str, info: RequestInfo) -> Principal:
+        """Return whom an API token stands for.
+
+        Raises ApiError 401 for a token that is unknown, revoked or expired, and 429 after too many of them from one
+        source. A good token is good whatever else came from its source.
+        """
         now = self._clock()
-        found = await self._database.read(accounts.principal_of_token, token, now)
-        if found is None:
-            return None
-        principal, stale = found
-        if stale:
-            await self._database.write(accounts.touch_token, token, now)
-        return principal
+        found = await self._database.read(api_tokens.principal_of_token, token, now)
+        if found is not None:
+            principal, stale = found
+            if stale:
+                await self._database.write(api_tokens.touch_token, token, now)
+            return principal
+        source = network_of(info.source)
+        wait = self._by_bearer.retry_after_seconds(source)
+        self._by_bearer.failed(source)
+        cause = "too many unknown tokens" if wait else "unknown or expired token"
+        await self.record("anonymous", "anonymous", "authenticate", "token", "denied", info, error=cause)
+        if wait:
+            raise too_many(f"Too many unknown, revoked or expired tokens; try again in {wait} s.", wait)
+        raise ApiError(
+            401,
+            "The token is unknown, revoked or expired.",
+            error_code=40101,
+            headers={"WWW-Authenticate": 'Bearer realm="conclave", error="invalid_token"'},
+        )
+
+    async def present(self, callers: Sequence[Principal]) -> list[Principal | None]:
+        """Return for each caller who it is now; None when its session or token is no good any more."""
+        now = self._clock()
+
+        def look(session: OrmSession) -> list[Principal | None]:
+            return [self._present(session, caller, now) for caller in callers]
+
+        return await self._database.read(look)
+
+    def _present(self, session: OrmSession, caller: Principal, now: dt.datetime) -> Principal | None:
+        if caller.session_id is None:
+            return api_tokens.principal_of_token_id(session, caller.id, now)
+        found = accounts.principal_of_session(session, caller.session_id, now, self._idle)
+        return None if found is None else found[0]
 
     def csrf_token(self, session_or_visitor_id: str) -> str:
         """Return the token that forms of this session (or, before login, of this visitor) carry."""
@@ -142,56 +170,62 @@ class Security:
 
         Raises ApiError 401 (one text for every cause) or 429 with Retry-After after too many wrong attempts.
         """
+        name = plain_text(name.strip(), 255)
         known = await self._database.read(accounts.was_here_before, name, info.source)
-        await self._may_try(name, known, info)
-        user = await self._database.read(accounts.user_by_name, name)
-        usable = user if user is not None and user.disabled_at is None else None
-        right = await self._passwords.verify(password, usable.password_hash if usable else None)
+        source = network_of(info.source)
+        limits = [(self._by_pair, f"{name}\0{source}")]
+        if not known:  # who was here before has a count of their own: strangers cannot lock them out
+            limits += [(self._by_account, name), (self._by_source, source)]
+        await self._refuse_if_limited(limits, name, info)
+        if self._checks_waiting >= CHECKS_WAITING_MAX:
+            raise ApiError(503, "Too many logins at once; try again.", headers={"Retry-After": "1"})
+        self._checks_waiting += 1
+        try:
+            async with self._checking:  # one at a time, so that attempts side by side cannot slip past a limit
+                await self._refuse_if_limited(limits, name, info)
+                user = await self._database.read(accounts.user_by_name, name)
+                usable = user if user is not None and user.disabled_at is None else None
+                right = await self._passwords.verify(password, usable.password_hash if usable else None)
+                if not right or usable is None:
+                    for limit, key in limits:
+                        limit.failed(key)
+        finally:
+            self._checks_waiting -= 1
         if not right or usable is None:
             await self.record(name, "anonymous", "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
             raise ApiError(401, LOGIN_REFUSED, code="login-refused")
-        self._by_pair.succeeded(f"{name}\0{info.source}")
-        if not known:
-            self._by_account.succeeded(name)
-        return await self._open(usable, "login", info)
+        self._by_pair.succeeded(f"{name}\0{source}")
+        return await self._open(usable, "login", "password", info)
 
-    async def _may_try(self, name: str, known: bool, info: RequestInfo) -> None:
-        """Count the attempt before it is checked, so that parallel ones cannot slip through.
-
-        Who was here before from this source has a count of their own: strangers cannot lock them out.
-        """
-        pair = f"{name}\0{info.source}"
-        limits = [(self._by_pair, pair)]
-        if not known:
-            limits += [(self._by_account, name), (self._by_source, info.source)]
+    async def _refuse_if_limited(self, limits: list[tuple[RateLimit, str]], name: str, info: RequestInfo) -> None:
         wait = max(limit.retry_after_seconds(key) for limit, key in limits)
         if wait:
             await self.record(name, "anonymous", "login", f"user/{name}", "denied", info, error="too many attempts")
-            raise ApiError(
-                429,
-                f"Too many wrong logins; try again in {wait} s.",
-                headers={"Retry-After": str(wait)},
-                error_code=42901,
-            )
-        for limit, key in limits:
-            limit.failed(key)
+            raise too_many(f"Too many wrong logins; try again in {wait} s.", wait)
 
     async def login_by_link(self, token: str, info: RequestInfo) -> str:
-        """Use a one-time link and return a new session's id. Raises ApiError 401 or 429."""
-        wait = self._by_source.retry_after_seconds(info.source)
-        if wait:
-            raise ApiError(429, f"Too many attempts; try again in {wait} s.", headers={"Retry-After": str(wait)})
+        """Use a one-time link and return a new session's id. Raises ApiError 401.
+
+        No limit stands in the way: a link is 256 random bits, and the way back in for somebody who is locked out.
+        """
         user = await self._database.write(accounts.use_login_link, token, self._clock())
         if user is None:
-            self._by_source.failed(info.source)
             await self.record("anonymous", "anonymous", "login.link", "user", "denied", info, error=LINK_REFUSED)
             raise ApiError(401, LINK_REFUSED, code="login-refused")
         self._link_path.unlink(missing_ok=True)
-        return await self._open(user, "login.link", info)
+        return await self._open(user, "login.link", "link", info)
 
-    async def _open(self, user: User, action: str, info: RequestInfo) -> str:
+    async def _open(self, user: User, action: str, opened_by: str, info: RequestInfo) -> str:
         session_id = await self._database.write(
-            accounts.open_session, user.id, info.source, self._clock(), self._absolute
+            lambda session: accounts.open_session(
+                session,
+                user.id,
+                source=info.source,
+                user_agent=info.user_agent,
+                opened_by=opened_by,
+                now=self._clock(),
+                absolute=self._absolute,
+            )
         )
         await self.record(user.name, "user", action, f"user/{user.name}", "ok", info)
         return session_id
@@ -200,7 +234,28 @@ class Security:
         """End the caller's session."""
         if principal.session_id is not None:
             await self._database.write(accounts.close_session, principal.session_id)
+            self.streams.check_soon()
         await self.record_of(principal, "logout", f"user/{principal.name}", "ok", info)
+
+    async def sessions_of(self, name: str, present: str | None = None) -> list[accounts.OpenSession]:
+        """Return a user's open sessions, the last used first. Raises AccountError."""
+        return await self._database.read(accounts.sessions_of, name, self._clock(), self._idle, present)
+
+    async def end_session(self, principal: Principal, name: str, session_id: int, info: RequestInfo) -> None:
+        """End one session of a user. Raises AccountError."""
+        await self._database.write(accounts.end_session, name, session_id)
+        self.streams.check_soon()
+        await self.record_of(principal, "session.end", f"user/{name}", "ok", info, detail={"session": session_id})
+
+    async def end_sessions(
+        self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
+    ) -> None:
+        """End all sessions of a user, but for the one that asks. Raises AccountError."""
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.end_sessions_of, name, principal.session_id)
+        if not validate_only:
+            self.streams.check_soon()
+            await self.record_of(principal, "session.end-all", f"user/{name}", "ok", info)
 
     async def has_password(self, name: str) -> bool:
         """Whether the user can log in without a link."""
@@ -211,6 +266,7 @@ class Security:
         self, principal: Principal, name: str, password: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
         """Give a user a new password; all of that user's sessions end. Raises AccountError."""
+        check_may_make_users(principal)
         try:
             check_new_password(password, name)
         except ValueError as weak:
@@ -238,6 +294,7 @@ class Security:
         validate_only: bool = False,
     ) -> User:
         """Add a user. Raises AccountError."""
+        check_may_make_users(principal)
         if password is not None:
             try:
                 check_new_password(password, name)
@@ -261,9 +318,11 @@ class Security:
         validate_only: bool = False,
     ) -> User:
         """Change a user's role or state; the user's sessions end. Raises AccountError."""
+        check_may_make_users(principal)
         write = self._database.rehearse if validate_only else self._database.write
         user = await write(accounts.change_user, name, self._clock(), role, disabled)
         if not validate_only:
+            self.streams.check_soon()
             detail = {"role": role, "disabled": disabled}
             await self.record_of(principal, "user.change", f"user/{name}", "ok", info, detail=detail)
         return user
@@ -275,12 +334,14 @@ class Security:
         write = self._database.rehearse if validate_only else self._database.write
         await write(accounts.remove_user, name)
         if not validate_only:
+            self.streams.check_soon()
             await self.record_of(principal, "user.delete", f"user/{name}", "ok", info)
 
     async def login_link(
         self, principal: Principal, name: str, base_url: str, info: RequestInfo, *, validate_only: bool = False
     ) -> str:
         """Make a one-time login link for a user; that of a dry run does not work. Raises AccountError."""
+        check_may_make_users(principal)
         write = self._database.rehearse if validate_only else self._database.write
         token = await write(accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
         if not validate_only:
@@ -289,7 +350,7 @@ class Security:
 
     async def tokens(self) -> list[ApiToken]:
         """Return all API tokens by name, revoked ones too."""
-        return await self._database.read(accounts.tokens)
+        return await self._database.read(api_tokens.tokens)
 
     async def add_token(
         self,
@@ -305,12 +366,12 @@ class Security:
         """Add an API token; its text is returned this once. Raises AccountError."""
         write = self._database.rehearse if validate_only else self._database.write
         made, text = await write(
-            lambda session: accounts.add_token(
+            lambda session: api_tokens.add_token(
                 session,
                 name=name,
                 role=role,
                 scopes=scopes,
-                created_by=principal.audit_name,
+                maker=principal,
                 now=self._clock(),
                 expires_at=expires_at,
             )
@@ -325,11 +386,16 @@ class Security:
     ) -> None:
         """Revoke a token for good. Raises AccountError."""
         write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.revoke_token, name, self._clock())
+        await write(api_tokens.revoke_token, name, self._clock())
         if not validate_only:
+            self.streams.check_soon()
             await self.record_of(principal, "token.revoke", f"token/{name}", "ok", info)
 
     # audit
+
+    async def flush(self) -> None:
+        """Write what is counted but not yet stored; before the process ends."""
+        await self._anonymous.flush()
 
     async def record(
         self,
@@ -344,7 +410,7 @@ class Security:
         detail: dict[str, Any] | None = None,
         metadata_offset: int | None = None,
     ) -> None:
-        """Write one event to the log and the table."""
+        """Write one event to the log and the table; failures of nobody known are counted together."""
         event = audit.Event(
             actor=actor,
             actor_kind=actor_kind,
@@ -357,6 +423,9 @@ class Security:
             detail=detail or {},
             metadata_offset=metadata_offset,
         )
+        if actor_kind == "anonymous" and result != "ok":
+            await self._anonymous.record(event, self._clock())
+            return
         audit.log_event(event)
         await self._database.write(audit.store_event, event, self._clock())
 
@@ -383,6 +452,20 @@ class Security:
             error=error,
             detail=detail,
             metadata_offset=metadata_offset,
+        )
+
+
+def too_many(message: str, wait_seconds: int) -> ApiError:
+    """Return the answer to who must wait."""
+    return ApiError(429, message, headers={"Retry-After": str(wait_seconds)}, error_code=42901)
+
+
+def check_may_make_users(principal: Principal) -> None:
+    """Raise AccountError for a token that is narrowed by scopes: a user, or a user's session, would have all of them."""
+    if principal.scopes:
+        raise accounts.AccountError(
+            "A token with scopes cannot make or change users, passwords or login links, since users have all scopes.",
+            forbidden=True,
         )
 
 

@@ -13,17 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import StatementError
+from sqlalchemy.orm import Session
 
 from app.db.base import Base, utc_now
 from app.db.database import Database, make_engine
-from app.db.migrate import current_revision, newest_revision, upgrade
-from app.db.models import User
+from app.db.migrate import alembic_config, current_revision, newest_revision, upgrade
+from app.db.models import ApiToken, User
 from app.reports import store
-from app.security import accounts, audit
+from app.security import accounts, api_tokens, audit
+from app.security.retention import AuditRetention
 from tests.interop import kafka
 
 POSTGRESQL = Path("/usr/lib/postgresql")
@@ -103,6 +106,63 @@ def test_migrations_make_exactly_the_tables_of_the_models(database: Database) ->
         assert compare_metadata(context, Base.metadata) == []
         names = {table for table in inspect(connection).get_table_names() if table != "alembic_version"}
     assert names == set(Base.metadata.tables)
+
+
+def test_tokens_of_an_older_release_get_their_makers_or_are_revoked(database: Database) -> None:
+    with database.engine.begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0004")
+        user = "INSERT INTO users (name, role, created_at) VALUES ('ann', 'admin', '2026-01-01 00:00:00')"
+        connection.execute(text(user))
+        for name, maker in {
+            "of-ann": "ann",
+            "of-a-token": "token:of-ann",
+            "of-nobody": "gone",
+            "environment": "CONCLAVE_ADMIN_TOKEN",
+        }.items():
+            connection.execute(
+                text(
+                    "INSERT INTO api_tokens (name, token_digest, hint, role, scopes, created_by, created_at) "
+                    "VALUES (:name, :name, '', 'admin', '[]', :maker, '2026-01-01 00:00:00')"
+                ),
+                {"name": name, "maker": maker},
+            )
+    upgrade(database.engine)
+    found = {each.name: each for each in database.write_now(api_tokens.tokens)}
+    ann = database.write_now(accounts.user_by_name, "ann")
+    assert ann is not None
+    assert (found["of-ann"].maker_id, found["of-a-token"].parent_id) == (ann.id, found["of-ann"].id)
+    assert {name for name, each in found.items() if each.revoked_at is not None} == {"of-nobody"}
+    good = [
+        name
+        for name in found
+        if database.write_now(lambda session, name=name: api_tokens.grant_of(session, _token(session, name), utc_now()))
+    ]
+    assert sorted(good) == ["environment", "of-a-token", "of-ann"]
+    database.write_now(accounts.add_user, "other", "admin", None, utc_now())
+    database.write_now(accounts.remove_user, "ann")
+    assert {each.name for each in database.write_now(api_tokens.tokens)} == {"of-nobody", "environment"}
+
+
+def _token(session: Session, name: str) -> ApiToken:
+    found = api_tokens.token_by_name(session, name)
+    assert found is not None
+    return found
+
+
+def test_the_audit_keeps_the_newest_rows_and_days(database: Database) -> None:
+    now = utc_now()
+    for day in range(30):
+        event = audit.Event(
+            actor="a", actor_kind="user", source="s", action=f"day{day}", resource="r", result="ok", request_id="r"
+        )
+        database.write_now(audit.store_event, event, now - dt.timedelta(days=29 - day))
+    assert database.write_now(audit.trim, now - dt.timedelta(days=19, hours=1), 1_000, 4) == 4
+    retention = AuditRetention(database, 20, 15)
+    assert asyncio.run(retention.trim()) == 30 - 4 - 15
+    left = database.write_now(audit.events, audit.AuditFilter(), 100)
+    assert [each.action for each in left] == [f"day{day}" for day in range(29, 14, -1)]
 
 
 def test_every_constraint_has_a_name(database: Database) -> None:

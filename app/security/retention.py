@@ -1,0 +1,61 @@
+"""The audit's retention: events beyond a number of days or of rows are deleted, at the start and once an hour.
+
+A piece at a time, so that nobody waits long for the database's one writer. Several web processes may do it side by side.
+"""
+
+import asyncio
+import contextlib
+import datetime as dt
+from typing import Final
+
+import structlog
+
+from app.db.base import utc_now
+from app.db.database import Database
+from app.security import audit
+
+log = structlog.get_logger(__name__)
+
+PERIOD_SECONDS: Final = 3_600.0
+ROWS_AT_ONCE: Final = 1_000
+
+
+class AuditRetention:
+    """Trims the audit of one database."""
+
+    def __init__(self, database: Database, days: int, rows_max: int) -> None:
+        self._database = database
+        self._kept = dt.timedelta(days=days)
+        self._rows_max = rows_max
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin; the first look is at once."""
+        self._task = asyncio.create_task(self._run(), name="audit-retention")
+
+    async def stop(self) -> None:
+        """Stop; a piece that is being deleted is finished."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def trim(self) -> int:
+        """Delete what is too old or too much -> how many events."""
+        total = 0
+        while True:
+            deleted = await self._database.write(audit.trim, utc_now() - self._kept, self._rows_max, ROWS_AT_ONCE)
+            total += deleted
+            if deleted < ROWS_AT_ONCE:
+                return total
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                deleted = await self.trim()
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises: the next hour comes
+                log.warning("audit_not_trimmed", error=type(error).__name__)
+            else:
+                if deleted:
+                    log.info("audit_trimmed", deleted=deleted)
+            await asyncio.sleep(PERIOD_SECONDS)
