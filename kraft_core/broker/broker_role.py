@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kraft_core.broker.broker_server import BrokerServer
-from kraft_core.broker.log.log_manager import LogDirectory
+from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.server.metadata_source import MetadataSource

@@ -27,7 +27,8 @@ from kraft_core.broker.directory_assignments import DirectoryAssignments
 from kraft_core.broker.isr_shrinker import IsrShrinker
 from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError
-from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
+from kraft_core.broker.log.log_directory import LogDirectory
+from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
 from kraft_core.broker.producer_ids import ProducerIdManager
 from kraft_core.broker.recurring import Recurring
 from kraft_core.broker.replica_manager import ReplicaManager
@@ -82,6 +83,7 @@ class BrokerServer:
             list(directories), _log_manager_config(config), self._metadata.log_config, self._clock.now_ms
         )
         self.replicas = ReplicaManager(node_id, self.logs, self._clock.now_ms)
+        self.logs.failures.on_failure(self._directory_failed)
         self._heartbeats = heartbeats
         self._lifecycle: LifecycleManager | None = None
         self._context = self._make_context(forwarding)
@@ -202,6 +204,7 @@ class BrokerServer:
             LifecycleConfig(
                 heartbeat_interval_ms=self.config.broker_heartbeat_interval_ms,
                 registration_timeout_ms=self.config.initial_broker_registration_timeout_ms,
+                directory_failure_timeout_ms=self.config.log_dir_failure_timeout_ms,
             ),
             BrokerIdentity(
                 broker_id=self.config.node_id,
@@ -259,6 +262,15 @@ class BrokerServer:
             port = listener.port or bound[listener.name]
             endpoints.append(Endpoint(listener.name, host, port, SECURITY_PROTOCOLS[listener.security_protocol]))
         return endpoints
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """Tell the controller, or end the node: without the metadata directory or any other there is nothing to serve."""
+        if directory.path == self.config.metadata_log_dir:
+            self._fail(f"The metadata log directory {directory.path} has failed.")
+        elif not self.logs.failures.online:
+            self._fail(f"Every log directory has failed, {directory.path} last.")
+        elif self._lifecycle is not None:
+            self._lifecycle.directory_failed(directory.directory_id)
 
     def _fail(self, reason: str) -> None:
         if not self.failed.done():

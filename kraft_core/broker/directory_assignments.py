@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft_core.broker.controller_channel import ControllerChannel
-from kraft_core.broker.replica_manager import ReplicaManager
+from kraft_core.broker.log.log_directory import LogDirectory
+from kraft_core.broker.replica_manager import Partition, ReplicaManager
 from kraft_core.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
@@ -37,13 +38,21 @@ class DirectoryAssignments:
         found: Assignments = {}
         count = 0
         for partition in self._replicas.partitions.values():
-            if partition.log is None or count == _PARTITIONS_MAX:
+            directory = self._directory_of(partition)
+            if directory is None or count == _PARTITIONS_MAX:
                 continue
-            actual = self._replicas.logs.directory_of(partition.log).directory_id
+            actual = directory.directory_id
             if partition.registration.directory(self._replicas.broker_id) != actual:
                 found.setdefault(actual, {}).setdefault(partition.topic_id, []).append(partition.index)
                 count += 1
         return found
+
+    def _directory_of(self, partition: Partition) -> LogDirectory | None:
+        """The directory of a partition's log; one that has failed too, so that the controller finds another leader."""
+        logs = self._replicas.logs
+        if partition.log is not None:
+            return logs.directory_of(partition.log)
+        return logs.offline_directory_of(partition.topic, partition.index, partition.topic_id)
 
     async def assign(self) -> None:
         """Send what differs; the image brings the outcome, and a failure is tried again at the next turn."""

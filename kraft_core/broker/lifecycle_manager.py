@@ -75,6 +75,7 @@ class LifecycleConfig:
 
     heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
     registration_timeout_ms: int = 60_000  # initial.broker.registration.timeout.ms
+    directory_failure_timeout_ms: int = 30_000  # log.dir.failure.timeout.ms
 
 
 class LifecycleManager:
@@ -100,6 +101,8 @@ class LifecycleManager:
         self._controller = controller
         self._metadata_offset = metadata_offset
         self._ready_to_unfence = False
+        self._offline: set[uuid.UUID] = set()
+        self._untold_since: float | None = None  # when the first directory failed that no heartbeat has told of
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -114,6 +117,26 @@ class LifecycleManager:
         self._move(BrokerState.RECOVERY)
         self._ready_to_unfence = True
         self._hurry.set()
+
+    def directory_failed(self, directory_id: uuid.UUID) -> None:
+        """Have the next heartbeat, sent at once, and all later ones say that a log directory is offline (KIP-858)."""
+        self._offline.add(directory_id)
+        if self._untold_since is None:
+            self._untold_since = asyncio.get_running_loop().time()
+        self._hurry.set()
+
+    def _check_directories_told(self, told: frozenset[uuid.UUID] | None) -> None:
+        """End the broker when the controller has not heard of a failed directory for too long: it leads there, and nobody else can."""
+        if self._untold_since is None:
+            return
+        if told is not None and told >= self._offline:
+            self._untold_since = None
+            return
+        waited_ms = (asyncio.get_running_loop().time() - self._untold_since) * 1000
+        if waited_ms >= self._config.directory_failure_timeout_ms and not self.failed.done():
+            self.failed.set_result(
+                f"The controller could not be told within {self._config.directory_failure_timeout_ms} ms that a log directory is offline."
+            )
 
     async def shut_down(self, timeout_ms: int) -> bool:
         """Ask the controller to take our leaderships; True when it let us go, False when `timeout_ms` was over."""
@@ -231,12 +254,14 @@ class LifecycleManager:
 
     async def _heartbeat(self) -> None:
         shutting_down = self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        offline = frozenset(self._offline)
         request = BrokerHeartbeatRequest(
             broker_id=self._identity.broker_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._metadata_offset(),
             want_fence=not self._ready_to_unfence,
             want_shut_down=shutting_down,
+            offline_log_dirs=tuple(sorted(offline, key=lambda directory: directory.int)),
             cordoned_log_dirs=() if self._ready_to_unfence else None,
         )
         try:
@@ -245,6 +270,7 @@ class LifecycleManager:
             )
         except KafkaError as error:
             log.info("heartbeat_failed", extra={"reason": error.message})
+            self._check_directories_told(None)
             return
         if response.error_code == ErrorCode.STALE_BROKER_EPOCH and not shutting_down:
             log.warning("broker_epoch_stale", extra={"broker_epoch": self.broker_epoch})
@@ -252,7 +278,9 @@ class LifecycleManager:
             return
         if response.error_code != ErrorCode.NONE:
             log.info("heartbeat_refused", extra={"reason": ErrorCode(response.error_code).name})
+            self._check_directories_told(None)
             return
+        self._check_directories_told(offline)
         self._heard(response)
 
     def _heard(self, response: BrokerHeartbeatResponse) -> None:

@@ -75,6 +75,7 @@ class ReplicaManager:
         self._wakers: dict[PartitionKey, set[Waker]] = {}
         self._leader_listeners: list[Callable[[PartitionKey, bool], None]] = []
         self._unopened: deque[PartitionKey] = deque()
+        logs.failures.on_failure(lambda directory: self._stop_offline())
 
     # -- metadata
 
@@ -143,6 +144,14 @@ class ReplicaManager:
             partition.log = None
             self._tell(partition, leads=False)
 
+    def _stop_offline(self) -> None:
+        """Stop leading what lies in a directory that has failed; clients get KAFKA_STORAGE_ERROR until the controller has moved the leader."""
+        for key, partition in list(self.partitions.items()):
+            if partition.log is not None and partition.log.is_offline:
+                self.isrs_to_alter.discard(key)
+                self._resign(partition)
+                self.wake(key)
+
     def _tell(self, partition: Partition, *, leads: bool) -> None:
         for listener in self._leader_listeners:
             listener((partition.topic, partition.index), leads)
@@ -159,8 +168,8 @@ class ReplicaManager:
                 partition.log = self.logs.get_or_create(
                     partition.topic, partition.index, partition.topic_id, directory_id
                 )
-            except OSError as error:
-                extra = {"topic": partition.topic, "partition": partition.index, "cause": str(error)}
+            except KafkaError as error:
+                extra = {"topic": partition.topic, "partition": partition.index, "cause": error.message}
                 log.error("log_not_opened", extra=extra)  # noqa: TRY400  # the cause says it all
                 continue
             self._note_isr(key, partition)

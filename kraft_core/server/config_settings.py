@@ -107,6 +107,7 @@ class Settings:
     # Logs of the broker
     compression_type = Setting[str]()
     log_cleaner_backoff_ms = Setting[int]()
+    log_dir_failure_timeout_ms = Setting[int]()
     log_cleaner_enable = Setting[bool]()
     log_cleanup_policy = Setting[tuple[str, ...]]()
     log_flush_scheduler_interval_ms = Setting[int]()

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from kraft_core.broker.log.log_cleaner import plan_cleaning, swap_in, write_cleaned
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_loader import LoadOptions, open_log
-from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
+from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
 from kraft_core.broker.log.unified_log import UnifiedLog
 from tests.broker.batches import append, batch
 from tests.broker.metadata import caught_up

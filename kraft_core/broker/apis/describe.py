@@ -139,8 +139,10 @@ class DescribeHandler:
                 if partition_log.directory.parent == directory.path and (wanted is None or key in wanted):
                     by_topic.setdefault(key[0], []).append(partition_log)
             try:
-                usage = shutil.disk_usage(directory.path)
+                usage = shutil.disk_usage(directory.path) if manager.failures.is_online(directory.path) else None
             except OSError:
+                usage = None
+            if usage is None:
                 results.append(
                     DescribeLogDirsResponseDescribeLogDirsResult(
                         error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(directory.path.absolute())

@@ -150,7 +150,7 @@ class OffsetsHandler:
         return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
     def delete_records(self, body: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        """Move log starts up; -1 means the high watermark.
+        """Move log starts up and delete the segments below at once, which is the way out of a full disk; -1 means the high watermark.
 
         Per partition also OFFSET_OUT_OF_RANGE, POLICY_VIOLATION when cleanup.policy does not delete, and INVALID_TOPIC_EXCEPTION for internal topics.
         """
@@ -184,6 +184,7 @@ class OffsetsHandler:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {wanted} is beyond the high watermark {high_watermark}."
             )
         partition_log.increment_log_start(wanted)
+        self._context.replicas.logs.delete_expired(partition_log, delay_ms=0)
         return partition_log.log_start_offset
 
     def describe_producers(self, body: DescribeProducersRequest) -> DescribeProducersResponse:

@@ -3,7 +3,10 @@
 Source: KafkaApis.handleProduceRequest, Kafka 4.3.1; KIP-951 (the new leader in the answer), KIP-516 (topic ids, v13).
 """
 
+from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.batch_header import HEADER_BYTES, MAGIC, read_header
@@ -32,13 +35,15 @@ _ZSTD_SINCE: Final = 7
 _ALLOWED_ACKS: Final = (-1, 0, 1)
 _RECORD_ERROR_BYTES: Final = 100
 
+Unflushed = dict[tuple[str, int], UnifiedLog]
+
 
 class _Answer:
     """What the partitions of one request leave behind for its answer."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.unflushed: list[UnifiedLog] = []
+        self.unflushed: Unflushed = {}
         self.moved: set[int] = set()
         self._room = max(RECORD_ERRORS_MAX, len(request.frame) // _RECORD_ERROR_BYTES)
 
@@ -88,15 +93,32 @@ class ProduceHandler:
         else:
             request.respond(response)
 
-    async def _respond_flushed(self, request: Request, response: ProduceResponse, logs: list[UnifiedLog]) -> None:
+    async def _respond_flushed(self, request: Request, response: ProduceResponse, unflushed: Unflushed) -> None:
         """flush.messages asks for the data to be on disk before the answer."""
-        try:
-            for partition_log in logs:
+        failed: dict[tuple[str, int], KafkaError] = {}
+        for key, partition_log in unflushed.items():
+            try:
                 await self._context.replicas.logs.flush_log(partition_log)
-        except OSError:
-            request.close("the log could not be flushed")
-            return
+            except KafkaError as error:
+                failed[key] = error
+        if failed:
+            response = msgspec.structs.replace(
+                response, responses=tuple(self._with_failures(topic, failed) for topic in response.responses)
+            )
         request.respond(response)
+
+    def _with_failures(
+        self, topic: ProduceResponseTopicProduceResponse, failed: Mapping[tuple[str, int], KafkaError]
+    ) -> ProduceResponseTopicProduceResponse:
+        name = topic.name or self._context.metadata.topic_name(topic.topic_id) or ""
+        partitions = tuple(
+            part
+            if error is None
+            else msgspec.structs.replace(part, error_code=error.code, base_offset=-1, error_message=error.message)
+            for part in topic.partition_responses
+            for error in (failed.get((name, part.index)),)
+        )
+        return msgspec.structs.replace(topic, partition_responses=partitions)
 
     def _topic(
         self, body: ProduceRequest, topic: ProduceRequestTopicProduceData, answer: "_Answer"
@@ -137,7 +159,7 @@ class ProduceHandler:
         info = replicas.append(topic, data.index, batch, body.acks)
         _, partition_log = replicas.leader(topic, data.index)
         if partition_log.log_end_offset - partition_log.recovery_point >= partition_log.config.flush_messages:
-            answer.unflushed.append(partition_log)
+            answer.unflushed[topic, data.index] = partition_log
         return ProduceResponsePartitionProduceResponse(
             index=data.index,
             base_offset=info.first_offset,

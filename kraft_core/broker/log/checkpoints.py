@@ -6,6 +6,7 @@ crash leaves the old or the new one whole.
 Source: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile, PartitionMetadataFile, CleanShutdownFileHandler, Kafka 4.3.1.
 """
 
+import contextlib
 import json
 import os
 import uuid
@@ -27,14 +28,22 @@ class CorruptCheckpointError(Exception):
 
 
 def write_atomically(path: Path, text: str, *, sync: bool = True) -> None:
-    """Replace a file as a whole; with `sync` the new content is on disk before the name points to it."""
+    """Replace a file as a whole; with `sync` the new content is on disk before the name points to it.
+
+    Raises OSError; the old file then stays, and what was written of the new one is removed.
+    """
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 def read_checkpoint(path: Path) -> list[list[str]]:

@@ -28,6 +28,11 @@ def _big_endian(values: "array[int]") -> bytes:
     return values.tobytes()
 
 
+def _append(path: Path, entry: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(entry)
+
+
 class OffsetIndex:
     """(offset relative to the segment's base, byte position) every `index.interval.bytes`; file `%020d.index`, 4 + 4 bytes an entry.
 
@@ -69,10 +74,9 @@ class OffsetIndex:
         relative = offset - self._base_offset
         if self._positions and (relative <= self._relative_offsets[-1] or position <= self._positions[-1]):
             return
+        _append(self._path, _big_endian(array("I", (relative, position))))
         self._relative_offsets.append(relative)
         self._positions.append(position)
-        with self._path.open("ab") as file:
-            file.write(_big_endian(array("I", (relative, position))))
 
     def lookup(self, offset: int) -> int:
         """Byte position of the last entry at or before `offset`; 0 when there is none."""
@@ -128,10 +132,9 @@ class TimeIndex:
         if timestamp < 0 or (self._timestamps and timestamp <= self._timestamps[-1]):
             return
         relative = offset - self._base_offset
+        _append(self._path, timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big"))
         self._timestamps.append(timestamp)
         self._relative_offsets.append(relative)
-        with self._path.open("ab") as file:
-            file.write(timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big"))
 
     def lookup(self, timestamp: int) -> int:
         """An offset before which every timestamp is smaller than `timestamp`; the segment's base offset when unknown."""
@@ -142,9 +145,13 @@ class TimeIndex:
         """Drop the entries at or behind an offset and write the file anew."""
         keep = bisect.bisect_left(self._relative_offsets, max(0, offset - self._base_offset))
         del self._timestamps[keep:], self._relative_offsets[keep:]
-        with self._path.open("wb") as file:
-            for timestamp, relative in zip(self._timestamps, self._relative_offsets, strict=True):
-                file.write(timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big"))
+        entries = zip(self._timestamps, self._relative_offsets, strict=True)
+        self._path.write_bytes(
+            b"".join(
+                timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big")
+                for timestamp, relative in entries
+            )
+        )
 
 
 def remove_if_there(path: Path) -> None:

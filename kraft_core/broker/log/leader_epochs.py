@@ -44,16 +44,16 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._start_offsets, strict=True))
 
     def assign(self, epoch: int, start_offset: int, *, write: bool = True) -> None:
-        """Note that `epoch` begins at `start_offset`; nothing happens when it is the newest already."""
+        """Note that `epoch` begins at `start_offset`; nothing happens when it is the newest already. Raises OSError with nothing noted."""
         if self._epochs and epoch == self._epochs[-1]:
             return
-        while self._epochs and (self._epochs[-1] >= epoch or self._start_offsets[-1] >= start_offset):
-            self._epochs.pop()
-            self._start_offsets.pop()
-        self._epochs.append(epoch)
-        self._start_offsets.append(start_offset)
+        keep = len(self._epochs)
+        while keep and (self._epochs[keep - 1] >= epoch or self._start_offsets[keep - 1] >= start_offset):
+            keep -= 1
+        epochs, start_offsets = [*self._epochs[:keep], epoch], [*self._start_offsets[:keep], start_offset]
         if write:
-            self.write()
+            self._write(epochs, start_offsets)
+        self._epochs, self._start_offsets = epochs, start_offsets
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(largest known epoch not above `epoch`, where it ends); (-1, -1) when no epoch that old or new is known."""
@@ -95,4 +95,8 @@ class LeaderEpochs:
 
     def write(self) -> None:
         """Write the checkpoint file."""
-        write_checkpoint(self._path, (f"{epoch} {start}" for epoch, start in self.entries()), sync=False)
+        self._write(self._epochs, self._start_offsets)
+
+    def _write(self, epochs: list[int], start_offsets: list[int]) -> None:
+        entries = (f"{epoch} {start}" for epoch, start in zip(epochs, start_offsets, strict=True))
+        write_checkpoint(self._path, entries, sync=False)

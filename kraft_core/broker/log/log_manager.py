@@ -20,7 +20,9 @@ from typing import TypeVar
 
 from kraft_core.broker.caught_up_image import CaughtUpImage
 from kraft_core.broker.log import checkpoints, log_cleaner
+from kraft_core.broker.log.directory_failures import DirectoryFailures, is_full
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_folders import (
     DELETE_SUFFIX,
     Kept,
@@ -35,6 +37,7 @@ from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, 
 from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.recurring import Recurring
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +54,6 @@ class LogManagerConfig:
     cleaner_backoff_ms: int = 15_000  # log.cleaner.backoff.ms
     cleaner_enable: bool = True  # log.cleaner.enable
     producer_id_expiration_ms: int = 86_400_000  # producer.id.expiration.ms
-
-
-@dataclass(frozen=True, slots=True)
-class LogDirectory:
-    """One entry of log.dirs with the directory id of its meta.properties."""
-
-    path: Path
-    directory_id: uuid.UUID
 
 
 TopicLogConfig = Callable[[str], LogConfig]
@@ -79,6 +74,9 @@ class LogManager:
         self.directories = directories
         self.config = config
         self.logs: dict[PartitionKey, UnifiedLog] = {}
+        self.failures = DirectoryFailures(directories)
+        self.failures.on_failure(self._directory_failed)
+        self._offline: dict[PartitionKey, UnifiedLog] = {}
         self._topic_config = topic_config
         self._clock_ms = clock_ms
         self._io = ThreadPoolExecutor(1, thread_name_prefix="broker-io")
@@ -134,11 +132,12 @@ class LogManager:
             if kept.folder.is_stray:  # the mark and the checkpoints are about the log that was in its place
                 options = LoadOptions(False, 0, 0, self._clock_ms())
             config = self._topic_config(kept.topic)
-            self.logs[key] = await self.run_io(
+            opened = await self.run_io(
                 lambda path=kept.path, key=key, topic_id=topic_id, config=config, options=options: open_log(  # type: ignore[misc]  # binds the loop variables
                     path, key[0], key[1], topic_id, config, options
                 )
             )
+            self._adopt(opened)
 
     def start(self) -> None:
         """Begin retention, flushing, checkpoints and compaction."""
@@ -164,23 +163,29 @@ class LogManager:
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
         async with self._cleaning:
-            for partition_log in self.logs.values():
+            for partition_log in list(self.logs.values()):
+                if partition_log.is_offline:
+                    continue
                 try:
                     await self.run_io(partition_log.close)
                 except OSError as error:
-                    self._loaded = False
-                    extra = {"partition": partition_log.directory.name, "cause": str(error)}
-                    log.error("log_not_closed", extra=extra)  # noqa: TRY400  # the cause says it; a full disk is no bug
+                    partition_log.storage_error("close", error)
         if self._loaded:
             await self._leave_marks(broker_epoch)
+        for partition_log in (*self.logs.values(), *self._offline.values()):
+            partition_log.close_files()
         self.logs.clear()
+        self._offline.clear()
         self._io.shutdown()
 
     async def _leave_marks(self, broker_epoch: int) -> None:
         await self.write_checkpoints()
-        for directory in self.directories:
+        for directory in self.failures.online:
             path = directory.path
-            await self.run_io(lambda path=path: checkpoints.write_clean_shutdown(path, broker_epoch))  # type: ignore[misc]  # binds the loop variable
+            try:
+                await self.run_io(lambda path=path: checkpoints.write_clean_shutdown(path, broker_epoch))  # type: ignore[misc]  # binds the loop variable
+            except OSError as error:
+                self.failures.report(path, "write the mark of a clean shutdown", error)
 
     async def run_io(self, work: Callable[[], T]) -> T:
         """Run blocking work on the I/O thread."""
@@ -191,9 +196,12 @@ class LogManager:
     def get_or_create(self, topic: str, partition: int, topic_id: uuid.UUID, directory_id: uuid.UUID) -> UnifiedLog:
         """Return the partition's log, made if need be: in the directory the image names, else in the one with the fewest logs.
 
-        A folder of another topic of that name is set aside. Raises OSError.
+        A folder of another topic of that name is set aside. Raises KafkaError KAFKA_STORAGE_ERROR: the directory is offline, or fails now.
         """
         key = topic, partition
+        offline = self._offline.get(key)
+        if offline is not None and offline.topic_id == topic_id:
+            offline.check_online()
         known = self.logs.get(key)
         if known is not None:
             if known.topic_id == topic_id:
@@ -203,12 +211,23 @@ class LogManager:
         options = LoadOptions(clean_shutdown=True, recovery_point=0, log_start_offset=0, now_ms=self._clock_ms())
         folder = directory.path / f"{topic}-{partition}"
         try:
-            created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
-        except TopicIdMismatchError as error:
-            self._clear_the_way(folder, str(error))
-            created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
-        self.logs[key] = created
+            try:
+                created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
+            except TopicIdMismatchError as error:
+                self._clear_the_way(folder, str(error))
+                created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
+        except OSError as error:
+            self.failures.report(directory.path, f"make the log of {topic}-{partition}", error)
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error.strerror}."
+            ) from error
+        self._adopt(created)
         return created
+
+    def _adopt(self, partition_log: UnifiedLog) -> None:
+        path = partition_log.directory.parent
+        partition_log.on_failure = lambda operation, error: self.failures.report(path, operation, error)
+        self.logs[partition_log.topic, partition_log.partition] = partition_log
 
     def _clear_the_way(self, folder: Path, reason: str) -> None:
         """Rename a folder of another topic: to `-delete` when its topic was deleted and the compaction kept it, else to `-stray`."""
@@ -219,20 +238,44 @@ class LogManager:
             set_aside(folder, reason)
 
     def set_aside(self, topic: str, partition: int, reason: str) -> None:
-        """Take a log out of service and keep its records in a `-stray` folder."""
+        """Take a log out of service and keep its records in a `-stray` folder; one in a failed directory stays where it is."""
+        self._offline.pop((topic, partition), None)
         partition_log = self.logs.pop((topic, partition), None)
-        if partition_log is not None:
+        if partition_log is None:
+            return
+        try:
             partition_log.directory = set_aside(partition_log.directory, reason)
-            self._in_background(self._close_later(partition_log))
+        except OSError as error:
+            partition_log.storage_error("set aside", error)
+        self._in_background(self._close_later(partition_log))
 
     def _directory_for(self, directory_id: uuid.UUID) -> LogDirectory:
         for directory in self.directories:
             if directory.directory_id == directory_id:
+                if not self.failures.is_online(directory.path):
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory {directory.path} is offline.")
                 return directory
-        counts = {directory.path: 0 for directory in self.directories}
+        counts = {directory.path: 0 for directory in self.failures.online}
+        if not counts:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "Every log directory is offline.")
         for partition_log in self.logs.values():
-            counts[partition_log.directory.parent] += 1
-        return min(self.directories, key=lambda directory: counts[directory.path])
+            if partition_log.directory.parent in counts:
+                counts[partition_log.directory.parent] += 1
+        return min(self.failures.online, key=lambda directory: counts[directory.path])
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """Take the directory's logs out of service. Their files stay open until the end, since other threads may be reading them."""
+        for key, partition_log in list(self.logs.items()):
+            if partition_log.directory.parent == directory.path:
+                partition_log.is_offline = True
+                self._offline[key] = self.logs.pop(key)
+
+    def offline_directory_of(self, topic: str, partition: int, topic_id: uuid.UUID) -> LogDirectory | None:
+        """Return the failed directory that holds a partition's log, None when its log is not known to lie in one."""
+        partition_log = self._offline.get((topic, partition))
+        if partition_log is None or partition_log.topic_id != topic_id:
+            return None
+        return self.directory_of(partition_log)
 
     def directory_of(self, partition_log: UnifiedLog) -> LogDirectory:
         """The log directory that holds a log."""
@@ -243,6 +286,7 @@ class LogManager:
 
         Only for a partition whose removal was seen committed: the records are lost.
         """
+        self._offline.pop((topic, partition), None)
         partition_log = self.logs.pop((topic, partition), None)
         if partition_log is not None:
             self._doomed.append(partition_log)
@@ -257,15 +301,22 @@ class LogManager:
         self._doomed.remove(partition_log)
         folder = partition_log.directory
         doomed = folder.with_name(folder_name(folder.name, partition_log.topic_id.hex, DELETE_SUFFIX))
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(doomed)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(doomed)
+        except OSError as error:
+            partition_log.storage_error("delete", error)
+            return
         partition_log.directory = doomed
 
     async def _delete_later(self, partition_log: UnifiedLog) -> None:
         async with self._cleaning:
             self._rename_doomed(partition_log)
         await self._close_later(partition_log)
-        await self.run_io(lambda: _delete_folder(partition_log.directory))
+        try:
+            await self.run_io(lambda: _delete_folder(partition_log.directory))
+        except OSError as error:
+            partition_log.storage_error("delete", error)
 
     async def _close_later(self, partition_log: UnifiedLog) -> None:
         """Close the files when no answer that is being sent can read them any more."""
@@ -291,35 +342,54 @@ class LogManager:
         now_ms = self._clock_ms()
         for partition_log in list(self.logs.values()):
             partition_log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-            if self._cleaning.locked() and partition_log.config.is_compacted:
-                continue
-            detached = partition_log.take_expired(now_ms, partition_log.log_end_offset)
-            if detached:
-                extra = {"partition": partition_log.directory.name, "segments": len(detached)}
-                log.info("log_segments_expired", extra=extra)
-                self._discard(detached, partition_log.config.file_delete_delay_ms)
+            with contextlib.suppress(KafkaError):  # the directory is offline, which was said
+                self.delete_expired(partition_log, partition_log.config.file_delete_delay_ms)
 
-    def _discard(self, segments: list[LogSegment], delay_ms: int) -> None:
-        renamed = [path for segment in segments for path in rename_deleted(segment)]
+    def delete_expired(self, partition_log: UnifiedLog, delay_ms: int) -> None:
+        """Delete the segments that retention or the log's start make superfluous, after `delay_ms`. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        partition_log.check_online()
+        if self._cleaning.locked() and partition_log.config.is_compacted:
+            return
+        detached = partition_log.take_expired(self._clock_ms(), partition_log.log_end_offset)
+        if not detached:
+            return
+        extra = {"partition": partition_log.directory.name, "segments": len(detached)}
+        log.info("log_segments_expired", extra=extra)
+        try:
+            renamed = [path for segment in detached for path in rename_deleted(segment)]
+        except OSError as error:
+            raise partition_log.storage_error("delete segments of", error) from error
+        self._discard(partition_log, detached, renamed, delay_ms)
 
+    def _discard(
+        self, partition_log: UnifiedLog, segments: list[LogSegment], renamed: list[Path], delay_ms: int
+    ) -> None:
         async def discard() -> None:
             await asyncio.sleep(delay_ms / 1000)
             for segment in segments:
                 segment.close()
-            await self.run_io(lambda: delete_files(renamed))
+            try:
+                await self.run_io(lambda: delete_files(renamed))
+            except OSError as error:
+                partition_log.storage_error("delete segments of", error)
 
         self._in_background(discard())
 
     async def flush_log(self, partition_log: UnifiedLog) -> None:
-        """Force one log to the disk; returns when it is there. Raises OSError."""
+        """Force one log to the disk; returns when it is there. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        partition_log.check_online()
         end_offset = partition_log.log_end_offset
         unflushed = [
             segment
             for segment in partition_log.segments
             if segment is partition_log.active or segment.base_offset >= partition_log.recovery_point
         ]
-        descriptors = [os.dup(segment.file_descriptor) for segment in unflushed]
-        await self.run_io(lambda: _sync(descriptors))
+        try:
+            descriptors = [os.dup(segment.file_descriptor) for segment in unflushed]
+            await self.run_io(lambda: _sync(descriptors))
+        except OSError as error:
+            raise partition_log.storage_error("flush", error) from error
+        partition_log.check_online()
         partition_log.recovery_point = max(partition_log.recovery_point, end_offset)
         partition_log.last_flush_ms = self._clock_ms()
 
@@ -329,21 +399,33 @@ class LogManager:
         for partition_log in list(self.logs.values()):
             dirty = partition_log.recovery_point < partition_log.log_end_offset
             if dirty and now_ms - partition_log.last_flush_ms >= partition_log.config.flush_ms:
-                await self.flush_log(partition_log)
+                with contextlib.suppress(KafkaError):  # the directory is offline, which was said
+                    await self.flush_log(partition_log)
 
     async def write_checkpoints(self) -> None:
-        """Write recovery points and log starts. What closed segments hold is flushed first, so that recovery stays short."""
+        """Write recovery points and log starts. What closed segments hold is flushed first, so that recovery stays short.
+
+        A full disk keeps the older checkpoints, which are good: recovery takes longer, and deleted records may show again after a crash.
+        """
         for partition_log in list(self.logs.values()):
             if partition_log.recovery_point < partition_log.active.base_offset:
-                await self.flush_log(partition_log)
-        for directory in self.directories:
-            logs = {key: entry for key, entry in self.logs.items() if entry.directory.parent == directory.path}
+                with contextlib.suppress(KafkaError):  # the directory is offline, which was said
+                    await self.flush_log(partition_log)
+        for directory in self.failures.online:
+            path = directory.path
+            logs = {key: entry for key, entry in self.logs.items() if entry.directory.parent == path}
             recovery = {key: entry.recovery_point for key, entry in logs.items()}
             starts = {key: entry.log_start_offset for key, entry in logs.items() if entry.log_start_offset > 0}
-            path = directory.path
-            await self.run_io(
-                lambda path=path, recovery=recovery, starts=starts: _write_checkpoints(path, recovery, starts)  # type: ignore[misc]  # binds the loop variables
-            )
+            try:
+                await self.run_io(
+                    lambda path=path, recovery=recovery, starts=starts: _write_checkpoints(path, recovery, starts)  # type: ignore[misc]  # binds the loop variables
+                )
+            except OSError as error:
+                if is_full(error):
+                    extra = {"directory": str(path), "cause": str(error)}
+                    log.error("checkpoints_not_written", extra=extra)  # noqa: TRY400  # the cause says it all
+                else:
+                    self.failures.report(path, "write the checkpoints of", error)
 
     async def compact_logs(self) -> None:
         """Compact every log that is dirty enough, one at a time."""

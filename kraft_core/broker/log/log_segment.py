@@ -6,6 +6,7 @@ from any thread.
 Source: LogSegment, Kafka 4.3.1.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,10 +45,14 @@ class LogSegment:
         self._offset_index = OffsetIndex(directory / file_name(base_offset, ".index"), base_offset)
         self._time_index = TimeIndex(directory / file_name(base_offset, ".timeindex"), base_offset)
         self.file_descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._is_open = True
         self.size = os.fstat(self.file_descriptor).st_size
 
     def append(self, data: bytes, batches: list[BatchHeader]) -> None:
-        """Append whole batches in one write; `batches` are their headers as written. Raises OSError, after which the file is as before."""
+        """Append whole batches in one write; `batches` are their headers as written.
+
+        Raises OSError; the file then ends where it did, unless the disk refuses that too.
+        """
         position = self.size
         if self._bytes_since_index > self._index_interval_bytes:
             self._offset_index.append(batches[0].last_offset, position)
@@ -58,7 +63,8 @@ class LogSegment:
             while written < len(data):
                 written += os.pwrite(self.file_descriptor, data[written:], position + written)
         except OSError:
-            os.ftruncate(self.file_descriptor, position)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.file_descriptor, position)
             raise
         self.size = position + len(data)
         self._bytes_since_index += len(data)
@@ -189,8 +195,10 @@ class LogSegment:
         os.fdatasync(self.file_descriptor)
 
     def close(self) -> None:
-        """Close the file; the segment is not used again."""
-        os.close(self.file_descriptor)
+        """Close the file; the segment is not used again. Closing it twice is harmless."""
+        if self._is_open:
+            self._is_open = False
+            os.close(self.file_descriptor)
 
     def files(self) -> list[Path]:
         """The segment's files, there or not."""
@@ -198,6 +206,17 @@ class LogSegment:
             self.path,
             *(self.path.with_suffix(suffix) for suffix in (".index", ".timeindex", ".snapshot", ".txnindex")),
         ]
+
+
+def new_segment(directory: Path, base_offset: int, index_interval_bytes: int, created_ms: int) -> LogSegment:
+    """Make a segment from the file of that base offset, or an empty one, with indexes rebuilt from it. Raises OSError and leaves no file open."""
+    segment = LogSegment(directory, base_offset, index_interval_bytes, created_ms)
+    try:
+        segment.recover(lambda header: None)
+    except OSError:
+        segment.close()
+        raise
+    return segment
 
 
 def rename_deleted(segment: LogSegment) -> list[Path]:

@@ -7,6 +7,7 @@ headers behind it.
 Source: KIP-98; ProducerStateManager and ProducerAppendInfo, Kafka 4.3.1.
 """
 
+import contextlib
 import struct
 from collections import deque
 from collections.abc import Iterator
@@ -133,13 +134,18 @@ class ProducerStateManager:
         self.producers.clear()
 
     def take_snapshot(self, offset: int) -> Path:
-        """Write the state as of `offset` (exclusive) and return the file; one that is there already is replaced."""
+        """Write the state as of `offset` (exclusive) and return the file; one that is there already is replaced. Raises OSError."""
         entries = b"".join(self._entries())
         body = struct.pack(">i", len(self.producers)) + entries
         path = self._directory / file_name(offset, SNAPSHOT_SUFFIX)
         temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(body)) + body)
-        temporary.replace(path)
+        try:
+            temporary.write_bytes(struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(body)) + body)
+            temporary.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
         return path
 
     def _entries(self) -> Iterator[bytes]:

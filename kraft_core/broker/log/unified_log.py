@@ -10,15 +10,16 @@ import bisect
 import logging
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from kraft_core.broker.log.batch_header import BatchHeader, read_header
+from kraft_core.broker.log.directory_failures import is_full
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.log.log_segment import LogSegment
+from kraft_core.broker.log.log_segment import LogSegment, new_segment
 from kraft_core.broker.log.log_validator import ProducedBatch, stamp
 from kraft_core.broker.log.producer_state import ProducerStateManager
 from kraft_core.broker.slices import Work
@@ -27,7 +28,6 @@ from kraft_core.protocol.record_batch import RecordBatch, read_batches
 
 log = logging.getLogger(__name__)
 
-COMPLAINT_INTERVAL_MS: Final = 60_000
 _HEADERS_A_STEP: Final = 256
 
 
@@ -98,7 +98,8 @@ class UnifiedLog:
         self.log_end_offset = log_end_offset
         self.recovery_point = log_start_offset
         self.last_flush_ms = 0
-        self._complained_ms = -COMPLAINT_INTERVAL_MS
+        self.is_offline = False
+        self.on_failure: Callable[[str, OSError], None] = lambda operation, error: None
         self._bases = [segment.base_offset for segment in segments]
 
     @property
@@ -133,32 +134,31 @@ class UnifiedLog:
         first_offset = self.log_end_offset
         stamped = stamp(data, header, first_offset, leader_epoch, append_time)
         written = read_header(stamped)
-        try:
+        self.check_online()
+        try:  # all that may fail comes before the batch is in the file, so that it is registered whole or not at all
             self._maybe_roll(written, now_ms)
+            self.epochs.assign(leader_epoch, first_offset)
             self.active.append(stamped, [written])
         except OSError as error:
-            self._complain(error, now_ms)
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.topic}-{self.partition}: {error.strerror}."
-            ) from error
+            raise self.storage_error("append", error) from error
         self.log_end_offset = written.last_offset + 1
-        self.epochs.assign(leader_epoch, first_offset)
         self.producers.update(written)
         return AppendInfo(first_offset, written.last_offset, append_time if append_time is not None else -1)
 
-    def _complain(self, error: OSError, now_ms: int) -> None:
-        """Say that the disk refuses, at most once a minute however often clients try."""
-        if now_ms - self._complained_ms >= COMPLAINT_INTERVAL_MS:
-            self._complained_ms = now_ms
-            log.error(
-                "append_failed",
-                extra={
-                    "topic": self.topic,
-                    "partition": self.partition,
-                    "directory": str(self.directory),
-                    "cause": str(error),
-                },
+    def check_online(self) -> None:
+        """Raise KafkaError KAFKA_STORAGE_ERROR once the log's directory has failed."""
+        if self.is_offline:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory of {self.topic}-{self.partition} is offline."
             )
+
+    def storage_error(self, operation: str, error: OSError) -> KafkaError:
+        """Report an operation of this log that failed, and return what clients get to hear of it."""
+        self.on_failure(f"{operation} {self.topic}-{self.partition}", error)
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"Cannot {operation} {self.topic}-{self.partition}: {error.strerror or error}.",
+        )
 
     def _maybe_roll(self, incoming: BatchHeader, now_ms: int) -> None:
         config = self.config
@@ -168,14 +168,21 @@ class UnifiedLog:
         if self.active.should_roll(incoming, now_ms, max_bytes=config.segment_bytes, max_ms=max_ms):
             self.roll(now_ms)
 
-    def roll(self, now_ms: int) -> None:
-        """Begin a new active segment at the log's end; an empty active segment stays."""
+    def roll(self, now_ms: int, *, keeps_old: bool = True) -> None:
+        """Begin a new active segment at the log's end; an empty active segment stays. Raises OSError, and the log is as before.
+
+        Without `keeps_old` the old segment is to be deleted, and nothing is written for it: a full disk has no room for that.
+        """
         if self.active.size == 0 and self.active.base_offset == self.log_end_offset:
             return
-        segment = LogSegment(self.directory, self.log_end_offset, self.config.index_interval_bytes, now_ms)
-        segment.recover(lambda header: None)
-        self.active.on_become_inactive()
-        self.producers.take_snapshot(self.log_end_offset)
+        segment = new_segment(self.directory, self.log_end_offset, self.config.index_interval_bytes, now_ms)
+        try:
+            if keeps_old:
+                self.active.on_become_inactive()
+                self.producers.take_snapshot(self.log_end_offset)
+        except OSError:
+            segment.close()
+            raise
         self.segments.append(segment)
         self._bases.append(segment.base_offset)
 
@@ -298,20 +305,46 @@ class UnifiedLog:
     # -- retention and deletion
 
     def increment_log_start(self, offset: int) -> bool:
-        """Move the start of the log up, so that nothing before it is read; False when it is there already."""
+        """Move the start of the log up, so that nothing before it is read; False when it is there already.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR. A full disk is no error: deletion is what makes room on it.
+        """
         if offset <= self.log_start_offset:
             return False
         assert offset <= self.log_end_offset, f"log start {offset} behind the log's end {self.log_end_offset}"
+        self.check_online()
         self.log_start_offset = offset
-        self.epochs.truncate_from_start(offset)
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            if not is_full(error):
+                raise self.storage_error("move the start of", error) from error
         return True
 
     def take_expired(self, now_ms: int, high_watermark: int) -> list[LogSegment]:
         """Detach the oldest segments that retention by time, by size or the log's start make superfluous; the caller deletes them.
 
-        Never beyond the high watermark. When the active segment expires too, a new one begins.
+        Never beyond the high watermark. When the active segment expires too, a new one begins, if the disk has room for it.
+        Raises KafkaError KAFKA_STORAGE_ERROR.
         """
-        deletable = 0
+        deletable = self._count_expired(now_ms, high_watermark)
+        if deletable == len(self.segments):
+            try:
+                self.roll(now_ms, keeps_old=False)
+            except OSError as error:
+                if not is_full(error):
+                    raise self.storage_error("roll", error) from error
+                deletable -= 1
+        detached = self.segments[:deletable]
+        del self.segments[:deletable], self._bases[:deletable]
+        if detached:
+            self.increment_log_start(self.segments[0].base_offset)
+            self.recovery_point = max(self.recovery_point, self.log_start_offset)
+            self.producers.delete_snapshots_before(self.log_start_offset)
+        return detached
+
+    def _count_expired(self, now_ms: int, high_watermark: int) -> int:
+        count = 0
         excess = self.size - self.config.retention_bytes if self.config.retention_bytes >= 0 else 0
         by_policy = self.config.is_deleted
         for index, segment in enumerate(self.segments):
@@ -322,20 +355,12 @@ class UnifiedLog:
             retention_ms = self.config.retention_ms
             expired = by_policy and retention_ms >= 0 and now_ms - segment.largest_timestamp_ms() > retention_ms
             too_much = by_policy and excess - segment.size >= 0 and self.config.retention_bytes >= 0
-            below_start = end_offset <= self.log_start_offset and not last
+            below_start = end_offset <= self.log_start_offset
             if end_offset > high_watermark or not (expired or too_much or below_start):
                 break
             excess -= segment.size
-            deletable += 1
-        if deletable == len(self.segments):
-            self.roll(now_ms)
-        detached = self.segments[:deletable]
-        del self.segments[:deletable], self._bases[:deletable]
-        if detached:
-            self.increment_log_start(self.segments[0].base_offset)
-            self.recovery_point = max(self.recovery_point, self.log_start_offset)
-            self.producers.delete_snapshots_before(self.log_start_offset)
-        return detached
+            count += 1
+        return count
 
     def replace(self, old: list[LogSegment], new: LogSegment) -> None:
         """Put one compacted segment where several closed ones were."""

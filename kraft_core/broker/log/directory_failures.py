@@ -1,0 +1,64 @@
+"""Log directories that have failed: a directory is online until one operation on it fails, and offline for the rest of the process.
+
+A failed write may have left anything on the disk, and a failed sync may have lost what earlier writes had put there, so nothing that lies in such a
+directory is read or written again before a restart has recovered it.
+
+Source: LogDirFailureChannel and ReplicaManager.handleLogDirFailure, Kafka 4.3.1.
+"""
+
+import errno
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from kraft_core.broker.log.log_directory import LogDirectory
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[LogDirectory], None]
+
+_NOT_OF_THE_DISK: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk has no room, so that what is on it is still good."""
+    return error.errno in _FULL
+
+
+class DirectoryFailures:
+    """The state of each log directory. All calls are made on the event loop's thread."""
+
+    def __init__(self, directories: Sequence[LogDirectory]) -> None:
+        self._by_path = {directory.path: directory for directory in directories}
+        self._failed: set[Path] = set()
+        self._listeners: list[Listener] = []
+
+    def on_failure(self, listener: Listener) -> None:
+        """Call `listener` once for each directory that fails."""
+        self._listeners.append(listener)
+
+    def is_online(self, path: Path) -> bool:
+        """Whether a log directory may be used."""
+        return path not in self._failed
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        """The directories that may be used, in the order of log.dirs."""
+        return [directory for path, directory in self._by_path.items() if path not in self._failed]
+
+    def report(self, path: Path, operation: str, error: OSError) -> None:
+        """Take a directory offline because `operation` failed in it; a lack of descriptors or memory says nothing about the disk."""
+        if path in self._failed or error.errno in _NOT_OF_THE_DISK:
+            return
+        self._failed.add(path)
+        extra = {
+            "directory": str(path),
+            "operation": operation,
+            "cause": str(error),
+            "remedy": "repair the disk or make room on it, then restart this node",
+        }
+        log.error("log_directory_offline", extra=extra)
+        for listener in self._listeners:
+            listener(self._by_path[path])
