@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 ACKS_ALL: Final = -1
 NO_ACKS: Final = 0
 _OPENED_A_TURN: Final = 32
+_RETRY_S: Final = 1.0
 PartitionKey = tuple[str, int]
 Waker = Callable[[PartitionKey], None]
 
@@ -41,6 +42,7 @@ class Partition:
     registration: PartitionRegistration
     log: UnifiedLog | None
     known_high_watermark: int = 0
+    is_refused: bool = False  # that its log could not be opened was said
 
     def is_sole_candidate(self, broker_id: int) -> bool:
         """Whether no other replica can become leader cleanly: none is in the ISR, and none is eligible outside it (KIP-966).
@@ -144,6 +146,20 @@ class ReplicaManager:
             partition.log = None
             self._tell(partition, leads=False)
 
+    def _open_later(self, key: PartitionKey, partition: Partition, error: KafkaError) -> None:
+        """Say once that a log cannot be opened, and try again: there may be room later, or the partition in another directory."""
+        if not partition.is_refused:
+            partition.is_refused = True
+            extra = {"topic": partition.topic, "partition": partition.index, "cause": error.message}
+            log.error("log_not_opened", extra=extra)
+
+        def again() -> None:
+            if self.partitions.get(key) is partition:
+                self._unopened.append(key)
+                self._open_some()
+
+        asyncio.get_running_loop().call_later(_RETRY_S, again)
+
     def _stop_offline(self) -> None:
         """Stop leading what lies in a directory that has failed; clients get KAFKA_STORAGE_ERROR until the controller has moved the leader."""
         for key, partition in list(self.partitions.items()):
@@ -169,8 +185,7 @@ class ReplicaManager:
                     partition.topic, partition.index, partition.topic_id, directory_id
                 )
             except KafkaError as error:
-                extra = {"topic": partition.topic, "partition": partition.index, "cause": error.message}
-                log.error("log_not_opened", extra=extra)  # noqa: TRY400  # the cause says it all
+                self._open_later(key, partition, error)
                 continue
             self._note_isr(key, partition)
             self._tell(partition, leads=True)

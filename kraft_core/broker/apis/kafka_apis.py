@@ -119,6 +119,7 @@ class KafkaApis:
             ApiKey.JOIN_GROUP: self._groups.join,
             ApiKey.SYNC_GROUP: self._groups.sync,
             ApiKey.INIT_PRODUCER_ID: self._producer_ids.handle,
+            ApiKey.DELETE_RECORDS: self._offsets.delete_records,
         }
         self._direct = self._direct_answers()
 
@@ -135,7 +136,6 @@ class KafkaApis:
             ApiKey.LEAVE_GROUP: lambda body, request: groups.leave(body, request.header.api_version),
             ApiKey.DESCRIBE_GROUPS: lambda body, request: groups.describe(body, request.header.api_version),
             ApiKey.LIST_GROUPS: lambda body, request: groups.list(body),
-            ApiKey.DELETE_RECORDS: lambda body, request: offsets.delete_records(body),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda body, request: offsets.offset_for_leader_epoch(body),
             ApiKey.DESCRIBE_CONFIGS: lambda body, request: describe.configs(body),
             ApiKey.DESCRIBE_LOG_DIRS: lambda body, request: describe.log_dirs(body, request.header.api_version),

@@ -3,6 +3,7 @@
 Source: KafkaApis and ListOffsetsRequest, Kafka 4.3.1.
 """
 
+import asyncio
 from collections import Counter
 from typing import Final
 
@@ -149,17 +150,18 @@ class OffsetsHandler:
             )
         return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
-    def delete_records(self, body: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        """Move log starts up and delete the segments below at once, which is the way out of a full disk; -1 means the high watermark.
+    def delete_records(self, body: DeleteRecordsRequest, request: Request) -> None:
+        """Move log starts up and answer when the segments below are deleted: this is the way out of a full disk. -1 means the high watermark.
 
         Per partition also OFFSET_OUT_OF_RANGE, POLICY_VIOLATION when cleanup.policy does not delete, and INVALID_TOPIC_EXCEPTION for internal topics.
         """
         topics = []
+        deletions: list[asyncio.Task[None]] = []
         for topic in body.topics:
             partitions = []
             for asked in topic.partitions:
                 try:
-                    start = self._delete_before(topic.name, asked.partition_index, asked.offset)
+                    start = self._delete_before(topic.name, asked.partition_index, asked.offset, deletions)
                     error_code = 0
                 except KafkaError as error:
                     start, error_code = -1, self._code(topic.name, asked.partition_index, error)
@@ -169,9 +171,18 @@ class OffsetsHandler:
                     )
                 )
             topics.append(DeleteRecordsResponseDeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
-        return DeleteRecordsResponse(topics=tuple(topics))
+        answer = DeleteRecordsResponse(topics=tuple(topics))
 
-    def _delete_before(self, topic: str, index: int, offset: int) -> int:
+        async def respond() -> None:
+            await asyncio.wait(deletions)
+            request.respond(answer)
+
+        if deletions:
+            self._context.spawn(respond())
+        else:
+            request.respond(answer)
+
+    def _delete_before(self, topic: str, index: int, offset: int, deletions: list[asyncio.Task[None]]) -> int:
         partition, partition_log = self._context.replicas.leader(topic, index)
         if topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Records of {topic} cannot be deleted.")
@@ -184,7 +195,9 @@ class OffsetsHandler:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {wanted} is beyond the high watermark {high_watermark}."
             )
         partition_log.increment_log_start(wanted)
-        self._context.replicas.logs.delete_expired(partition_log, delay_ms=0)
+        deletion = self._context.replicas.logs.delete_expired(partition_log, delay_ms=0)
+        if deletion is not None:
+            deletions.append(deletion)
         return partition_log.log_start_offset
 
     def describe_producers(self, body: DescribeProducersRequest) -> DescribeProducersResponse:

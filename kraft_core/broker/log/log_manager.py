@@ -12,6 +12,7 @@ import logging
 import os
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from kraft_core.broker.log.log_folders import (
     set_aside,
 )
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
-from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
+from kraft_core.broker.log.log_segment import delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.recurring import Recurring
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -100,26 +101,34 @@ class LogManager:
     async def load(self, image: CaughtUpImage) -> None:
         """Open the logs of the partitions that `image` assigns to this broker; other folders are set aside as `log_folders` says.
 
-        Raises OSError and CorruptCheckpointError when a directory cannot be used.
+        A directory that cannot be used is offline from the start. Raises OSError when the folders cannot be sorted, and CorruptCheckpointError.
         """
-        plan = await self.run_io(lambda: self._sort_folders(image))
-        for directory in self.directories:
-            is_clean = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
-            await self._load_directory(
-                directory, [each for each in plan if each.path.parent == directory.path], is_clean
-            )
+        plan, unreadable = await self.run_io(lambda: self._sort_folders(image))
+        for directory, error in unreadable:
+            self.failures.report(directory.path, "list the logs of", error)
+        for directory in self.failures.online:
+            folders = [each for each in plan if each.path.parent == directory.path]
+            try:
+                is_clean = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
+                await self._load_directory(directory, folders, is_clean)
+            except OSError as error:
+                self.failures.report(directory.path, "load the logs of", error)
         self._loaded = True
 
-    def _sort_folders(self, image: CaughtUpImage) -> list[Kept]:
+    def _sort_folders(self, image: CaughtUpImage) -> tuple[list[Kept], list[tuple[LogDirectory, OSError]]]:
         """Delete what was doomed, set aside what is not ours, take back what is; returns the logs there are. Runs on the I/O thread."""
         folders: list[PartitionFolder] = []
+        unreadable: list[tuple[LogDirectory, OSError]] = []
         for directory in self.directories:
-            for doomed in directory.path.glob("*" + DELETE_SUFFIX):
-                _delete_folder(doomed)
-            folders += find_folders(directory.path, directory.directory_id)
+            try:
+                for doomed in directory.path.glob("*" + DELETE_SUFFIX):
+                    _delete_folder(doomed)
+                folders += find_folders(directory.path, directory.directory_id)
+            except OSError as error:
+                unreadable.append((directory, error))
         plan = plan_folders(folders, image)
         carry_out(plan)
-        return plan.kept
+        return plan.kept, unreadable
 
     async def _load_directory(self, directory: LogDirectory, folders: list[Kept], is_clean: bool) -> None:
         recovery_points = _read_offsets(directory.path / checkpoints.RECOVERY_POINT_CHECKPOINT)
@@ -207,22 +216,34 @@ class LogManager:
             if known.topic_id == topic_id:
                 return known
             self.set_aside(topic, partition, f"a log of topic id {topic_id} is made in its place")
-        directory = self._directory_for(directory_id)
+        for directory in self._directories_for(directory_id):
+            try:
+                created = self._make(directory.path / f"{topic}-{partition}", topic, partition, topic_id)
+            except OSError as error:
+                if is_full(error):
+                    continue  # what lies on a full disk is good; only there is no room for more
+                self.failures.report(directory.path, f"make the log of {topic}-{partition}", error)
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error}."
+                ) from error
+            self._adopt(created)
+            return created
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory has room for {topic}-{partition}.")
+
+    def _make(self, folder: Path, topic: str, partition: int, topic_id: uuid.UUID) -> UnifiedLog:
         options = LoadOptions(clean_shutdown=True, recovery_point=0, log_start_offset=0, now_ms=self._clock_ms())
-        folder = directory.path / f"{topic}-{partition}"
+        is_new = not folder.exists()
         try:
             try:
-                created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
+                return open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
             except TopicIdMismatchError as error:
                 self._clear_the_way(folder, str(error))
-                created = open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
-        except OSError as error:
-            self.failures.report(directory.path, f"make the log of {topic}-{partition}", error)
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error.strerror}."
-            ) from error
-        self._adopt(created)
-        return created
+                return open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
+        except OSError:
+            if is_new:
+                with contextlib.suppress(OSError):
+                    _delete_folder(folder)
+            raise
 
     def _adopt(self, partition_log: UnifiedLog) -> None:
         path = partition_log.directory.parent
@@ -249,19 +270,15 @@ class LogManager:
             partition_log.storage_error("set aside", error)
         self._in_background(self._close_later(partition_log))
 
-    def _directory_for(self, directory_id: uuid.UUID) -> LogDirectory:
-        for directory in self.directories:
-            if directory.directory_id == directory_id:
-                if not self.failures.is_online(directory.path):
-                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory {directory.path} is offline.")
-                return directory
-        counts = {directory.path: 0 for directory in self.failures.online}
-        if not counts:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "Every log directory is offline.")
-        for partition_log in self.logs.values():
-            if partition_log.directory.parent in counts:
-                counts[partition_log.directory.parent] += 1
-        return min(self.failures.online, key=lambda directory: counts[directory.path])
+    def _directories_for(self, directory_id: uuid.UUID) -> list[LogDirectory]:
+        """Return where a log may be made: the directory of that id, or all that are online, those with the fewest logs first."""
+        named = [directory for directory in self.directories if directory.directory_id == directory_id]
+        if named and not self.failures.is_online(named[0].path):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory {named[0].path} is offline.")
+        if named:
+            return named
+        counts = Counter(partition_log.directory.parent for partition_log in self.logs.values())
+        return sorted(self.failures.online, key=lambda directory: counts[directory.path])
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Take the directory's logs out of service. Their files stay open until the end, since other threads may be reading them."""
@@ -323,10 +340,11 @@ class LogManager:
         await asyncio.sleep(partition_log.config.file_delete_delay_ms / 1000)
         partition_log.close_files()
 
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+    def _in_background(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         self._deletions.add(task)
         task.add_done_callback(self._deletions.discard)
+        return task
 
     def update_configs(self, topics: Iterable[str] | None = None) -> None:
         """Read the settings of these topics (None: all) anew."""
@@ -345,35 +363,36 @@ class LogManager:
             with contextlib.suppress(KafkaError):  # the directory is offline, which was said
                 self.delete_expired(partition_log, partition_log.config.file_delete_delay_ms)
 
-    def delete_expired(self, partition_log: UnifiedLog, delay_ms: int) -> None:
-        """Delete the segments that retention or the log's start make superfluous, after `delay_ms`. Raises KafkaError KAFKA_STORAGE_ERROR."""
+    def delete_expired(self, partition_log: UnifiedLog, delay_ms: int) -> "asyncio.Task[None] | None":
+        """Take the segments that retention or the log's start make superfluous out of the log; the task returned deletes them after `delay_ms`.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR.
+        """
         partition_log.check_online()
         if self._cleaning.locked() and partition_log.config.is_compacted:
-            return
+            return None
         detached = partition_log.take_expired(self._clock_ms(), partition_log.log_end_offset)
         if not detached:
-            return
+            return None
         extra = {"partition": partition_log.directory.name, "segments": len(detached)}
         log.info("log_segments_expired", extra=extra)
         try:
             renamed = [path for segment in detached for path in rename_deleted(segment)]
         except OSError as error:
+            for segment in detached:
+                segment.close()
             raise partition_log.storage_error("delete segments of", error) from error
-        self._discard(partition_log, detached, renamed, delay_ms)
 
-    def _discard(
-        self, partition_log: UnifiedLog, segments: list[LogSegment], renamed: list[Path], delay_ms: int
-    ) -> None:
         async def discard() -> None:
             await asyncio.sleep(delay_ms / 1000)
-            for segment in segments:
+            for segment in detached:
                 segment.close()
             try:
                 await self.run_io(lambda: delete_files(renamed))
             except OSError as error:
                 partition_log.storage_error("delete segments of", error)
 
-        self._in_background(discard())
+        return self._in_background(discard())
 
     async def flush_log(self, partition_log: UnifiedLog) -> None:
         """Force one log to the disk; returns when it is there. Raises KafkaError KAFKA_STORAGE_ERROR."""

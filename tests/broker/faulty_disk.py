@@ -1,0 +1,143 @@
+"""A disk that fails, or a machine that dies, at one chosen change of the files: the Nth of all that a piece of work makes."""
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+from unittest import mock
+
+
+class Crash(BaseException):
+    """The process ends here: no handler of errors runs, and the files stay as they are."""
+
+
+class FaultyDisk:
+    """Counts every change of a file. The change number `at` raises `fault`; half of a write's bytes get there before."""
+
+    def __init__(self, at: int | None, fault: Callable[[], BaseException]) -> None:
+        self.changes: list[str] = []
+        self._at = at
+        self._fault = fault
+
+    @property
+    def has_struck(self) -> bool:
+        """Whether the chosen change was reached."""
+        return self._at is not None and len(self.changes) >= self._at
+
+    def change(self, what: str) -> bool:
+        """Note a change; True when it is the one that must not succeed."""
+        self.changes.append(what)
+        return len(self.changes) == self._at
+
+    def strike(self, what: str) -> None:
+        """Note a change, and raise when it is the chosen one."""
+        if self.change(what):
+            raise self._fault()
+
+    @contextmanager
+    def plugged_in(self) -> Iterator[Self]:
+        """Use it for every file of this process."""
+        names = ("ftruncate", "rename", "replace", "unlink", "mkdir", "rmdir")
+        patches = [mock.patch.object(os, name, self._faulty(name, getattr(os, name))) for name in names]
+        patches += [
+            mock.patch.object(os, name, self._faulty(name, lambda _: None))  # what was written stays in any case
+            for name in ("fdatasync", "fsync")
+        ]
+        patches += [
+            mock.patch.object(os, "pwrite", self._pwrite(os.pwrite)),
+            mock.patch.object(os, "open", self._open(os.open)),
+            mock.patch.object(io, "open", self._open_file(io.open)),
+        ]
+        for patch in patches:
+            patch.start()
+        try:
+            yield self
+        finally:
+            for patch in patches:
+                patch.stop()
+
+    def _faulty(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.strike(f"{name} {arguments[0]}")
+            return real(*arguments, **options)
+
+        return call
+
+    def _pwrite(self, real: Callable[[int, bytes, int], int]) -> Callable[[int, bytes, int], int]:
+        def pwrite(descriptor: int, data: bytes, position: int) -> int:
+            if self.change("pwrite"):
+                real(descriptor, data[: len(data) // 2], position)
+                raise self._fault()
+            return real(descriptor, data, position)
+
+        return pwrite
+
+    def _open(self, real: Callable[..., int]) -> Callable[..., int]:
+        def call(path: Any, flags: int, *rest: Any, **options: Any) -> int:
+            if flags & os.O_CREAT and not os.path.exists(path):  # noqa: PTH110  # pathlib is what is being watched
+                self.strike(f"create {path}")
+            return real(path, flags, *rest, **options)
+
+        return call
+
+    def _open_file(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Any, mode: str = "r", *rest: Any, **options: Any) -> Any:
+            if mode[0] == "r" or isinstance(path, int):
+                return real(path, mode, *rest, **options)
+            self.strike(f"open {path}")
+            return _File(real(path, mode, *rest, **options), self)
+
+        return call
+
+
+class _File:
+    """A file opened for writing, whose writes are changes too."""
+
+    def __init__(self, file: Any, disk: FaultyDisk) -> None:
+        self._file = file
+        self._disk = disk
+
+    def write(self, data: Any) -> int:
+        """Write, half of it when this is the chosen change."""
+        if self._disk.change(f"write {self._file.name}"):
+            self._file.write(data[: len(data) // 2])
+            self._file.close()
+            raise self._disk._fault()
+        return int(self._file.write(data))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def io_error() -> OSError:
+    """What a broken disk says."""
+    return OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def full() -> OSError:
+    """What a full disk says."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def changes_of(work: Callable[[], None]) -> int:
+    """How many changes a piece of work makes when nothing goes wrong."""
+    disk = FaultyDisk(None, Crash)
+    with disk.plugged_in():
+        work()
+    return len(disk.changes)
+
+
+def open_descriptors() -> int:
+    """How many files this process has open."""
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # as above
