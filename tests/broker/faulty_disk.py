@@ -93,6 +93,17 @@ class FaultyDisk:
         return call
 
 
+class FullDisk(FaultyDisk):
+    """A disk on which nothing can be written, but everything removed."""
+
+    def __init__(self) -> None:
+        super().__init__(None, full)
+
+    def change(self, what: str) -> bool:
+        """Note a change; True when it needs room."""
+        return what.startswith(("pwrite", "write"))
+
+
 class _File:
     """A file opened for writing, whose writes are changes too."""
 

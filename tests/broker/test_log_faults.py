@@ -14,8 +14,8 @@ from kraft_core.broker.log.log_segment import delete_files, rename_deleted
 from kraft_core.broker.log.producer_state import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.errors import ErrorCode, KafkaError
-from tests.broker.batches import batch
-from tests.broker.faulty_disk import Crash, FaultyDisk, changes_of, full, io_error, open_descriptors
+from tests.broker.batches import append, batch
+from tests.broker.faulty_disk import Crash, FaultyDisk, FullDisk, changes_of, full, io_error, open_descriptors
 
 CONFIG = LogConfig(segment_bytes=300, index_interval_bytes=80)
 NOW = 2_000
@@ -61,7 +61,7 @@ class Story:
         records = [(first + index, value) for index, value in enumerate(values)]
         self.sent += records
         data = batch(values, producer_id=number % 2, epoch=0, sequence=number // 2 * 2)
-        self.log.append_produced(data, leader_epoch=number // 5, now_ms=NOW)
+        append(self.log, data, number // 5, NOW)
         self.acknowledged += records
 
 
@@ -92,7 +92,7 @@ def assert_whole(story: Story) -> None:
     for offset, _ in found:
         place = log.read(offset, 1, log.log_end_offset, at_least_one=True)
         assert place.size
-    log.append_produced(batch([b"next"]), 9, NOW)
+    append(log, batch([b"next"]), 9, NOW)
     log.close_files()
 
 
@@ -141,16 +141,14 @@ def test_deletion_makes_room_on_a_disk_that_has_none(tmp_path: Path) -> None:
     """Nothing has to be written for it: not the epochs, not a snapshot, not an index."""
     log = opened(tmp_path)
     for number in range(12):
-        log.append_produced(batch([b"%d" % number * 60]), leader_epoch=number // 4, now_ms=NOW)
+        append(log, batch([b"%d" % number * 60]), number // 4, NOW)
     before = sum(path.stat().st_size for path in (tmp_path / "t-0").iterdir())
 
-    with FaultyDisk(None, Crash).plugged_in() as disk:
-        disk.change = lambda what: what.startswith(("pwrite", "write"))  # type: ignore[method-assign]
-        disk._fault = full
+    with FullDisk().plugged_in():
         log.increment_log_start(12)
         delete_files([path for segment in log.take_expired(NOW, 12) for path in rename_deleted(segment)])
 
     assert sum(path.stat().st_size for path in (tmp_path / "t-0").iterdir()) < before / 3
     assert log.log_start_offset == log.log_end_offset == 12
-    assert log.append_produced(batch([b"room"]), 3, NOW).first_offset == 12
+    assert append(log, batch([b"room"]), 3, NOW).first_offset == 12
     log.close_files()
