@@ -244,6 +244,28 @@ def quorum_remove(
     raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, manner))
 
 
+@quorum.command("restore")
+def quorum_restore(
+    config: ConfigOption,
+    copies: Annotated[
+        list[Path],
+        typer.Option(
+            "--from",
+            exists=True,
+            file_okay=False,
+            help="Metadata directory of a stopped node, or a copy of one. Several: the newest is restored.",
+        ),
+    ],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look: what would be written.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin a quorum again that has lost all its controllers, on the controller of this server.properties."""
+    from app.cli_restore import restore_quorum
+
+    restore_quorum(config, copies, dry_run=dry_run, as_json=as_json)
+
+
 @reports.command("run")
 def reports_run(
     url: Annotated[str, typer.Option(help="Address of the web process.")] = "http://127.0.0.1:8080",
