@@ -25,7 +25,8 @@ def commands(seed: int) -> Iterator[tuple[list[str], dict[str, str]]]:
     properties = ["-m", "pytest", "-q", "-x", "-p", "no:randomly", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
     yield [python, *properties], {"PYTHONHASHSEED": str(seed)}
     yield [python, "-m", "tests.simulator", "--start", str(seed), "--seeds", str(SEEDS_PER_ROUND)], {}
-    yield [python, "-m", "tests.hostile.chaos", "--seed", str(seed), "--seconds", str(CHAOS_SECONDS)], {}
+    for chaos in ("tests.hostile.chaos", "tests.hostile.node_chaos"):
+        yield [python, "-m", chaos, "--seed", str(seed), "--seconds", str(CHAOS_SECONDS)], {}
 
 
 def explore(seconds: float, run: Run, draw: Callable[[], int]) -> list[str]:

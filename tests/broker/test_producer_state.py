@@ -110,6 +110,27 @@ def test_a_snapshot_carries_the_state_and_a_damaged_one_is_passed_over(tmp_path:
     assert not newest.exists()
 
 
+def test_every_batch_that_may_be_in_flight_at_a_clean_stop_is_known_after_it(tmp_path: Path) -> None:
+    manager = ProducerStateManager(tmp_path)
+    sent = [header(number, offset=100 + number) for number in range(7)]
+    written(manager, *sent)
+    manager.take_snapshot(107)
+
+    again = ProducerStateManager(tmp_path)
+    assert again.load_newest_snapshot(0, 107) == 107
+
+    assert [found and found.first_offset for found in map(again.find_duplicate, sent)] == [
+        None,
+        None,
+        102,
+        103,
+        104,
+        105,
+        106,
+    ]
+    again.check(header(7))
+
+
 def test_an_empty_snapshot_is_ten_bytes_like_kafkas(tmp_path: Path) -> None:
     assert ProducerStateManager(tmp_path).take_snapshot(0).stat().st_size == 10
 

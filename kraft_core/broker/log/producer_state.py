@@ -1,7 +1,7 @@
 """What a partition remembers of idempotent producers, so that a retried batch is written once.
 
 For each producer id the last five batches are kept (a client has at most five requests in flight), in memory and, at each new segment and
-clean shutdown, in a `%020d.snapshot` file of Kafka's format. After a crash the state is rebuilt from the newest snapshot and the batch
+clean shutdown, in a `%020d.snapshot` file of Kafka's format, which Apache's broker fills with the last batch alone. After a crash the state is rebuilt from the newest snapshot and the batch
 headers behind it.
 
 Source: KIP-98; ProducerStateManager and ProducerAppendInfo, Kafka 4.3.1.
@@ -136,7 +136,7 @@ class ProducerStateManager:
     def take_snapshot(self, offset: int) -> Path:
         """Write the state as of `offset` (exclusive) and return the file; one that is there already is replaced. Raises OSError."""
         entries = b"".join(self._entries())
-        body = struct.pack(">i", len(self.producers)) + entries
+        body = struct.pack(">i", len(entries) // _ENTRY.size) + entries
         path = self._directory / file_name(offset, SNAPSHOT_SUFFIX)
         temporary = path.with_name(path.name + ".tmp")
         try:
@@ -149,18 +149,22 @@ class ProducerStateManager:
         return path
 
     def _entries(self) -> Iterator[bytes]:
+        """Yield an entry for each remembered batch, oldest first; Apache's broker keeps the last entry of a producer, its only one there.
+
+        A client may have five batches in flight at a stop and repeat them all.
+        """
         for state in self.producers.values():
-            last = state.batches[-1] if state.batches else BatchMetadata(-1, -1, 0, state.last_timestamp)
-            yield _ENTRY.pack(
-                state.producer_id,
-                state.epoch,
-                last.last_sequence,
-                last.last_offset,
-                last.offset_delta,
-                state.last_timestamp,
-                state.coordinator_epoch,
-                state.current_txn_first_offset,
-            )
+            for batch in state.batches or [BatchMetadata(-1, -1, 0, state.last_timestamp)]:
+                yield _ENTRY.pack(
+                    state.producer_id,
+                    state.epoch,
+                    batch.last_sequence,
+                    batch.last_offset,
+                    batch.offset_delta,
+                    batch.timestamp,
+                    state.coordinator_epoch,
+                    state.current_txn_first_offset,
+                )
 
     def load_newest_snapshot(self, log_start_offset: int, log_end_offset: int) -> int:
         """Load the newest good snapshot within [log start, log end]; returns its offset, or the log's start when there is none.
@@ -191,21 +195,20 @@ class ProducerStateManager:
         if version != _SNAPSHOT_VERSION or crc != crc32c.crc32c(data[6:]):
             raise CorruptProducerSnapshotError(f"{path.name} has version {version} or a wrong checksum")
         if count < 0 or _PREFIX.size + count * _ENTRY.size != len(data):
-            raise CorruptProducerSnapshotError(f"{path.name} announces {count} producers in {len(data)} bytes")
+            raise CorruptProducerSnapshotError(f"{path.name} announces {count} entries in {len(data)} bytes")
         for index in range(count):
             producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_offset = _ENTRY.unpack_from(
                 data, _PREFIX.size + index * _ENTRY.size
             )
-            state = ProducerState(
-                producer_id,
-                epoch,
-                last_timestamp=timestamp,
-                coordinator_epoch=coordinator_epoch,
-                current_txn_first_offset=txn_offset,
-            )
+            known = self.producers.get(producer_id)
+            batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
+            if known is not None and known.epoch == epoch:
+                batches = known.batches
             if offset >= 0:
-                state.batches.append(BatchMetadata(sequence, offset, delta, timestamp))
-            self.producers[producer_id] = state
+                batches.append(BatchMetadata(sequence, offset, delta, timestamp))
+            self.producers[producer_id] = ProducerState(
+                producer_id, epoch, batches, timestamp, coordinator_epoch, txn_offset
+            )
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """(offset, file) of the snapshots on disk, in no order."""
