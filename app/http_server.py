@@ -5,6 +5,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ IDLE_SECONDS: Final = 30
 SHUTDOWN_SECONDS: Final = 5
 WRITE_SECONDS: Final = 60
 HEAD_BYTES_MAX: Final = 65_536
-CONNECTIONS_MAX: Final = 2_000
+HEADS_BYTES_MAX: Final = 32 << 20
 BACKLOG: Final = 512
 _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -31,21 +32,27 @@ class PatientProtocol(HttpToolsProtocol):
     for 60 s is dropped.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, crowd: "Crowd", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._crowd = crowd
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._unfinished_bytes = 0
+        self._head_bytes = 0
+        self._read_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives this kind
-        """Start the clock of the first request."""
+        """Start the clock of the first request, and make room when there are too many connections."""
         super().connection_made(transport)
+        self._crowd.wait(self)
+        self._crowd.make_room(len(self.connections))
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clocks."""
         self._stop_waiting()
         self._stop_write_timer()
+        self._crowd.forget(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -67,7 +74,10 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse, and count what led to nothing yet."""
         self._unfinished_bytes += len(data)
+        self._head_bytes += len(data)
+        self._read_bytes = len(data)
         super().data_received(data)
+        self._crowd.note_unfinished(self, self._head_bytes)
         if self._unfinished_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
             if self._head_timer is not None and (self.cycle is None or self.cycle.response_complete):
                 self.transport.write(_HEAD_TOO_LARGE)
@@ -75,25 +85,38 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A body has its own limit, which the application knows."""
-        self._unfinished_bytes = 0
+        self._unfinished_bytes = self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
-        self._unfinished_bytes = 0
+        self._unfinished_bytes = self._head_bytes = 0
         super().on_message_complete()
 
     def on_message_begin(self) -> None:
         """Give each further request on the connection its own time."""
         self._unfinished_bytes = 0
+        self._head_bytes = self._read_bytes  # at most: it may have begun within what was read
         super().on_message_begin()
         self._wait_for_head()
 
     def on_headers_complete(self) -> None:
         """The head is here in time."""
         self._stop_waiting()
-        self._unfinished_bytes = 0
+        self._crowd.begin(self)
+        self._unfinished_bytes = self._head_bytes = 0
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """The connection waits for its next request, unless that is here already."""
+        super().on_response_complete()
+        if self.cycle is None or self.cycle.response_complete:
+            self._crowd.wait(self)
+
+    def drop(self) -> None:
+        """Close the connection without a word."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.abort()
 
     def _wait_for_head(self) -> None:
         self._stop_waiting()
@@ -109,14 +132,62 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
+class Crowd:
+    """All connections of a server that have no request running, the one that has waited longest first.
+
+    When there are more connections than the process may hold, or more bytes of heads that are not whole, the ones that
+    have waited longest go: whoever comes now is heard, however many come and say nothing.
+    """
+
+    def __init__(self, connections_max: int) -> None:
+        self.connections_max = connections_max
+        self._waiting: dict[PatientProtocol, int] = {}
+        self._unfinished_bytes = 0
+
+    def wait(self, connection: PatientProtocol) -> None:
+        """Note that the connection has no request running."""
+        self._waiting.setdefault(connection, 0)
+
+    def begin(self, connection: PatientProtocol) -> None:
+        """Note that a request runs on the connection."""
+        self._unfinished_bytes -= self._waiting.pop(connection, 0)
+
+    forget = begin
+
+    def note_unfinished(self, connection: PatientProtocol, count: int) -> None:
+        """Note how many bytes of a head that is not whole the connection holds."""
+        if connection not in self._waiting:
+            return
+        self._unfinished_bytes += count - self._waiting[connection]
+        self._waiting[connection] = count
+        while self._unfinished_bytes > HEADS_BYTES_MAX:
+            longest = next(each for each, held in self._waiting.items() if held)
+            self.begin(longest)
+            longest.drop()
+
+    def make_room(self, connections: int) -> None:
+        """Drop the connection that has waited longest when there is one too many; the newest when all are busy."""
+        if connections > self.connections_max:
+            longest = next(iter(self._waiting))
+            self.begin(longest)
+            longest.drop()
+
+
 class WebServer(uvicorn.Server):
     """A server that tells the application when it has begun and when it begins to stop, and ends without re-raising the signal."""
 
-    def __init__(self, app: Any, *, on_started: Callable[[], None], on_stopping: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: Any,
+        *,
+        connections_max: int,
+        on_started: Callable[[], None],
+        on_stopping: Callable[[], None],
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=PatientProtocol,
+                http=partial(PatientProtocol, crowd=Crowd(connections_max)),  # type: ignore[arg-type]  # a callable will do
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -124,7 +195,6 @@ class WebServer(uvicorn.Server):
                 proxy_headers=False,
                 timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS + 2,
-                limit_concurrency=CONNECTIONS_MAX,
                 backlog=BACKLOG,
             )
         )

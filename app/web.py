@@ -26,6 +26,7 @@ from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.db.migrate import upgrade
 from app.errors import ApiError
+from app.file_limits import connections_allowed
 from app.http_server import WebServer, listen
 from app.metrics import Metrics
 from app.operator_actions import OperatorActions
@@ -40,6 +41,7 @@ from app.security.edge import Edge
 from app.security.guard import Guard
 from app.security.retention import AuditRetention
 from app.security.service import Security
+from app.security.slots import Slots
 from app.services import Services
 from app.templating import static_files
 from kraft_core.image.metadata_image import MetadataImage
@@ -106,6 +108,8 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
     an admin has logged in.
     """
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    connections = connections_allowed()
+    slots = Slots(connections, settings.body_bytes_max)
     services = make_services(settings, Database(settings.sqlalchemy_url))
     metrics = Metrics(services.cluster)
     answers = Answers(site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes])
@@ -144,12 +148,14 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
         lifespan=lifespan,
         middleware=[
             Middleware(Edge, settings=settings, render=answers.render, observe=metrics.observe),
-            Middleware(Guard, security=services.security, settings=settings),
+            Middleware(Guard, security=services.security, settings=settings, slots=slots),
             Middleware(Negotiation),
         ],
         exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(answers)),
     )
     app.state.services = services
+    app.state.connections_max = connections
+    app.state.slots = slots
     app.state.metrics = metrics
     app.include_router(static_files().router())
     api.include(app)
@@ -191,7 +197,12 @@ def run_web(settings: Settings) -> int:
     url = settings.public_url or f"http://{host}:{port}"
     app = create_app(settings, url)
     services: Services = app.state.services
-    server = WebServer(app, on_started=lambda: _announce(app, url), on_stopping=services.cluster.begin_stop)
+    server = WebServer(
+        app,
+        connections_max=app.state.connections_max,
+        on_started=lambda: _announce(app, url),
+        on_stopping=services.cluster.begin_stop,
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
             runner.run(server.serve(sockets=[listener]))

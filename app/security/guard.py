@@ -9,6 +9,7 @@ decided later, by the role each route requires.
 import asyncio
 import json
 import re
+from contextlib import nullcontext
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,9 +18,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
 from app.errors import ApiError
+from app.security.forwarded import network_of
 from app.security.roles import Principal
 from app.security.secrets import new_token, same
 from app.security.service import RequestInfo, Security
+from app.security.slots import STRANGERS_BODY_BYTES_MAX, Held, Pool, Slots
 
 SESSION_COOKIE: Final = "conclave_session"
 VISITOR_COOKIE: Final = "conclave_visitor"
@@ -31,6 +34,7 @@ OPEN_PATHS: Final = frozenset(
 OPEN_PREFIXES: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_SECONDS: Final = 30
+STRANGERS_BODY_SECONDS: Final = 5
 INT64: Final = 1 << 63
 HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
@@ -38,8 +42,9 @@ HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0
 class Guard:
     """ASGI middleware. Leaves `principal`, `csrf_token`, `info` in the request's state."""
 
-    def __init__(self, app: ASGIApp, *, security: Security, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, *, security: Security, settings: Settings, slots: Slots) -> None:
         self._app = app
+        self._slots = slots
         self._security = security
         self._settings = settings
         self._host_names = settings.host_names
@@ -50,10 +55,24 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        state = scope["state"]  # made by Edge
         self._check_host(headers)
+        state = scope["state"]  # made by Edge
+        source = network_of(state["info"].source)
+        pool = self._slots.pool_of(scope["path"])
+        if pool is self._slots.health or pool is self._slots.login:
+            with pool.slot(source):
+                await self._serve(scope, receive, send, headers, source)
+        else:
+            await self._serve(scope, receive, send, headers, source, pool)
+
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, source: str, pool: Pool | None = None
+    ) -> None:
+        """Authenticate the request and hand it on, in a slot of its caller's in `pool` if there is one."""
+        state = scope["state"]
         cookies = _cookies(headers)
-        principal = await self._authenticate(headers, cookies, state["info"])
+        async with self._slots.lookup(source):
+            principal = await self._authenticate(headers, cookies, state["info"])
         state["principal"] = principal
         visitor = cookies.get(VISITOR_COOKIE) or new_token()
         by_cookie = principal is None or principal.session_id is not None
@@ -64,20 +83,25 @@ class Guard:
             raise ApiError(
                 401, "Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'}
             )
-        if scope["method"] not in SAFE_METHODS:
-            body = await _read_body(receive, headers, self._settings.body_bytes_max)
-            if by_cookie:
-                await self._check_csrf(scope, headers, body, principal)
-            _check_json(headers, body)
-            receive = _replay(body, receive)
+        holder = source if principal is None else f"{principal.kind}:{principal.id}"
         if principal is None and VISITOR_COOKIE not in cookies and scope["path"] in {"/login", "/login/link"}:
             send = _with_cookie(
                 send, f"{VISITOR_COOKIE}={visitor}; Path=/; HttpOnly; SameSite=Strict{self._secure(scope)}"
             )
-        if principal is None:
-            await self._app(scope, receive, send)
-        else:
-            await self._security.streams.serve(principal, self._app, scope, receive, send)
+        with pool.slot(holder) if pool is not None else nullcontext(), Held(self._slots.bodies, holder) as held:
+            if scope["method"] not in SAFE_METHODS:
+                bytes_max, seconds = self._settings.body_bytes_max, BODY_SECONDS
+                if principal is None:  # a login form is small
+                    bytes_max, seconds = STRANGERS_BODY_BYTES_MAX, STRANGERS_BODY_SECONDS
+                body = await _read_body(receive, headers, bytes_max, seconds, held)
+                if by_cookie:
+                    await self._check_csrf(scope, headers, body, principal)
+                _check_json(headers, body)
+                receive = _replay(body, receive)
+            if principal is None:
+                await self._app(scope, receive, send)
+            else:
+                await self._security.streams.serve(principal, self._app, scope, receive, send)
 
     def _secure(self, scope: Scope) -> str:
         return "; Secure" if is_https(scope, self._settings) else ""
@@ -162,8 +186,11 @@ def _with_cookie(send: Send, cookie: str) -> Send:
     return wrapped
 
 
-async def _read_body(receive: Receive, headers: Headers, bytes_max: int) -> bytes:
-    """Read the whole body. Raises ApiError 413 when it is too large, 408 when it comes too slowly."""
+async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds: float, held: Held) -> bytes:
+    """Read the whole body.
+
+    Raises ApiError 413 when it is too large, 408 when it comes too slowly, 429 or 503 when bodies fill the memory.
+    """
     too_large = ApiError(413, f"The body is larger than {bytes_max} bytes.", headers={"Connection": "close"})
     announced = headers.get("content-length", "0")
     if not announced.isascii() or not announced.isdigit():
@@ -173,13 +200,14 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int) -> byte
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ApiError(400, "The client went away.", code="client-gone")
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
+                held.take(len(parts[-1]))
                 if size > bytes_max:
                     raise too_large
                 if not message.get("more_body", False):

@@ -34,7 +34,12 @@ class LiveWeb:
         self._clients: list[httpx.Client] = []
         self._started = threading.Event()
         self._loop = uvloop.new_event_loop()
-        self._server = WebServer(self.app, on_started=self._started.set, on_stopping=self.services.cluster.begin_stop)
+        self._server = WebServer(
+            self.app,
+            connections_max=self.app.state.connections_max,
+            on_started=self._started.set,
+            on_stopping=self.services.cluster.begin_stop,
+        )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         assert self._started.wait(60), "the web process did not start"

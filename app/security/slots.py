@@ -1,0 +1,133 @@
+"""Who may have how much of the process at once, so that no caller takes it from the others.
+
+    health    /healthz, /readyz, /metrics           slots of their own: probes are answered whatever else goes on
+    login     /login, /login/link, /static/         slots of their own, some for each source
+    streams   event streams                         some for each caller, and a bound on all
+    requests  everything else                       some for each caller, and a bound on all
+
+A caller is a user, a token, or for those who are nobody yet the address they come from. Refusals are 429 where the
+caller has too much, 503 where all have, both with Retry-After. Bodies are counted in bytes, as they come in until their
+request is done. Credentials are looked up for a few requests of one source at a time; the others of that source wait.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from app.errors import ApiError
+
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+LOGIN_PATHS: Final = frozenset({"/login", "/login/link"})
+STREAM_ENDS: Final = ("/events", "/metadata/watch")
+
+HEALTH_MAX: Final = 64
+LOGIN_MAX: Final = 512
+LOGIN_OF_SOURCE_MAX: Final = 32
+REQUESTS_MAX: Final = 1_024
+REQUESTS_OF_CALLER_MAX: Final = 256
+LOOKUPS_OF_SOURCE: Final = 8
+BODIES_BYTES_MAX: Final = 64 << 20
+BODIES_OF_CALLER_BYTES_MAX: Final = 16 << 20
+STRANGERS_BODY_BYTES_MAX: Final = 16 << 10
+RETRY_AFTER_SECONDS: Final = 1
+
+
+@dataclass(slots=True)
+class Pool:
+    """Slots of one kind. `each_max` of one holder, `total_max` of all; `what` is the plural that the refusal names."""
+
+    what: str
+    total_max: int
+    each_max: int
+    total: int = 0
+    held: Counter[str] = field(default_factory=Counter)
+
+    def take(self, holder: str, amount: int = 1) -> None:
+        """Take slots. Raises ApiError 429 or 503, and then has taken none."""
+        if self.held[holder] + amount > self.each_max:
+            raise _refused(429, f"You have too many {self.what} at once; at most {self.each_max:,} are allowed.")
+        if self.total + amount > self.total_max:
+            raise _refused(503, f"There are too many {self.what} at once; at most {self.total_max:,} are served.")
+        self.held[holder] += amount
+        self.total += amount
+
+    def give_back(self, holder: str, amount: int = 1) -> None:
+        """Give slots back."""
+        self.total -= amount
+        self.held[holder] -= amount
+        if self.held[holder] <= 0:
+            del self.held[holder]
+
+    @contextmanager
+    def slot(self, holder: str) -> Iterator[None]:
+        """Hold one slot. Raises ApiError 429 or 503."""
+        self.take(holder)
+        try:
+            yield
+        finally:
+            self.give_back(holder)
+
+
+class Held:
+    """What one holder has taken of a pool, a piece at a time; all of it is given back at the end."""
+
+    def __init__(self, pool: Pool, holder: str) -> None:
+        self._pool = pool
+        self._holder = holder
+        self._amount = 0
+
+    def take(self, amount: int) -> None:
+        """Take more. Raises ApiError 429 or 503."""
+        self._pool.take(self._holder, amount)
+        self._amount += amount
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._amount:
+            self._pool.give_back(self._holder, self._amount)
+
+
+class Slots:
+    """The slots of one process with so many connections, whose largest body is `body_bytes_max`."""
+
+    def __init__(self, connections: int, body_bytes_max: int) -> None:
+        self.health = Pool("probes", HEALTH_MAX, HEALTH_MAX)
+        self.login = Pool("requests of the login page", LOGIN_MAX, LOGIN_OF_SOURCE_MAX)
+        self.streams = Pool("event streams", connections * 5 // 8, max(4, connections // 4))
+        self.requests = Pool("requests", min(REQUESTS_MAX, connections), min(REQUESTS_OF_CALLER_MAX, connections // 2))
+        own = max(BODIES_OF_CALLER_BYTES_MAX, body_bytes_max)
+        self.bodies = Pool("bytes of request bodies", max(BODIES_BYTES_MAX, 2 * own), own)
+        self._lookups: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    def pool_of(self, path: str) -> Pool:
+        """Return the pool that a request for this path takes its slot from."""
+        if path in HEALTH_PATHS:
+            return self.health
+        if path in LOGIN_PATHS or path.startswith("/static/"):
+            return self.login
+        return self.streams if path.endswith(STREAM_ENDS) else self.requests
+
+    @asynccontextmanager
+    async def lookup(self, source: str) -> AsyncIterator[None]:
+        """Look up one request's credentials when it is the source's turn."""
+        turn, waiting = self._lookups.get(source, (asyncio.Semaphore(LOOKUPS_OF_SOURCE), 0))
+        self._lookups[source] = (turn, waiting + 1)
+        try:
+            async with turn:
+                yield
+        finally:
+            waiting = self._lookups[source][1] - 1
+            if waiting:
+                self._lookups[source] = (turn, waiting)
+            else:
+                del self._lookups[source]
+
+
+def _refused(status: int, message: str) -> ApiError:
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS), "Connection": "close"}
+    return ApiError(status, f"{message} Try again later.", headers=headers, error_code=status * 100 + 2)
