@@ -29,7 +29,7 @@ SETTINGS: dict[str, object] = {
     "metadata.log.max.record.bytes.between.snapshots": 2_000,  # the newest snapshot is older than the newest topics
     "log.segment.delete.delay.ms": 1_000,
     "log.cleaner.backoff.ms": 500,
-    "offsets.topic.segment.bytes": 20_000,
+    "offsets.topic.segment.bytes": 1_048_576,  # so that what is compacted is __consumer_offsets
     "log.retention.check.interval.ms": 1_000,
     "log.flush.offset.checkpoint.interval.ms": 2_000,
 }

@@ -16,6 +16,7 @@ REQUEST_S = 5.0
 DELIVERY_S = 60.0
 VALUE_BYTES_MAX = 4_000
 PARTITIONS_MAX = 4
+COMMIT_METADATA = "." * 3_000  # fills segments of __consumer_offsets, which are compacted then
 ALREADY_THERE, GONE = KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
@@ -157,8 +158,9 @@ class TopicOwner(threading.Thread):
 
     def _commit(self, consumer: Consumer, life: Life, offset: int) -> None:
         life.attempted = offset
+        place = TopicPartition(self.name, 0, offset, COMMIT_METADATA)
         try:
-            consumer.commit(offsets=[TopicPartition(self.name, 0, offset)], asynchronous=False)
+            consumer.commit(offsets=[place], asynchronous=False)
         except KafkaException:
             self._accounts.failed += 1
         else:
