@@ -26,8 +26,15 @@ from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.controller_server import ControllerServer
+from kraft_core.server.file_limit import raise_file_limit
 from kraft_core.server.metrics_http import Gauge, MetricsHttpServer
-from kraft_core.server.node_settings import advertised_endpoints, node_config, socket_limits
+from kraft_core.server.node_settings import (
+    advertised_endpoints,
+    connection_quotas,
+    follow_connection_limits,
+    node_config,
+    socket_limits,
+)
 from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.folder_lock import FolderLock
@@ -87,6 +94,7 @@ class KafkaRaftServer:
         self._broker: BrokerPart | None = None
         self._metrics: MetricsHttpServer | None = None
         self._locks: list[FolderLock] = []
+        self._quotas = connection_quotas(config)
 
     async def start(self) -> None:
         """Start every role. Raises StartupError with nothing left running."""
@@ -134,7 +142,9 @@ class KafkaRaftServer:
             limits=socket_limits(config),
             retention=(config.metadata_max_retention_bytes, config.metadata_max_retention_ms),
             security=config.security,
+            quotas=self._quotas,
         )
+        follow_connection_limits(self._quotas, config, self.controller)
         self.controller.failed.add_done_callback(self._role_failed)
         self._registration = self._register(self.controller, random_uuid())
         await self.controller.start()
@@ -165,7 +175,7 @@ class KafkaRaftServer:
     async def _start_broker(self, folders: dict[Path, MetaProperties]) -> None:
         from kraft_core.broker.broker_role import BrokerRole  # a controller does without its memory
 
-        broker = BrokerRole(self.config, folders, self.controller)
+        broker = BrokerRole(self.config, folders, self.controller, self._quotas)
         broker.failed.add_done_callback(self._role_failed)
         self._broker = broker
         await broker.start()
@@ -230,6 +240,7 @@ def _warn_of_another_directory(controller: ControllerServer) -> None:
 def run_node(config: KafkaConfig) -> int:
     """Run a node until it is told to stop; returns the exit code. Logging is set up by the caller."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    raise_file_limit()
     with asyncio.Runner(loop_factory=LOOP_FACTORY) as runner:
         return runner.run(_run(config))
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from kraft_core.broker.broker_server import BrokerServer
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.server.config import KafkaConfig
+from kraft_core.server.connection_quotas import ConnectionQuotas
 from kraft_core.server.metadata_observer import MetadataObserver
 from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.server.metrics_http import Gauge
+from kraft_core.server.node_settings import follow_connection_limits
 from kraft_core.server.quorum_fetch import ObserverIdentity
 from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.meta_properties import MetaProperties
@@ -22,7 +24,11 @@ class BrokerRole:
     """Starts and stops the broker and, without a controller in the process, the observer it reads the metadata from."""
 
     def __init__(
-        self, config: KafkaConfig, folders: Mapping[Path, MetaProperties], controller: MetadataSource | None
+        self,
+        config: KafkaConfig,
+        folders: Mapping[Path, MetaProperties],
+        controller: MetadataSource | None,
+        quotas: ConnectionQuotas,
     ) -> None:
         meta = folders[config.metadata_log_dir]
         controllers = config.quorum_addresses
@@ -34,13 +40,19 @@ class BrokerRole:
                 replica_id=config.node_id, directory_id=meta.directory_id, cluster_id=meta.cluster_id
             )
             self._observer = source = MetadataObserver(controllers, identity, security=config.security.controllers)
+            follow_connection_limits(quotas, config, source)
         directories = []
         for path in config.log_dirs:
             directory_id = folders[path].directory_id
             assert directory_id is not None, "a started node's directories have ids"
             directories.append(LogDirectory(path, directory_id))
         self.server = BrokerServer(
-            config, source, cluster_id=meta.cluster_id, directories=directories, controllers=controllers
+            config,
+            source,
+            cluster_id=meta.cluster_id,
+            directories=directories,
+            controllers=controllers,
+            quotas=quotas,
         )
 
     @property

@@ -9,7 +9,6 @@ Source: BrokerServer, Kafka 4.3.1.
 
 import asyncio
 import logging
-import resource
 import socket
 import uuid
 from collections import deque
@@ -40,6 +39,7 @@ from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
+from kraft_core.server.connection_quotas import ConnectionQuotas
 from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.server.metrics_http import Gauge
@@ -65,11 +65,13 @@ class BrokerServer:
         cluster_id: str,
         directories: Sequence[LogDirectory],
         controllers: Sequence[tuple[str, int]],
+        quotas: ConnectionQuotas,
     ) -> None:
         self.config = config
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.running = asyncio.Event()
         self._source = source
+        self._quotas = quotas
         self._cluster_id = cluster_id
         self._incarnation_id = uuid.uuid4()  # of this life
         self._clock = Clock()
@@ -152,7 +154,6 @@ class BrokerServer:
 
     async def start(self) -> None:
         """Bind the listeners and begin the rest, which goes on in the background. Raises OSError when a listener cannot be bound."""
-        _allow_many_files()
         tokens = token_finder(lambda: self._source.image, self.config.delegation_token_secret_key, self._clock)
         login_of = listener_logins(self.config.security, self._apis.api_versions, lambda: self._source.image, tokens)
         for listener in self.config.broker_listeners:
@@ -163,6 +164,7 @@ class BrokerServer:
                 socket_limits(self.config),
                 listener_name=listener.name,
                 login=login_of(listener.name),
+                quotas=self._quotas,
             )
             await server.start()
             self._servers.append(server)
@@ -330,13 +332,6 @@ class BrokerServer:
         await self.logs.stop(epoch)
         for channel in self._channels:
             channel.close()
-
-
-def _allow_many_files() -> None:
-    """Each segment keeps a file open, so the soft limit of 1,024 that shells set is raised as far as the system lets us."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _log_manager_config(config: KafkaConfig) -> LogManagerConfig:

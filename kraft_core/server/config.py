@@ -16,6 +16,7 @@ from typing import Final, Self
 from kraft_core.controller.config_def import Value
 from kraft_core.security.config_providers import resolve_variables
 from kraft_core.security.properties import SecurityConfigError
+from kraft_core.server.config_connections import by_listener, parse_overrides
 from kraft_core.server.config_listeners import (
     NON_ROUTABLE_HOST,
     Listener,
@@ -29,6 +30,7 @@ from kraft_core.server.config_security import AUTHORIZER_KEYS, NodeSecurity, rea
 from kraft_core.server.config_settings import Settings
 from kraft_core.server.config_types import HIDDEN, ConfigError, definitions, parse_value
 from kraft_core.server.config_validation import validate
+from kraft_core.server.connection_quotas import ConnectionLimits
 from kraft_core.storage.properties import parse_properties
 
 __all__ = ["ConfigError", "KafkaConfig", "Listener", "Voter", "unknown_keys"]
@@ -214,6 +216,19 @@ class KafkaConfig(Settings):
     def security(self) -> NodeSecurity:
         """TLS, SASL and the authorizer. Raises ConfigError; the constructor has asked for it once."""
         return read_node_security(self)
+
+    @cached_property
+    def connection_limits(self) -> ConnectionLimits:
+        """How many connections the node takes. Raises ConfigError; the constructor has asked for it once."""
+        names = tuple(listener.name for listener in self.listeners)
+        return ConnectionLimits(
+            max_connections=self.max_connections,
+            max_connections_per_ip=self.max_connections_per_ip,
+            per_ip_overrides=parse_overrides(self.max_connections_per_ip_overrides),
+            max_creation_rate=self.max_connection_creation_rate,
+            listener_max_connections=by_listener(self.originals, names, "max.connections"),
+            listener_max_creation_rate=by_listener(self.originals, names, "max.connection.creation.rate"),
+        )
 
     # Quorum
 

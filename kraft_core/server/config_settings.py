@@ -92,7 +92,10 @@ class Settings:
     # Sockets and requests
     connections_max_idle_ms = Setting[int]()
     fetch_max_bytes = Setting[int]()
+    max_connection_creation_rate = Setting[int]()
     max_connections = Setting[int]()
+    max_connections_per_ip = Setting[int]()
+    max_connections_per_ip_overrides = Setting[str]()
     max_request_partition_size_limit = Setting[int]()
     queued_max_request_bytes = Setting[int]()
     request_timeout_ms = Setting[int]()

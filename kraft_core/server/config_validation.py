@@ -31,6 +31,7 @@ def validate(config: "KafkaConfig") -> None:
     _validate_listeners(config)
     _validate_times(config)
     assert config.security is not None, "reading it is the check"
+    assert config.connection_limits is not None, "reading it is the check"
 
 
 UNSUPPORTED_CLASSES: Final = (

@@ -48,6 +48,7 @@ from kraft_core.server.api_versions import ApiVersionsAnswers, controller_featur
 from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.clock import Clock
 from kraft_core.server.config_security import NodeSecurity
+from kraft_core.server.connection_quotas import ConnectionQuotas
 from kraft_core.server.controller_apis import ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.listener_limits import SocketServerLimits
@@ -82,6 +83,7 @@ class ControllerServer:
         retention: tuple[int, int] = (-1, -1),
         random: Random | None = None,
         security: NodeSecurity | None = None,
+        quotas: ConnectionQuotas | None = None,
     ) -> None:
         self.config = config
         self.clock = Clock()
@@ -114,7 +116,7 @@ class ControllerServer:
             secured, api_versions, lambda: self.node.image, tokens, raft_log, config.bootstrap_records
         )
         self._socket_servers = [
-            SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name))
+            SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name), quotas=quotas)
             for name, host, port in listeners
         ]
         self._channels = ChannelManager(

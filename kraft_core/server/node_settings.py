@@ -3,20 +3,36 @@
 Source: QuorumConfig, KRaftConfigs, ControllerServer and BootstrapDirectory, Kafka 4.3.1.
 """
 
+import logging
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 from kraft_core.controller.controller_config import ControllerConfig
+from kraft_core.image.metadata_image import BROKER, MetadataImage
 from kraft_core.node import NodeConfig
 from kraft_core.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, decode_record
 from kraft_core.protocol.record_batch import read_batches
+from kraft_core.protocol.wire import Message
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
-from kraft_core.server.config import KafkaConfig
+from kraft_core.server.config import ConfigError, KafkaConfig
+from kraft_core.server.connection_quotas import ConnectionQuotas
 from kraft_core.server.listener_limits import SocketServerLimits
+from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.storage.format import BOOTSTRAP_NAME
+
+log = logging.getLogger(__name__)
+
+_CONNECTION_KEYS: Final = (
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+    "max.connection.creation.rate",
+)
 
 
 def advertised_endpoints(config: KafkaConfig) -> tuple[Endpoint, ...]:
@@ -125,7 +141,33 @@ def socket_limits(config: KafkaConfig) -> SocketServerLimits:
     default, queued_bytes = SocketServerLimits(), config.queued_max_request_bytes
     return SocketServerLimits(
         max_frame_bytes=config.socket_request_max_bytes,
-        max_connections=min(config.max_connections, default.max_connections),
         max_queued_bytes=queued_bytes if queued_bytes > 0 else default.max_queued_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
     )
+
+
+def connection_quotas(config: KafkaConfig) -> ConnectionQuotas:
+    """Make the quotas that all listeners of the process share.
+
+    Protected are the controllers' listeners, and the one between brokers when there is another for clients.
+    """
+    protected = {listener.name for listener in config.controller_listeners}
+    if len(config.broker_listeners) > 1:
+        protected.add(config.inter_broker_listener_name)
+    return ConnectionQuotas(config.connection_limits, protected=frozenset(protected))
+
+
+def follow_connection_limits(quotas: ConnectionQuotas, config: KafkaConfig, source: MetadataSource) -> None:
+    """Keep the quotas at what the dynamic configs of brokers say, over those of server.properties."""
+
+    def changed(old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
+        if old.configs is new.configs:
+            return
+        dynamic = {**new.configs.of(BROKER, ""), **new.configs.of(BROKER, str(config.node_id))}
+        ours = {key: value for key, value in dynamic.items() if key.endswith(_CONNECTION_KEYS)}
+        try:
+            quotas.update(KafkaConfig({**config.originals, **ours}).connection_limits)
+        except ConfigError as error:
+            log.warning("connection_limits_not_changed", extra={"cause": str(error)})
+
+    source.subscribe(changed)

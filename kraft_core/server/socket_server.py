@@ -28,6 +28,8 @@ from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
 from kraft_core.protocol.wire import Message
+from kraft_core.server.acceptor import Acceptor
+from kraft_core.server.connection_quotas import ConnectionQuotas
 from kraft_core.server.listener_limits import ListenerCounters, SocketServerLimits
 from kraft_core.server.sasl_session import ListenerLogin, SaslSession
 from kraft_core.server.tls_transport import TlsTransport
@@ -37,6 +39,8 @@ log = logging.getLogger(__name__)
 LISTENER_STOPPED: Final = "listener stopped"
 FRAMES_PER_TURN: Final = 32
 """How many requests a connection hands over in one turn of the loop, so that many pipelined ones keep no other waiting."""
+LINGER_S: Final = 5.0
+"""How long the last answers of a closed connection may take to be sent."""
 _PLAINTEXT: Final = ListenerLogin()
 _LOGIN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None)
 
@@ -132,6 +136,7 @@ class _ClientConnection(asyncio.Protocol):
         "_frames",
         "_goes_on",
         "_in_flight",
+        "_linger",
         "_muted",
         "_read_paused",
         "_session",
@@ -141,6 +146,7 @@ class _ClientConnection(asyncio.Protocol):
         "buffered_bytes",
         "client_host",
         "connection_id",
+        "has_asked",
         "held_by",
         "in_flight_bytes",
         "last_activity",
@@ -149,16 +155,17 @@ class _ClientConnection(asyncio.Protocol):
         "token_authenticated",
     )
 
-    def __init__(self, server: "SocketServer") -> None:
+    def __init__(self, server: "SocketServer", address: str) -> None:
         self.server = server
         self.connection_id = next(server.connection_ids)
-        self.client_host = ""
+        self.client_host = address
         self.principal = ANONYMOUS
         self.token_authenticated = False
         self.buffered_bytes = 0
         self.in_flight_bytes = 0
         self.held_by: Request | None = None
         self.last_activity = 0.0
+        self.has_asked = False
         self._frames = Connection(server.limits.max_frame_bytes, checks_requests=True)
         self._in_flight: deque[Request] = deque()
         self._transport: asyncio.Transport | None = None
@@ -169,18 +176,16 @@ class _ClientConnection(asyncio.Protocol):
         self._muted = False
         self._closed = False
         self._session: SaslSession | None = None
+        self._linger: asyncio.TimerHandle | None = None
 
     # -- asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        peer = transport.get_extra_info("peername")
-        self.client_host = str(peer[0]) if peer else "unknown"
         self.last_activity = self.server.loop.time()
         self._transport.set_write_buffer_limits(high=self.server.limits.write_high_water_bytes)
-        if not self.server.admit(self):
-            self.close("too many connections")
-        elif self.server.login.mechanisms:
+        self.server.enter(self)
+        if self.server.login.mechanisms:
             self._session = SaslSession(self, self.server.login, self.server.listener_name, self.server.loop)
 
     def data_received(self, data: bytes) -> None:
@@ -209,6 +214,9 @@ class _ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        if self._linger is not None:
+            self._linger.cancel()
+        self.server.left(self.client_host)
 
     # -- requests
 
@@ -273,6 +281,7 @@ class _ClientConnection(asyncio.Protocol):
             self.close("request handler failed")
 
     def _enter(self, request: Request) -> Request:
+        self.has_asked = True
         self._in_flight.append(request)
         self.in_flight_bytes += request.size
         self.server.queued_bytes += request.size
@@ -345,8 +354,13 @@ class _ClientConnection(asyncio.Protocol):
         extra = {"listener": self.server.listener_name, "client_host": self.client_host, "cause": cause}
         log.log(logging.DEBUG if cause == LISTENER_STOPPED else logging.INFO, "connection_closed", extra=extra)
         self._forget()
-        if self._transport is not None:
-            self._transport.abort() if self._write_paused else self._transport.close()
+        if self._transport is None:
+            return
+        if self._write_paused:
+            self._transport.abort()
+        else:
+            self._transport.close()
+            self._linger = self.server.loop.call_later(LINGER_S, self._transport.abort)
 
     def _forget(self) -> None:
         if self._closed:
@@ -379,6 +393,7 @@ class SocketServer:
         *,
         listener_name: str = "",
         login: ListenerLogin = _PLAINTEXT,
+        quotas: ConnectionQuotas | None = None,
         on_disconnect: Callable[[int], None] | None = None,
     ) -> None:
         self.host = host
@@ -393,7 +408,10 @@ class SocketServer:
         self.connection_ids = itertools.count(1)
         self._on_disconnect = on_disconnect
         self._connections: set[_ClientConnection] = set()
-        self._server: asyncio.Server | None = None
+        self._quotas = quotas or ConnectionQuotas()
+        self._acceptor: Acceptor | None = None
+        self._open = 0
+        self._nobody = asyncio.Event()
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
@@ -409,44 +427,68 @@ class SocketServer:
     async def bind(self) -> None:
         """Take the address without serving it yet. Raises OSError when it cannot be had."""
         self._loop = asyncio.get_running_loop()
-        self._server = await self._loop.create_server(
-            self._new_protocol, self.host or None, self.port, backlog=512, start_serving=False
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._acceptor = Acceptor(self.listener_name, self._quotas, self._new_protocol)
+        self._quotas.add_listener(self)
+        self.port = await self._acceptor.bind(self.host, self.port)
 
-    def _new_protocol(self) -> asyncio.Protocol:
-        connection = _ClientConnection(self)
+    def _new_protocol(self, address: str) -> asyncio.Protocol:
+        connection = _ClientConnection(self, address)
         if self.login.security.tls is None:
             return connection
         return TlsTransport(connection, self.login.security, self._loop)
 
     async def start(self) -> None:
         """Listen; bind first if that is still to do. Raises OSError when the address cannot be had."""
-        if self._server is None:
+        if self._acceptor is None:
             await self.bind()
-        assert self._server is not None, "bound above"
-        await self._server.start_serving()
+        assert self._acceptor is not None, "bound above"
+        self._acceptor.start()
         self._schedule_sweep()
 
     async def stop(self) -> None:
-        """Stop listening and close every connection; what was answered is still sent."""
+        """Stop listening and close every connection; what was answered is still sent, for LINGER_S at most."""
         if self._sweep is not None:
             self._sweep.cancel()
-        if self._server is None:
+        if self._acceptor is None:
             return
-        self._server.close()
+        self._acceptor.stop()
+        self._acceptor = None
+        self._quotas.remove_listener(self)
         for connection in tuple(self._connections):
             connection.close(LISTENER_STOPPED)
-        await self._server.wait_closed()
-        self._server = None
+        if self._open:
+            await self._nobody.wait()
 
-    def admit(self, connection: _ClientConnection) -> bool:
-        """Count a new connection in; False when the listener is full."""
-        if len(self._connections) >= self.limits.max_connections:
-            return False
+    # -- how many
+
+    @property
+    def max_connections(self) -> int:
+        """The most connections of this listener, whatever the settings say."""
+        return self.limits.max_connections
+
+    def resume_accepting(self) -> None:
+        """Accept again: there may be room."""
+        if self._acceptor is not None:
+            self._acceptor.resume()
+
+    def least_recently_used(self) -> _ClientConnection | None:
+        """Return the idle connection that may go first; None when none is idle."""
+        idle = (connection for connection in self._connections if connection.idle)
+        return min(idle, key=lambda connection: (connection.has_asked, connection.last_activity), default=None)
+
+    def enter(self, connection: _ClientConnection) -> None:
+        """Take a new connection in."""
+        self._open += 1
+        self._nobody.clear()
         self._connections.add(connection)
         self.counters.connections_opened += 1
-        return True
+
+    def left(self, address: str) -> None:
+        """Count out a connection whose socket is closed."""
+        self._open -= 1
+        self._quotas.release(self.listener_name, address)
+        if not self._open:
+            self._nobody.set()
 
     def forget(self, connection: _ClientConnection) -> None:
         """Drop a connection that ended."""

@@ -32,9 +32,12 @@ from tests.interop import kafka
 T = TypeVar("T")
 
 
-def start(name: str, config: Path) -> kafka.Process:
-    """Start a node of ours."""
-    return kafka.Process(name, [sys.executable, "-m", "kraft_core", str(config)], config.parent)
+def start(name: str, config: Path, max_files: int | None = None) -> kafka.Process:
+    """Start a node of ours, with at most `max_files` descriptors if given."""
+    command = [sys.executable, "-m", "kraft_core", str(config)]
+    if max_files is not None:
+        command = ["sh", "-c", f'ulimit -n {max_files} && exec "$@"', "sh", *command]
+    return kafka.Process(name, command, config.parent)
 
 
 def new_cluster_id() -> str:

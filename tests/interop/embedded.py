@@ -20,6 +20,7 @@ class EmbeddedNode:
     folder: Path
     extra_settings: dict[str, object] = field(default_factory=dict)
     process: kafka.Process | None = None
+    max_files: int | None = None
 
     def __post_init__(self) -> None:
         self.port, self.controller_port = kafka.free_ports(2)
@@ -65,7 +66,7 @@ class EmbeddedNode:
     def start(self) -> None:
         """Start the process and wait until it says that it serves clients."""
         before = 0 if self.process is None else self.process.output.count("broker_started")
-        self.process = conclave.start("node", self.config)
+        self.process = conclave.start("node", self.config, self.max_files)
         process = self.process
         kafka.wait_until(
             lambda: process.output.count("broker_started") > before or not process.alive,
@@ -102,10 +103,10 @@ class EmbeddedNode:
 
 
 @contextmanager
-def running_node(folder: Path, **extra_settings: object) -> Iterator[EmbeddedNode]:
+def running_node(folder: Path, *, max_files: int | None = None, **extra_settings: object) -> Iterator[EmbeddedNode]:
     """A started node, killed at the end; settings with underscores for dots."""
     settings = {name.replace("_", "."): value for name, value in extra_settings.items()}
-    node = EmbeddedNode(folder, settings)
+    node = EmbeddedNode(folder, settings, max_files=max_files)
     try:
         node.start()
         yield node

@@ -54,10 +54,9 @@ def test_settings_not_given_have_kafkas_defaults():
 def test_what_kafka_leaves_without_a_bound_has_one():
     defaults = SocketServerLimits()
     assert socket_limits(KafkaConfig(CONTROLLER)) == defaults
-    given = {"queued.max.request.bytes": "104857600", "max.connections": "7", "connections.max.idle.ms": "900"}
+    given = {"queued.max.request.bytes": "104857600", "connections.max.idle.ms": "900"}
     limits = socket_limits(KafkaConfig(CONTROLLER | given))
-    assert (limits.max_queued_bytes, limits.max_connections, limits.connections_max_idle_ms) == (104_857_600, 7, 900)
-    assert socket_limits(KafkaConfig(CONTROLLER | {"max.connections": "2000000"})).max_connections == 4096
+    assert (limits.max_queued_bytes, limits.connections_max_idle_ms) == (104_857_600, 900)
 
 
 def test_every_default_passes_its_own_definition():

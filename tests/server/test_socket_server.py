@@ -336,7 +336,7 @@ def test_no_more_is_read_than_is_handed_over() -> None:
     assert max(held) < 40_000 * len(question(1)) / 2
 
 
-def test_one_connection_more_than_allowed_is_closed() -> None:
+def test_one_connection_more_than_allowed_waits_until_another_ends() -> None:
     def handler(request: Request) -> None:
         request.respond(ApiVersionsResponse())
 
@@ -344,14 +344,14 @@ def test_one_connection_more_than_allowed_is_closed() -> None:
         async with listener(handler, max_connections=2) as (server, connect):
             first, second = await connect(), await connect()
             await until(lambda: server.connection_count == 2)
-            third_reader, _ = await connect()
-            assert await closed(third_reader)
+            third_reader, third_writer = await connect()
+            third_writer.write(question(3))
+            second[1].write(question(2))
+            assert (await answer_of(second[0]))[0] == 2
+            assert server.counters.connections_opened == 2
             first[1].close()
-            await until(lambda: server.connection_count == 1)
-            fourth_reader, fourth_writer = await connect()
-            for reader, writer in (second, (fourth_reader, fourth_writer)):
-                writer.write(question(3))
-                assert (await answer_of(reader))[0] == 3
+            assert (await answer_of(third_reader))[0] == 3
+            assert server.connection_count == 2
 
     run(scenario())
 

@@ -1,0 +1,49 @@
+"""How many files and sockets the process may have open.
+
+A descriptor's number is the lowest that is free, so the number of a new one says how many are in use.
+"""
+
+import logging
+import resource
+from dataclasses import dataclass
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+FEW_FILES: Final = 4096
+"""With fewer the start says so: a broker keeps a file open for each segment of its logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlots:
+    """Numbers of descriptors from which on connections are refused, so that something is left for what matters more.
+
+    From `clients` on only connections of protected listeners are taken; from `protected` on these only in exchange for
+    another connection. What is above is for logs, snapshots and connections to other nodes.
+    """
+
+    clients: int
+    protected: int
+
+    @classmethod
+    def of(cls, limit: int) -> "FileSlots":
+        """Divide a limit: an eighth, at least 32 and at most 4,096, for files; a sixteenth, 8 to 256, is protected."""
+        for_files = min(4096, max(32, limit // 8))
+        for_protected = min(256, max(8, limit // 16))
+        return cls(max(0, limit - for_files - for_protected), max(0, limit - for_files))
+
+
+def file_limit() -> int:
+    """Return how many descriptors the process may have."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_file_limit() -> None:
+    """Raise the soft limit, 1,024 in most shells, to the hard one; warn once when that is little."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if 0 <= hard < FEW_FILES:
+        slots = FileSlots.of(hard)
+        extra = {"limit": hard, "client_connections": slots.clients, "remedy": "raise the hard limit (ulimit -Hn)"}
+        log.warning("few_open_files_allowed", extra=extra)
