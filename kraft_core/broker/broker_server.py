@@ -36,6 +36,7 @@ from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.image.metadata_image import BROKER, TOPIC, Endpoint, MetadataImage
 from kraft_core.protocol.metadata_records import ConfigRecord
 from kraft_core.protocol.wire import Message
+from kraft_core.server.client_connection import Request
 from kraft_core.server.clock import Clock
 from kraft_core.server.config import KafkaConfig
 from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
@@ -44,7 +45,7 @@ from kraft_core.server.listener_logins import listener_logins, token_finder
 from kraft_core.server.metadata_source import MetadataSource
 from kraft_core.server.metrics_http import Gauge
 from kraft_core.server.node_settings import socket_limits
-from kraft_core.server.socket_server import Request, SocketServer
+from kraft_core.server.socket_server import SocketServer
 
 log = logging.getLogger(__name__)
 

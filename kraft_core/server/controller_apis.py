@@ -57,9 +57,9 @@ from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
+from kraft_core.server.client_connection import Request
 from kraft_core.server.kafka_client import says_not_active
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
-from kraft_core.server.socket_server import Request
 
 log = logging.getLogger(__name__)
 

@@ -100,25 +100,9 @@ class ControllerServer:
             controller_versions(), lambda: controller_features(self.node.image, self.node.raft.kraft_version)
         )
         self._is_loaded = False
-        authorizer = config.controller.authorizer
-        self._apis = ControllerApis(
-            self,
-            api_versions,
-            config.controller.heartbeat_interval_ms,
-            RuntimeLoggerManager(self.node_id),
-            None
-            if authorizer is None
-            else ControllerAuthorization(authorizer, lambda: self.node.image, lambda: self.is_loaded),
-        )
+        self._apis = self._make_apis(api_versions)
         secured = security or NodeSecurity()
-        tokens = token_finder(lambda: self.node.image, config.controller.delegation_token_secret_key, self.clock)
-        login_of = listener_logins(
-            secured, api_versions, lambda: self.node.image, tokens, raft_log, config.bootstrap_records
-        )
-        self._socket_servers = [
-            SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name), quotas=quotas)
-            for name, host, port in listeners
-        ]
+        self._socket_servers = self._make_listeners(listeners, api_versions, secured, limits, quotas)
         self._channels = ChannelManager(
             ChannelConfig(client_id=f"raft-client-{self.node_id}", security=secured.controllers),
             self._random,
@@ -143,6 +127,34 @@ class ControllerServer:
         self._snapshot_failures = 0
         self.elections = ElectionCounts()
         self.subscribe(self.elections.add)
+
+    def _make_apis(self, api_versions: ApiVersionsAnswers) -> ControllerApis:
+        settings = self.config.controller
+        authorization = None
+        if settings.authorizer is not None:
+            authorization = ControllerAuthorization(
+                settings.authorizer, lambda: self.node.image, lambda: self.is_loaded
+            )
+        loggers = RuntimeLoggerManager(self.node_id)
+        return ControllerApis(self, api_versions, settings.heartbeat_interval_ms, loggers, authorization)
+
+    def _make_listeners(
+        self,
+        listeners: Sequence[tuple[str, str, int]],
+        api_versions: ApiVersionsAnswers,
+        security: NodeSecurity,
+        limits: SocketServerLimits | None,
+        quotas: ConnectionQuotas | None,
+    ) -> list[SocketServer]:
+        secret_key = self.config.controller.delegation_token_secret_key
+        tokens = token_finder(lambda: self.node.image, secret_key, self.clock)
+        login_of = listener_logins(
+            security, api_versions, lambda: self.node.image, tokens, self._log, self.config.bootstrap_records
+        )
+        return [
+            SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name), quotas=quotas)
+            for name, host, port in listeners
+        ]
 
     # -- MetadataSource
 

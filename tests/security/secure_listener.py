@@ -20,10 +20,11 @@ from kraft_core.security.listener_security import (
     server_security,
 )
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
+from kraft_core.server.client_connection import Request
 from kraft_core.server.kafka_client import KafkaConnection
 from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.server.sasl_session import ListenerLogin
-from kraft_core.server.socket_server import Request, SocketServer
+from kraft_core.server.socket_server import SocketServer
 from tests.interop.kafka import PATIENCE_S
 from tests.security.certificates import authority, ssl_properties
 

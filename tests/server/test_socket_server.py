@@ -9,13 +9,9 @@ import pytest
 
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from kraft_core.server.client_connection import FRAMES_PER_TURN, Request, RequestHandler
 from kraft_core.server.listener_limits import SocketServerLimits
-from kraft_core.server.socket_server import (
-    FRAMES_PER_TURN,
-    Request,
-    RequestHandler,
-    SocketServer,
-)
+from kraft_core.server.socket_server import SocketServer
 from tests.server.bounded import run, until
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -9,7 +9,7 @@ from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.messages import ApiVersionsRequest
 from kraft_core.server.api_versions import ApiVersionsAnswers, broker_features
-from kraft_core.server.socket_server import Request
+from kraft_core.server.client_connection import Request
 
 
 class ApiVersionsHandler:

@@ -11,8 +11,8 @@ from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Job, Slices, Work
 from kraft_core.protocol.errors import KafkaError
+from kraft_core.server.client_connection import Request
 from kraft_core.server.config import KafkaConfig
-from kraft_core.server.socket_server import Request
 
 if TYPE_CHECKING:
     from kraft_core.broker.coordinator.coordinator_service import CoordinatorService

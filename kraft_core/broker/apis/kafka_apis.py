@@ -24,7 +24,7 @@ from kraft_core.protocol.api_keys import APIS, ApiKey
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import SaslAuthenticateResponse, SaslHandshakeResponse
 from kraft_core.protocol.wire import Message
-from kraft_core.server.socket_server import Request
+from kraft_core.server.client_connection import Request
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from kraft_core.protocol.messages import (
     MetadataResponseMetadataResponseTopic,
 )
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.socket_server import Request
+from kraft_core.server.client_connection import Request
 
 _LISTENER_ERROR_SINCE: Final = 6
 _NULL_NAME_SINCE: Final = 12

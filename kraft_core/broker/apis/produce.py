@@ -27,7 +27,7 @@ from kraft_core.protocol.messages import (
     ProduceResponseTopicProduceResponse,
 )
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.socket_server import Request
+from kraft_core.server.client_connection import Request
 
 _TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 10
