@@ -48,7 +48,13 @@ class Audited:
     async def _audited(
         self, caller: Caller, action: str, resource: str, detail: dict[str, Any], dry_run: bool = False
     ) -> AsyncIterator[_Outcome]:
-        """Write the change to the audit when it is over, whichever way it ended."""
+        """Write the change to the audit when it is over, whichever way it ended.
+
+        While the audit cannot be written, no change begins. One that was made when the database failed keeps its answer:
+        the audit's line is in the log.
+        """
+        if not dry_run:
+            self._security.check_record()
         outcome = _Outcome()
         try:
             yield outcome

@@ -14,7 +14,17 @@ from starlette.routing import BaseRoute, Match
 from app.cluster.history import OffsetGone
 from app.cluster.operations import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.voter_changes import VoterChangeRefused
-from app.errors import PROBLEM_JSON, ApiError, FieldError, of_connection, of_kafka, problem, wants_problem_json
+from app.db.outage import DatabaseUnavailableError
+from app.errors import (
+    PROBLEM_JSON,
+    ApiError,
+    FieldError,
+    of_connection,
+    of_database,
+    of_kafka,
+    problem,
+    wants_problem_json,
+)
 from app.locations import htmx_redirect, redirect
 from app.security.accounts import AccountError
 from kraft_core.protocol.errors import KafkaError
@@ -73,6 +83,8 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
         return of_kafka(error, v3=_is_v3(request))
     if isinstance(error, ConnectionError):
         return of_connection(error)
+    if isinstance(error, DatabaseUnavailableError):
+        return of_database(error), {"retriable": True}
     if isinstance(error, RequestValidationError):
         return _of_validation(error.errors()), {}
     if isinstance(error, OffsetGone):

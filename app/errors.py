@@ -6,12 +6,15 @@ endpoint, status and error_code are Confluent's (REST.md 2.3, middle column); en
     ApiError         an answer with a status: validation, authorization, conditions
     KafkaError       raised by admin calls; mapped here
     ConnectionError  the quorum cannot be reached: 503 with Retry-After
+    DatabaseUnavailableError  the database cannot be used: 503 with Retry-After
 """
 
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from app.db.outage import RETRY_AFTER_SECONDS as DATABASE_RETRY_SECONDS
+from app.db.outage import DatabaseUnavailableError
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.server.kafka_client import RequestTimedOut
 
@@ -191,6 +194,12 @@ def of_connection(error: ConnectionError) -> tuple[ApiError, dict[str, Any]]:
         headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
     )
     return answer, {"retriable": True}
+
+
+def of_database(error: DatabaseUnavailableError) -> ApiError:
+    """Return the answer while the database cannot be used."""
+    headers = {"Retry-After": str(DATABASE_RETRY_SECONDS)}
+    return ApiError(503, str(error), code="database-unavailable", headers=headers)
 
 
 def problem(error: ApiError, request_id: str, extra: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from app.cluster.cluster import Cluster
+from app.db.outage import OutageWatch
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -62,12 +63,29 @@ def _or_minus_one(node_id: int | None) -> int:
     return -1 if node_id is None else node_id
 
 
+class _DatabaseCollector(Collector):
+    """The outages of the database, as its watch counts them."""
+
+    def __init__(self, outage: OutageWatch) -> None:
+        self._outage = outage
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield a gauge and two counters."""
+        up = self._outage.trouble is None
+        yield GaugeMetricFamily("conclave_database_up", "1 while the database can be read and written", value=float(up))
+        yield CounterMetricFamily("conclave_database_outages", "outages of the database", value=self._outage.outages)
+        yield CounterMetricFamily(
+            "conclave_database_refused", "uses of the database that failed in an outage", value=self._outage.refused
+        )
+
+
 class Metrics:
     """One registry for one application, so that several can live in one process (tests)."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, outage: OutageWatch) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(_ClusterCollector(cluster))
+        self.registry.register(_DatabaseCollector(outage))
         ProcessCollector(registry=self.registry)
         self._requests = Counter(
             "conclave_http_requests", "answered requests", ("method", "route", "status"), registry=self.registry

@@ -24,7 +24,6 @@ from app.cluster.history import OffsetGone
 from app.cluster.operations import BrokerInUseError
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
-from app.db.migrate import upgrade
 from app.errors import ApiError
 from app.file_limits import connections_allowed
 from app.http_server import WebServer, listen
@@ -43,6 +42,7 @@ from app.security.retention import AuditRetention
 from app.security.service import Security
 from app.security.slots import Slots
 from app.services import Services
+from app.startup import Startup, StartupGate
 from app.templating import static_files
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
@@ -101,42 +101,51 @@ def make_services(settings: Settings, database: Database) -> Services:
     )
 
 
-def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
-    """Return the application. Its lifespan migrates the database, follows the quorum and runs the schedules.
+def create_app(
+    settings: Settings, base_url: str | None = None, on_started: Callable[[], None] | None = None
+) -> FastAPI:
+    """Return the application. Its lifespan starts it in the background: it serves at once, and says what it waits for.
 
-    `base_url` is what users type, for the login link; `app.state.login_link` holds that link after the start, None once
-    an admin has logged in.
+    The start migrates the database, follows the quorum and runs the schedules; then
+    `app.state.startup` is done, or has failed, and `on_started` is called. `base_url` is what users type, for the login link;
+    `app.state.login_link` holds that link after the start, None once an admin has logged in.
     """
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     connections = connections_allowed()
     slots = Slots(connections, settings.body_bytes_max)
     services = make_services(settings, Database(settings.sqlalchemy_url))
-    metrics = Metrics(services.cluster)
+    metrics = Metrics(services.cluster, services.database.outage)
+    retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
+    startup = Startup(on_started or (lambda: None))
     answers = Answers(site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes])
     url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
 
-    def prepare(app: FastAPI) -> str | None:
-        upgrade(services.database.engine)
-        _prepare_first_visit(app)
+    def prepare() -> str | None:
+        services.database.upgrade()
         return services.security.prepare(url)
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.login_link = await asyncio.to_thread(prepare, app)
+    async def start() -> None:
+        _prepare_first_visit(app)
+        app.state.login_link = await startup.open_database(prepare)
         services.cluster.start()
-        await services.reports.start()
-        await services.schedules.start()
-        retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
+        await startup.retried(services.reports.start)
+        await startup.retried(services.schedules.start)
         retention.start()
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        startup.begin(start())
         try:
             yield
         finally:
+            await startup.stop()
             await retention.stop()
             await services.schedules.stop()
             await services.reports.stop()
             await services.cluster.stop()
             with contextlib.suppress(SQLAlchemyError):
                 await services.security.flush()
+            await services.database.outage.stop()
             await asyncio.to_thread(services.database.close)
 
     app = FastAPI(
@@ -148,6 +157,7 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
         lifespan=lifespan,
         middleware=[
             Middleware(Edge, settings=settings, render=answers.render, observe=metrics.observe),
+            Middleware(StartupGate, startup=startup),
             Middleware(Guard, security=services.security, settings=settings, slots=slots),
             Middleware(Negotiation),
         ],
@@ -157,6 +167,7 @@ def create_app(settings: Settings, base_url: str | None = None) -> FastAPI:
     app.state.connections_max = connections
     app.state.slots = slots
     app.state.metrics = metrics
+    app.state.startup = startup
     app.include_router(static_files().router())
     api.include(app)
     site.include(app)
@@ -182,8 +193,8 @@ def _handler(answers: Answers) -> Callable[[Request, Exception], Coroutine[None,
 def run_web(settings: Settings) -> int:
     """Run the web process until Ctrl-C or SIGTERM; returns the exit code.
 
-    Prints the address and, until an admin has logged in, the one-time link. A busy port or a database that cannot be
-    opened is one line on standard error and exit code 1.
+    Prints the address and, until an admin has logged in, the one-time link. A busy port, or a start that fails for
+    another reason than a database that is away, is one line on standard error and exit code 1.
     """
     forget_secrets()
     logs.configure(settings.log_format, settings.log_level)
@@ -195,26 +206,27 @@ def run_web(settings: Settings) -> int:
     port = listener.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = settings.public_url or f"http://{host}:{port}"
-    app = create_app(settings, url)
+    app = create_app(settings, url, lambda: _announce(app, server, url))
     services: Services = app.state.services
     server = WebServer(
         app,
         connections_max=app.state.connections_max,
-        on_started=lambda: _announce(app, url),
+        on_started=lambda: None,
         on_stopping=services.cluster.begin_stop,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        try:
-            runner.run(server.serve(sockets=[listener]))
-            started = server.started
-        except SystemExit:  # uvicorn's way to say that the start-up failed; the log has the cause
-            started = False
+        runner.run(server.serve(sockets=[listener]))
     listener.close()
-    return 0 if started else 1
+    return 0 if app.state.startup.error is None else 1
 
 
-def _announce(app: FastAPI, url: str) -> None:
-    """Say where the process is, and how to come in for the first time."""
+def _announce(app: FastAPI, server: WebServer, url: str) -> None:
+    """Say where the process is, and how to come in for the first time; or why it ends."""
+    error: BaseException | None = app.state.startup.error
+    if error is not None:
+        print(f"conclave: the start failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201 - the answer to a person
+        server.stop()
+        return
     print(f"Conclave is at {url}", flush=True)  # noqa: T201 - the answer to a person
     if app.state.login_link is not None:
         print(f"Log in once with {app.state.login_link}", flush=True)  # noqa: T201 - the answer to a person

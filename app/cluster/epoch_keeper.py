@@ -15,6 +15,7 @@ from app.cluster.epochs import EPOCHS_MAX, Epoch
 from app.cluster.history import History
 from app.db.database import Database
 from app.db.models import QuorumEpoch
+from app.db.outage import DatabaseUnavailableError
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_observer import MetadataObserver, PartingKind
@@ -75,6 +76,8 @@ class EpochKeeper:
                 await self._fill(cluster_id)
         except (KafkaError, ConnectionError) as cause:  # tried again in a second, as all here
             log.info("older_epochs_not_read", extra={"cause": str(cause)})
+        except DatabaseUnavailableError:
+            return  # its own watch has logged it; tried again in a second
         except SQLAlchemyError as cause:
             log.warning("kept_epochs_not_read", extra={"cause": str(cause)})
         if self._is_loaded:
@@ -97,6 +100,8 @@ class EpochKeeper:
             return
         try:
             await self._database.write(save_epochs, cluster_id, wanted)
+        except DatabaseUnavailableError:
+            epochs.not_saved(unsaved)
         except SQLAlchemyError as cause:
             epochs.not_saved(unsaved)
             log.warning("epochs_not_kept", extra={"cause": str(cause)})

@@ -2,7 +2,8 @@
 
 Code that touches the database is a plain function `(session, …) -> value`; `Database.read` and `Database.write` run it
 in one transaction on a worker thread, so nothing here ever blocks the loop. What a function returns must not need the
-session any more: load what is wanted, or return values.
+session any more: load what is wanted, or return values. While the database cannot be used, both raise
+DatabaseUnavailableError at once; see outage.
 """
 
 import asyncio
@@ -11,40 +12,53 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session as OrmSession
+
+from app.db.migrate import upgrade
+from app.db.outage import DatabaseUnavailableError, OutageWatch, trouble_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SQLITE_BUSY_MS = 30_000  # as long as another process may need to migrate
+SQLITE_BUSY_MS = 5_000
+SQLITE_MIGRATION_BUSY_MS = 600_000  # another process may migrate at the same time
 THREADS = 4
+_TOUCH = "UPDATE alembic_version SET version_num = version_num"
 
 
-def make_engine(url: str) -> Engine:
+def make_engine(url: str, *, migrates: bool = False) -> Engine:
     """Open SQLite (write-ahead log, foreign keys on, full durability) or PostgreSQL through psycopg 3.
 
-    `postgresql://` means psycopg 3 too. Raises ValueError for any other kind of database.
+    `postgresql://` means psycopg 3 too. A statement gives up after some seconds, or, for an engine that migrates, much later.
+    Raises ValueError for any other kind of database.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() == "postgresql":
         if parsed.drivername in {"postgresql", "postgres"}:
             parsed = parsed.set(drivername="postgresql+psycopg")
-        return create_engine(parsed, pool_size=THREADS, max_overflow=2, pool_pre_ping=True)
+        from app.db.postgresql import CONNECT_SECONDS, make_patient  # brings psycopg, which only PostgreSQL needs
+
+        arguments = {"connect_timeout": CONNECT_SECONDS}
+        engine = create_engine(parsed, pool_size=THREADS, max_overflow=2, pool_pre_ping=True, connect_args=arguments)
+        make_patient(engine, migrates=migrates)
+        return engine
     if parsed.get_backend_name() != "sqlite":
         raise ValueError(f"database '{parsed.get_backend_name()}' is not known: sqlite or postgresql")
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     engine = create_engine(parsed)
-    event.listen(engine, "connect", _prepare_sqlite)
+    busy_ms = SQLITE_MIGRATION_BUSY_MS if migrates else SQLITE_BUSY_MS
+    event.listen(engine, "connect", lambda connection, _record: _prepare_sqlite(connection, busy_ms))
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
+def _prepare_sqlite(connection: Any, busy_ms: int) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", f"busy_timeout = {SQLITE_BUSY_MS}"):
+    for pragma in (f"busy_timeout = {busy_ms}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
@@ -58,30 +72,76 @@ class Database:
     """The engine and its worker threads. Close it when the process ends."""
 
     def __init__(self, url: str) -> None:
+        self.url = url
         self.engine = make_engine(url)
+        self.outage = OutageWatch(self._probe)
         self._reading = self.engine.execution_options(writes=False)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
 
     async def read(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a transaction that only reads."""
-        return await self._on_thread(lambda: self._run(self._reading, lambda session: work(session, *args, **kwargs)))
+        return await self._on_thread(
+            False, lambda: self._run(self._reading, lambda session: work(session, *args, **kwargs))
+        )
 
     async def write(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a transaction, committed unless it raises."""
-        return await self._on_thread(lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs)))
+        return await self._on_thread(
+            True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs))
+        )
 
     async def rehearse(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` as `write` does and roll everything back: what it returns and raises is what a write would."""
         return await self._on_thread(
-            lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
+            True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
         )
 
     def write_now(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the same on this thread; for programs without an event loop (the CLI, the start of the process)."""
         return self._run(self.engine, lambda session: work(session, *args, **kwargs))
 
-    async def _on_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _on_thread(self, writes: bool, work: Callable[[], T]) -> T:
+        self.outage.check(writes=writes)
+
+        def unless_it_is_away() -> T:
+            self.outage.check(writes=writes)  # it may have been found out while this waited for a thread
+            return work()
+
+        running = asyncio.get_running_loop().run_in_executor(self._threads, unless_it_is_away)
+        running.add_done_callback(self._note)  # also when nobody waits for it any more
+        try:
+            return await asyncio.shield(running)
+        except DatabaseUnavailableError:
+            raise
+        except SQLAlchemyError as error:
+            trouble = trouble_of(error)
+            if trouble is None:
+                raise
+            raise DatabaseUnavailableError(trouble) from error
+
+    def _note(self, finished: "asyncio.Future[T]") -> None:
+        error = None if finished.cancelled() else finished.exception()
+        if error is not None and not isinstance(error, DatabaseUnavailableError):
+            self.outage.failed(error)
+
+    async def trouble(self, seconds: float) -> str | None:
+        """Ask the database, for `seconds` at most; return what is wrong with it in words, None for nothing."""
+        asked = asyncio.ensure_future(self.read(lambda session: session.execute(text("SELECT 1"))))
+        await asyncio.wait({asked}, timeout=seconds)
+        if not asked.done():
+            asked.add_done_callback(lambda late: late.cancelled() or late.exception())
+            return f"the database has not answered for {seconds:g} s"
+        if (error := asked.exception()) is not None:
+            return f"{error}"
+        found = self.outage.trouble
+        return None if found is None else str(DatabaseUnavailableError(found))
+
+    def _probe(self, writes: bool) -> None:
+        """Use the database as requests do: a write is committed, since only that needs the disk."""
+        if writes:
+            self._run(self.engine, lambda session: session.execute(text(_TOUCH)))
+        else:
+            self._run(self._reading, lambda session: session.execute(text("SELECT 1")))
 
     @staticmethod
     def _run(engine: Engine, work: Callable[[OrmSession], T], *, keep: bool = True) -> T:
@@ -92,6 +152,14 @@ class Database:
                 session.expunge_all()  # else the rollback would empty what is returned
                 transaction.rollback()
             return value
+
+    def upgrade(self) -> None:
+        """Bring the schema up to date; blocking, and as patient as another process's migration needs."""
+        engine = make_engine(self.url, migrates=True)
+        try:
+            upgrade(engine)
+        finally:
+            engine.dispose()
 
     def close(self) -> None:
         """Wait for running work and close all connections."""

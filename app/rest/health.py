@@ -1,20 +1,24 @@
 """Whether the process lives, whether it can serve, and its numbers. Open without a login; they name nothing secret."""
 
+import asyncio
+import os
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from app.answers import NATIVE
 from app.cluster.quorum_words import state_text
 from app.metrics import CONTENT_TYPE, Metrics
 from app.rest.routing import JsonRoute
 from app.services import ServicesDep
+from app.startup import Startup
 
 router = APIRouter(tags=[NATIVE, "health"], route_class=JsonRoute)
 
+DATABASE_SECONDS: Final = 1.0  # then the answer does not wait for the database
+FREE_BYTES_MIN: Final = 1 << 20
 STALE_MS: Final = 10_000  # an image that nobody has confirmed for so long is not served as ready
 
 
@@ -25,10 +29,11 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz")
-async def readyz(services: ServicesDep) -> Response:
+async def readyz(request: Request, services: ServicesDep) -> Response:
     """200 when there is an image the quorum has confirmed lately and the database answers, else 503 with the reasons."""
     freshness = services.cluster.freshness
-    reasons: list[str] = []
+    startup: Startup = request.app.state.startup
+    reasons = [] if startup.is_done else [f"the process starts and waits for {startup.waits_for}"]
     if not freshness.is_ready:
         reasons.append("no metadata image yet")
     elif freshness.age_ms is None or freshness.age_ms > STALE_MS:
@@ -36,10 +41,9 @@ async def readyz(services: ServicesDep) -> Response:
     quorum = services.cluster.quorum
     if reasons or quorum.standing == "no-majority":
         reasons += filter(None, [state_text(quorum)])
-    try:
-        await services.database.read(_ask_database)
-    except Exception as error:  # noqa: BLE001 - whatever the driver raises: the database cannot be used
-        reasons.append(f"the database does not answer: {type(error).__name__}")
+    trouble = await services.database.trouble(DATABASE_SECONDS) if startup.is_done else None
+    disk = await asyncio.to_thread(full_disk, services.settings.data_dir)
+    reasons += [each for each in (trouble, disk) if each is not None]
     body: dict[str, Any] = {
         "status": "ready" if not reasons else "not ready",
         "reasons": reasons,
@@ -49,8 +53,16 @@ async def readyz(services: ServicesDep) -> Response:
     return JSONResponse(body, 200 if not reasons else 503, headers={} if not reasons else {"Retry-After": "1"})
 
 
-def _ask_database(session: Session) -> None:
-    session.execute(text("SELECT 1"))
+def full_disk(folder: Path) -> str | None:
+    """Return in words that the disk of a folder is as good as full; None while it is not."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError as error:
+        return f"the data folder cannot be read: {error.strerror}"
+    free = disk.f_bavail * disk.f_frsize
+    if free < FREE_BYTES_MIN:
+        return f"the disk of the data folder is full: {free} bytes are free, {FREE_BYTES_MIN} are needed"
+    return "the disk of the data folder has no free inodes" if disk.f_files and not disk.f_favail else None
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

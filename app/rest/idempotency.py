@@ -5,6 +5,7 @@ Keys belong to their caller and are forgotten after a day. Where the effect is n
 key is given free: the repeat then tells.
 """
 
+import contextlib
 import datetime as dt
 import json
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from sqlalchemy.orm import Session
 from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import IdempotencyKey
+from app.db.outage import DatabaseUnavailableError
 from app.errors import ApiError, of_kafka, problem
 from app.security.service import fingerprint
 from kraft_core.protocol.errors import KafkaError
@@ -86,7 +88,8 @@ async def once(
             await database.write(_release, key, actor)
         raise
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    await database.write(_finish, key, actor, response.status_code, headers, bytes(response.body).decode())
+    with contextlib.suppress(DatabaseUnavailableError):  # the change is made and says so
+        await database.write(_finish, key, actor, response.status_code, headers, bytes(response.body).decode())
     return response
 
 

@@ -7,11 +7,13 @@ send; a process that is killed forgets the counts of its last FLUSH_SECONDS.
 """
 
 import asyncio
+import contextlib
 import datetime as dt
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from app.db.database import Database
+from app.db.outage import DatabaseUnavailableError
 from app.security import audit
 from app.security.forwarded import network_of
 
@@ -60,6 +62,8 @@ class AnonymousFailures:
         audit.log_event(event)
         try:
             counted.row_id = await self._database.write(audit.store_event, event, at)
+        except DatabaseUnavailableError:
+            pass  # the log has its first line; the rest of the minute is only counted
         except BaseException:
             self._counted.pop(key, None)
             raise
@@ -70,7 +74,8 @@ class AnonymousFailures:
 
     async def _flush_soon(self) -> None:
         await asyncio.sleep(FLUSH_SECONDS)
-        await self.flush()
+        with contextlib.suppress(DatabaseUnavailableError):  # written with a later count
+            await self.flush()
 
     async def _store(self, counted: dict[tuple[str, str], _Counted]) -> None:
         grown = {

@@ -22,7 +22,7 @@ from app.security.forwarded import network_of
 from app.security.roles import Principal
 from app.security.secrets import new_token, same
 from app.security.service import RequestInfo, Security
-from app.security.slots import STRANGERS_BODY_BYTES_MAX, Held, Pool, Slots
+from app.security.slots import HEALTH_PATHS, STRANGERS_BODY_BYTES_MAX, Held, Pool, Slots
 
 SESSION_COOKIE: Final = "conclave_session"
 VISITOR_COOKIE: Final = "conclave_visitor"
@@ -71,8 +71,10 @@ class Guard:
         """Authenticate the request and hand it on, in a slot of its caller's in `pool` if there is one."""
         state = scope["state"]
         cookies = _cookies(headers)
-        async with self._slots.lookup(source):
-            principal = await self._authenticate(headers, cookies, state["info"])
+        principal = None
+        if not is_for_everybody(scope["path"]):  # else answered also when the database is away
+            async with self._slots.lookup(source):
+                principal = await self._authenticate(headers, cookies, state["info"])
         state["principal"] = principal
         visitor = cookies.get(VISITOR_COOKIE) or new_token()
         by_cookie = principal is None or principal.session_id is not None
@@ -152,6 +154,11 @@ def is_https(scope: Scope, settings: Settings) -> bool:
     """Whether the user's browser speaks TLS, to us or to the proxy that `public_url` names."""
     public = settings.public_url
     return scope.get("scheme") == "https" or (public is not None and urlsplit(public).scheme == "https")
+
+
+def is_for_everybody(path: str) -> bool:
+    """Whether a path is answered the same whoever asks: health, metrics and static files."""
+    return path in HEALTH_PATHS or path.startswith(OPEN_PREFIXES)
 
 
 def _is_open(path: str) -> bool:

@@ -4,6 +4,7 @@ All answers to a failed login are the same text after the same work, so that the
 """
 
 import asyncio
+import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from app.config import Settings
 from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import ApiToken, User
+from app.db.outage import DatabaseUnavailableError
 from app.errors import ApiError
 from app.security import accounts, api_tokens, audit
 from app.security.anonymous_failures import AnonymousFailures
@@ -110,7 +112,8 @@ class Security:
             return None
         principal, stale = found
         if stale:
-            await self._database.write(accounts.touch_session, session_id, now)
+            with contextlib.suppress(DatabaseUnavailableError):  # where only writes fail, readers stay in
+                await self._database.write(accounts.touch_session, session_id, now)
         return principal
 
     async def principal_of_token(self, token: str, info: RequestInfo) -> Principal:
@@ -124,7 +127,8 @@ class Security:
         if found is not None:
             principal, stale = found
             if stale:
-                await self._database.write(api_tokens.touch_token, token, now)
+                with contextlib.suppress(DatabaseUnavailableError):
+                    await self._database.write(api_tokens.touch_token, token, now)
             return principal
         source = network_of(info.source)
         wait = self._by_bearer.retry_after_seconds(source)
@@ -427,7 +431,12 @@ class Security:
             await self._anonymous.record(event, self._clock())
             return
         audit.log_event(event)
-        await self._database.write(audit.store_event, event, self._clock())
+        with contextlib.suppress(DatabaseUnavailableError):  # the log has it; what has happened keeps its answer
+            await self._database.write(audit.store_event, event, self._clock())
+
+    def check_record(self) -> None:
+        """Raise DatabaseUnavailableError while no event can be kept: then nothing is changed that ought to be audited."""
+        self._database.outage.check(writes=True)
 
     async def record_of(
         self,

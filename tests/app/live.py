@@ -25,7 +25,7 @@ LOGIN_LINK_USER = "admin"
 class LiveWeb:
     """One web process. `client` is an admin's, by token; `http()` makes others."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, waits: bool = True) -> None:
         self._listener = listen("127.0.0.1", settings.http_port)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -43,6 +43,8 @@ class LiveWeb:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         assert self._started.wait(60), "the web process did not start"
+        if waits:
+            kafka.wait_until(lambda: self.app.state.startup.is_done, 60, "the web process has started", 0.01)
         self.client = self.http(ADMIN_TOKEN)
 
     def _run(self) -> None:

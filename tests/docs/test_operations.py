@@ -16,7 +16,7 @@ VARIES = "\N{HORIZONTAL ELLIPSIS}"
 def exported() -> set[str]:
     """The names on the page that Prometheus reads, without the suffixes of counters and histograms."""
     with closing(Database("sqlite://")) as database:
-        metrics = Metrics(Cluster([("127.0.0.1", 9)], database))
+        metrics = Metrics(Cluster([("127.0.0.1", 9)], database), database.outage)
     metrics.observe("GET", "/", 200, 0.01)
     return set(re.findall(r"^# TYPE (\S+) ", metrics.text().decode(), re.MULTILINE))
 

@@ -2,10 +2,6 @@
 
 import asyncio
 import datetime as dt
-import os
-import pwd
-import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -27,59 +23,13 @@ from app.db.models import ApiToken, User
 from app.reports import store
 from app.security import accounts, api_tokens, audit
 from app.security.retention import AuditRetention
-from tests.interop import kafka
-
-POSTGRESQL = Path("/usr/lib/postgresql")
-
-
-def programs() -> Path | None:
-    found = sorted(POSTGRESQL.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    if found:
-        return found[-1].parent
-    on_path = shutil.which("initdb")
-    return Path(on_path).parent if on_path else None
-
-
-def as_somebody() -> dict[str, object]:
-    """PostgreSQL refuses to run as root: then it runs as the user nobody, or as postgres where that exists."""
-    if os.getuid() != 0:
-        return {}
-    for name in ("postgres", "nobody"):
-        try:
-            user = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    pytest.skip("no unprivileged user to run PostgreSQL as")
+from tests.app.db.servers import PostgreSql, postgresql_server
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    bin_dir = programs()
-    if bin_dir is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("PostgreSQL is missing (apt install postgresql)")
-        pytest.skip("PostgreSQL is missing (apt install postgresql)")
-    owner = as_somebody()
-    folder = Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True).stdout.strip())
-    if owner:
-        os.chown(folder, owner["user"], owner["group"])  # type: ignore[arg-type]  # both are numbers here
-    folder.chmod(0o755)
-    data = folder / "data"
-    initdb = [str(bin_dir / "initdb"), "-D", str(data), "-U", "conclave", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    subprocess.run([*initdb, "--locale=C"], check=True, capture_output=True, cwd=folder, **owner)
-    (port,) = kafka.free_ports(1)
-    options = [str(bin_dir / "postgres"), "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([*options, "-F"], stdout=log, stderr=log, cwd=folder, **owner)
-    ready = [str(bin_dir / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
-    try:
-        kafka.wait_until(lambda: subprocess.run(ready, capture_output=True).returncode == 0, 90, "PostgreSQL answers")
-        yield f"postgresql://conclave@127.0.0.1:{port}/postgres"
-    finally:
-        server.send_signal(signal.SIGINT)  # it ends the sessions that are left; at SIGTERM it would wait for them
-        server.wait(60)
-        shutil.rmtree(folder, ignore_errors=True)
+def postgresql() -> Iterator[PostgreSql]:
+    with postgresql_server() as running:
+        yield running
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
@@ -87,13 +37,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "sqlite":
         made = Database(f"sqlite:///{tmp_path / 'deep' / 'test.db'}")
     else:
-        url = request.getfixturevalue("postgresql")
-        engine = make_engine(url)
-        with engine.begin() as connection:
-            connection.execute(text("DROP SCHEMA public CASCADE"))
-            connection.execute(text("CREATE SCHEMA public"))
-        engine.dispose()
-        made = Database(url)
+        made = Database(request.getfixturevalue("postgresql").fresh())
     upgrade(made.engine)
     yield made
     made.close()

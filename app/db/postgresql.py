@@ -1,0 +1,67 @@
+"""PostgreSQL connections that give up: psycopg itself waits without end for a server that hangs."""
+
+import time
+from collections.abc import Generator
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import Engine, event
+
+CONNECT_SECONDS: Final = 3
+PING_SECONDS: Final = 3.0
+ANSWER_SECONDS: Final = 15.0
+WAKE_SECONDS: Final = 0.1
+
+
+class PatientConnection(psycopg.Connection[Any]):
+    """A connection whose every statement must be answered within ANSWER_SECONDS, or it is closed."""
+
+    answer_seconds = ANSWER_SECONDS
+
+    def wait(self, gen: Any, interval: float = WAKE_SECONDS, *more: Any, **options: Any) -> Any:
+        """Wait as psycopg does, for a bounded time. Raises psycopg.OperationalError, the connection closed."""
+        try:
+            return super().wait(_bounded(gen, self.answer_seconds), interval, *more, **options)
+        except _TooLateError:
+            self.close()
+            raise psycopg.OperationalError(f"the server did not answer within {self.answer_seconds:.0f} s") from None
+
+
+class UnhurriedConnection(PatientConnection):
+    """A connection for migrations, which may wait for another process and rewrite tables."""
+
+    answer_seconds = 3600.0
+
+
+def make_patient(engine: Engine, *, migrates: bool) -> None:
+    """Give an engine connections that give up; the ping before each use gives up first."""
+    kind = UnhurriedConnection if migrates else PatientConnection
+    event.listen(engine, "do_connect", lambda _dialect, _record, args, named: kind.connect(*args, **named))
+    ping = engine.dialect.do_ping
+
+    def quick_ping(connection: Any) -> bool:
+        connection.answer_seconds = PING_SECONDS
+        try:
+            return ping(connection)
+        finally:
+            connection.answer_seconds = kind.answer_seconds
+
+    engine.dialect.do_ping = quick_ping  # type: ignore[assignment, method-assign]  # of this engine alone
+
+
+class _TooLateError(Exception):
+    pass
+
+
+def _bounded(inner: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    """Run psycopg's generator until it ends or time is over; the waiting function wakes it every WAKE_SECONDS."""
+    deadline = time.monotonic() + seconds
+    try:
+        wanted = next(inner)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() >= deadline:
+                raise _TooLateError
+            wanted = inner.send(ready)
+    except StopIteration as done:
+        return done.value

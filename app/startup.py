@@ -1,0 +1,135 @@
+"""The start of the web process: its port is open from the beginning, and says what the process waits for.
+
+Until the database is open, everything but health, metrics and static files is answered 503 with the reason.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final, TypeVar
+
+import structlog
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.db.outage import REMIND_SECONDS, trouble_of
+from app.errors import ApiError
+from app.security.guard import is_for_everybody
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+RETRY_SECONDS: Final = 1.0
+PATIENCE_SECONDS: Final = 10.0
+
+
+class Startup:
+    """How far the start is. `error` is what ended it for good, None while it goes well."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self.is_done = False
+        self.waits_for = "the database to be opened"
+        self.error: BaseException | None = None
+        self._on_end = on_end
+        self._began = self._reminded = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Start in the background; `on_end` is called when it is done, or when it has failed."""
+        self._task = asyncio.create_task(self._start(work), name="start")
+
+    async def _start(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            log.exception("start_failed")
+            self.error, self.waits_for = error, "nothing any more: it has failed"
+        else:
+            if self._began:
+                log.warning("database_opened", after_seconds=round(time.monotonic() - self._began, 1))
+            self.is_done = True
+        self._on_end()
+
+    async def stop(self) -> None:
+        """End a start that is not over."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def open_database(self, prepare: Callable[[], T]) -> T:
+        """Run `prepare`, which blocks, until the database can be used. Raises what is no outage."""
+
+        async def prepared() -> T:
+            running = _on_a_thread(prepare)
+            finished, _ = await asyncio.wait({running}, timeout=PATIENCE_SECONDS)
+            if not finished:
+                self._say("no answer yet, or a migration that takes long")
+            return await running
+
+        return await self.retried(prepared)
+
+    async def retried(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Await `work` until the database can be used. Raises what is no outage."""
+        while True:
+            try:
+                return await work()
+            except Exception as error:
+                trouble = trouble_of(error)
+                if trouble is None:
+                    raise
+                self._say(trouble.text, error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _say(self, why: str, error: Exception | None = None) -> None:
+        """Log one line for the whole wait, and one a minute after it."""
+        self.waits_for = f"the database: {why}"
+        now = time.monotonic()
+        self._began = self._began or now
+        if not self._reminded or now - self._reminded >= REMIND_SECONDS:
+            self._reminded = now
+            detail = " ".join(str(getattr(error, "orig", None) or error or "").split())[:300]
+            log.error("waiting_for_database", cause=why, detail=detail, since_seconds=round(now - self._began))
+
+
+def _on_a_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """Run blocking work on a thread that no end of the process waits for."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]  # without an error it is what `work` returned
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:  # noqa: BLE001 - goes to whoever awaits
+            error = raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="start", daemon=True).start()
+    return future
+
+
+class StartupGate:
+    """ASGI middleware: while the process starts, it says so."""
+
+    def __init__(self, app: ASGIApp, *, startup: Startup) -> None:
+        self._app = app
+        self._startup = startup
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on once the process has started. Raises ApiError 503 before."""
+        if scope["type"] == "http" and not self._startup.is_done and not is_for_everybody(scope["path"]):
+            message = f"Conclave is starting and waits for {self._startup.waits_for}."
+            raise ApiError(503, message, code="starting", headers={"Retry-After": "1"})
+        await self._app(scope, receive, send)
