@@ -120,33 +120,14 @@ def create_app(
     answers = Answers(site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes])
     url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
 
-    def prepare() -> str | None:
-        services.database.upgrade()
-        return services.security.prepare(url)
-
-    async def start() -> None:
-        _prepare_first_visit(app)
-        app.state.login_link = await startup.open_database(prepare)
-        services.cluster.start()
-        await startup.retried(services.reports.start)
-        await startup.retried(services.schedules.start)
-        retention.start()
-
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        startup.begin(start())
+        startup.begin(_start(app, retention, url))
         try:
             yield
         finally:
             await startup.stop()
-            await retention.stop()
-            await services.schedules.stop()
-            await services.reports.stop()
-            await services.cluster.stop()
-            with contextlib.suppress(SQLAlchemyError):
-                await services.security.flush()
-            await services.database.outage.stop()
-            await asyncio.to_thread(services.database.close)
+            await _stop(services, retention)
 
     app = FastAPI(
         title="Conclave",
@@ -172,6 +153,35 @@ def create_app(
     api.include(app)
     site.include(app)
     return app
+
+
+async def _start(app: FastAPI, retention: AuditRetention, url: str) -> None:
+    """Open the database, however long that takes, then start all parts."""
+    services: Services = app.state.services
+    startup: Startup = app.state.startup
+    _prepare_first_visit(app)
+
+    def prepare() -> str | None:
+        services.database.upgrade()
+        return services.security.prepare(url)
+
+    app.state.login_link = await startup.open_database(prepare)
+    services.cluster.start()
+    await startup.retried(services.reports.start)
+    await startup.retried(services.schedules.start)
+    retention.start()
+
+
+async def _stop(services: Services, retention: AuditRetention) -> None:
+    """Stop all parts, those too that were never started."""
+    await retention.stop()
+    await services.schedules.stop()
+    await services.reports.stop()
+    await services.cluster.stop()
+    with contextlib.suppress(SQLAlchemyError):
+        await services.security.flush()
+    await services.database.outage.stop()
+    await asyncio.to_thread(services.database.close)
 
 
 def _prepare_first_visit(app: FastAPI) -> None:
