@@ -52,6 +52,11 @@ def records_max(batch_bytes: int) -> int:
     return max(RECORDS_LEAST, batch_bytes)
 
 
+def headers_max(batch_bytes: int) -> int:
+    """Return how many headers the records of a batch of `batch_bytes` may have together: twice as many as records."""
+    return 2 * records_max(batch_bytes)
+
+
 def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DECOMPRESSED_BYTES_LEAST) -> bytes:
     """Decompress the records of a batch as a whole. Raises KafkaError as `decompress_chunks` does."""
     return b"".join(decompress_chunks(codec, data, limit_bytes))

@@ -14,7 +14,7 @@ Source: DefaultRecord.java and DefaultRecordBatch.RecordIterator, Kafka 4.3.1.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kraft_core.protocol.compression import decompress_chunks, decompressed_bytes_max, records_max
+from kraft_core.protocol.compression import decompress_chunks, decompressed_bytes_max, headers_max, records_max
 from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
 from kraft_core.protocol.primitives import Malformed, decode_uvarint, decode_varint, decode_varlong
 
@@ -22,7 +22,7 @@ WALK_RECORDS: Final = 256
 _LENGTH_BYTES: Final = 5
 _FIXED_BYTES: Final = 1 + 10 + 5 + 5
 """At most: attributes, timestamp delta, offset delta and the length of the key."""
-_HEADERS_MAX: Final = 128
+_HEADERS_AT_ONCE: Final = 128
 """One byte of a varint: a record with 64 headers or more is passed over piece by piece."""
 _JOINED_BYTES: Final = 128 * 1024
 """A longer record is passed over piece by piece."""
@@ -41,10 +41,11 @@ class Walked(NamedTuple):
 class _Window:
     """The part of the records that is decompressed at the moment: `data` from `position` on."""
 
-    __slots__ = ("_chunks", "_dropped", "data", "ended", "position")
+    __slots__ = ("_chunks", "_dropped", "_headers", "data", "ended", "position")
 
     def __init__(self, raw: bytes, start: int, codec: int, limit_bytes: int) -> None:
         self._dropped = 0
+        self._headers = headers_max(len(raw))
         if codec:
             self.data, self.position, self.ended = b"", 0, False
             self._chunks = decompress_chunks(codec, memoryview(raw)[start:], limit_bytes)
@@ -61,6 +62,12 @@ class _Window:
     def available(self) -> int:
         """Bytes from the position on that are there."""
         return len(self.data) - self.position
+
+    def count_headers(self, count: int) -> None:
+        """Count headers. Raises OversizedBatch for more than the batch may hold."""
+        self._headers -= count
+        if self._headers < 0:
+            raise OversizedBatch("its records have more headers than a batch of its size may hold")
 
     def grow(self, needed: int) -> Iterator[None]:
         """Make `needed` bytes available, or all there are; pauses after each piece."""
@@ -96,7 +103,7 @@ def walk_records(raw: bytes, start: int, codec: int, count: int) -> Iterator[Wal
 
     Pauses after at most WALK_RECORDS records or one piece of decompressed data; a pause may bring no record.
     Raises CorruptBatch when the records are not what the batch says, OversizedBatch also for more than `records_max`
-    records, and KafkaError as `decompress_chunks` does.
+    records or `headers_max` headers, and KafkaError as `decompress_chunks` does.
     """
     check_count(len(raw), count)
     window = _Window(raw, start, codec, decompressed_bytes_max(len(raw)))
@@ -193,10 +200,11 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
         at += (length >> 1) + 1
         headers = data[at - 1]
         if headers and at <= stop:
-            if headers >= _HEADERS_MAX or headers & 1:
+            if headers >= _HEADERS_AT_ONCE or headers & 1:
                 break
-            at = _pass_headers(data, at, headers >> 1)
-            stop_index = max(index + 1, stop_index - (headers >> 1))
+            window.count_headers(headers >> 1)
+            passed, at = _pass_headers(data, at, headers >> 1)
+            stop_index = max(index + 1, stop_index - passed)
         if at != stop:
             raise Malformed("its length is not that of its fields")
         timestamps.append(delta)
@@ -208,25 +216,32 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
     return position
 
 
-def _pass_headers(data: bytes, at: int, count: int) -> int:
-    """Pass over a few headers. Raises Malformed and IndexError."""
-    for _ in range(count):
-        length = data[at]
-        at += 1
-        if length > 127:
-            length, at = decode_uvarint(data, at - 1)
-        if length & 1:
-            raise Malformed("a header without a name")
-        at += length >> 1
-        length = data[at]
-        at += 1
-        if length > 127:
-            length, at = decode_uvarint(data, at - 1)
-        if length != 1:
+def _pass_headers(data: bytes, at: int, count: int) -> tuple[int, int]:
+    """Pass over at most `count` headers that lie wholly in the data; return how many and where they end. Raises Malformed."""
+    end = len(data)
+    begin = at
+    try:
+        for passed in range(count):
+            begin = at
+            length = data[at]
+            at += 1
+            if length > 127:
+                length, at = decode_uvarint(data, at - 1)
             if length & 1:
+                raise Malformed("a header without a name")
+            at += length >> 1
+            length = data[at]
+            at += 1
+            if length > 127:
+                length, at = decode_uvarint(data, at - 1)
+            if length & 1 and length != 1:
                 raise Malformed("a header of negative length")
             at += length >> 1
-    return at
+            if at > end:
+                return passed, begin
+    except IndexError:
+        return passed, begin
+    return count, at
 
 
 def _long_record(window: _Window, size: int, walked: Walked) -> Iterator[Walked]:
@@ -253,17 +268,24 @@ def _long_record(window: _Window, size: int, walked: Walked) -> Iterator[Walked]
     left = end - window.consumed
     if not 0 <= headers <= left:
         raise Malformed(f"{headers} headers with {left} bytes left")
-    for number in range(headers):
-        for is_name in (True, False):
-            for _ in window.grow(_LENGTH_BYTES):
-                yield pause
-            length, window.position = decode_varint(window.data, window.position)
-            if is_name and length < 0:
-                raise Malformed("a header without a name")
-            for _ in _skip_field(window, length, end):
-                yield pause
-        if number % WALK_RECORDS == WALK_RECORDS - 1:
+    window.count_headers(headers)
+    passed = 0
+    while passed < headers:
+        for _ in window.grow(2 * _LENGTH_BYTES):
             yield pause
+        some, window.position = _pass_headers(window.data, window.position, min(WALK_RECORDS, headers - passed))
+        passed += some
+        yield pause
+        if not some:
+            for is_name in (True, False):
+                for _ in window.grow(_LENGTH_BYTES):
+                    yield pause
+                length, window.position = decode_varint(window.data, window.position)
+                if is_name and length < 0:
+                    raise Malformed("a header without a name")
+                for _ in _skip_field(window, length, end):
+                    yield pause
+            passed += 1
     if window.consumed != end:
         raise Malformed("its length is not that of its fields")
     walked.timestamp_deltas.append(delta)

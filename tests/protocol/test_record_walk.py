@@ -3,9 +3,9 @@
 import gzip
 import struct
 import tracemalloc
-from collections.abc import Callable
 
 import cramjam
+import pyarrow  # noqa: ICN001
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,57 +14,14 @@ from kraft_core.protocol import record_walk
 from kraft_core.protocol.compression import DECOMPRESSED_BYTES_LEAST, RECORDS_LEAST, decoder_bytes
 from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
 from kraft_core.protocol.primitives import encode_varint
-from kraft_core.protocol.record_batch import HEADER_BYTES, RecordBatch, encode_batch, read_batches
-
-XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
-
-
-def xerial(data: bytes, block_bytes: int = 32 * 1024) -> bytes:
-    blocks = [
-        bytes(cramjam.snappy.compress_raw(data[at : at + block_bytes])) for at in range(0, len(data), block_bytes)
-    ]
-    return XERIAL + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+from kraft_core.protocol.record_batch import RecordBatch, read_batches
+from tests.broker.crafted import CODECS, XERIAL, crafted, record
 
 
-def lz4(data: bytes) -> bytes:
-    return bytes(cramjam.lz4.compress(data)) if data else bytes(cramjam.lz4.compress(b""))
-
-
-CODECS: dict[int, Callable[[bytes], bytes]] = {
-    0: lambda data: data,
-    1: gzip.compress,
-    2: xerial,
-    4: lambda data: bytes(cramjam.zstd.compress(data)),
-}
-
-
-def framed(records: bytes, count: int, codec: int = 0, compress: Callable[[bytes], bytes] | None = None) -> RecordBatch:
-    """A batch of these bytes, read without its CRC, which is not looked at here."""
-    body = (compress or CODECS[codec])(records)
-    raw = bytearray(encode_batch(0, 1, 1_000, [b"v"])[:HEADER_BYTES] + body)
-    struct.pack_into(">i", raw, 8, len(raw) - 12)
-    struct.pack_into(">h", raw, 21, codec)
-    struct.pack_into(">i", raw, 23, count - 1)
-    struct.pack_into(">i", raw, 57, count)
-    (found,) = read_batches(bytes(raw), verify_crc=False)
+def framed(records: bytes, count: int, codec: int = 0, *, is_compressed: bool = False) -> RecordBatch:
+    """A batch of these bytes, read."""
+    (found,) = read_batches(crafted(records, count, codec=codec, is_compressed=is_compressed))
     return found
-
-
-def record(
-    offset_delta: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: list[tuple[bytes, bytes | None]] | None = None,
-    timestamp_delta: int = 0,
-) -> bytes:
-    def field(data: bytes | None) -> bytes:
-        return b"\x01" if data is None else encode_varint(len(data)) + data
-
-    body = b"\x00" + encode_varint(timestamp_delta) + encode_varint(offset_delta) + field(key) + field(value)
-    body += encode_varint(len(headers or [])) + b"".join(
-        field(name) + field(content) for name, content in headers or []
-    )
-    return encode_varint(len(body)) + body
 
 
 def walked(batch: RecordBatch) -> tuple[list[int], list[int], list[int]]:
@@ -141,7 +98,7 @@ def test_both_readers_refuse_records_that_do_not_fit(data: bytes, codec: int) ->
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 @pytest.mark.parametrize("data", [b"", b"this was never compressed" * 9], ids=["empty", "plain"])
 def test_both_readers_refuse_data_that_is_not_compressed(codec: int, data: bytes) -> None:
-    batch = framed(data, 1, codec, lambda raw: raw)
+    batch = framed(data, 1, codec, is_compressed=True)
     with pytest.raises(CorruptBatch):
         walked(batch)
     with pytest.raises(CorruptBatch):
@@ -150,15 +107,15 @@ def test_both_readers_refuse_data_that_is_not_compressed(codec: int, data: bytes
 
 def test_gzip_of_several_members_is_one_stream() -> None:
     data = record(0, b"k", b"v" * 1000) + record(1, b"k", b"w")
-    batch = framed(data, 2, 1, lambda raw: gzip.compress(raw[:500]) + gzip.compress(b"") + gzip.compress(raw[500:]))
+    members = gzip.compress(data[:500]) + gzip.compress(b"") + gzip.compress(data[500:])
+    batch = framed(members, 2, 1, is_compressed=True)
     assert walked(batch)[1] == [0, 1]
 
 
 def test_lz4_blocks_that_build_on_earlier_ones_are_refused_as_apache_does() -> None:
-    frame = bytearray(lz4(GOOD))
-    frame[4] &= ~0x20
+    linked = pyarrow.compress(record(0, b"k", bytes(200_000)), codec="lz4", asbytes=True)
     with pytest.raises(CorruptBatch, match="dependent blocks"):
-        walked(framed(bytes(frame), 1, 3, lambda raw: raw))
+        walked(framed(linked, 1, 3, is_compressed=True))
 
 
 BOMBS = {
@@ -186,7 +143,7 @@ def test_content_beyond_the_bound_is_refused_and_never_held(codec: int, size: in
     body = zeros(codec, size)
     first = CODECS[codec](prefix)
     body = first + (body[len(XERIAL) :] if codec == 2 else body)
-    batch = framed(body, 1, codec, lambda raw: raw)
+    batch = framed(body, 1, codec, is_compressed=True)
     assert size > max(DECOMPRESSED_BYTES_LEAST, 32 * len(body)) or codec == 2
     tracemalloc.start()
     if codec == 2:  # it cannot hold more than 22 times its size
@@ -201,21 +158,31 @@ def test_content_beyond_the_bound_is_refused_and_never_held(codec: int, size: in
 
 
 def test_more_records_than_the_bound_are_refused_before_anything_is_decompressed() -> None:
-    batch = framed(b"", RECORDS_LEAST + 1, 4, lambda raw: b"nonsense")
+    batch = framed(b"nonsense", RECORDS_LEAST + 1, 4, is_compressed=True)
     with pytest.raises(OversizedBatch, match="1000001 records"):
         walked(batch)
     with pytest.raises(OversizedBatch):
         next(iter(batch.records()))
 
 
-def test_a_record_of_a_million_headers_is_passed_over_in_steps() -> None:
+@pytest.mark.parametrize("codec", [0, 4])
+def test_a_record_of_very_many_headers_is_passed_over_in_steps(codec: int) -> None:
     one = b"\x02h\x01"
     count = 300_000
     body = b"\x00\x00\x00\x01\x01" + encode_varint(count) + one * count
-    batch = framed(encode_varint(len(body)) + body, 1, 4)
+    batch = framed(encode_varint(len(body)) + body, 1, codec)
     steps = sum(1 for _ in batch.walk())
     assert steps > count // record_walk.WALK_RECORDS
     assert walked(batch)[1] == [0]
+
+
+@pytest.mark.parametrize("per_record", [10, 2_500_000])
+def test_more_headers_than_the_bound_are_refused(per_record: int) -> None:
+    headers = encode_varint(per_record) + b"\x00\x01" * per_record
+    bodies = [b"\x00\x00" + encode_varint(n) + b"\x01\x01" + headers for n in range(2_500_000 // per_record)]
+    batch = framed(b"".join(encode_varint(len(body)) + body for body in bodies), len(bodies), 4)
+    with pytest.raises(OversizedBatch, match="headers"):
+        walked(batch)
 
 
 @pytest.mark.parametrize(("level", "at_least"), [(3, 2**20), (22, 2**20)])

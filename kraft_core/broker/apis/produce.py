@@ -195,10 +195,14 @@ class ProduceHandler:
         ):
             leader = ProduceResponseLeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
             answer.moved.add(partition.leader)
+        log_start_offset = -1
+        if isinstance(error, InvalidRecords):
+            log_start_offset = self._context.replicas.leader(topic or "", index)[1].log_start_offset
         return ProduceResponsePartitionProduceResponse(
             index=index,
             error_code=error.code,
             base_offset=-1,
+            log_start_offset=log_start_offset,
             record_errors=answer.record_errors(error),
             error_message=error.message,
             current_leader=leader,

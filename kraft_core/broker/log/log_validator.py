@@ -24,6 +24,7 @@ from kraft_core.broker.log.batch_header import (
     CRC_POSITION,
     HEADER_BYTES,
     LOG_OVERHEAD,
+    MAGIC,
     BatchHeader,
     read_header,
 )
@@ -110,8 +111,9 @@ def _check_frame(data: bytes, config: LogConfig) -> BatchHeader:
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"The batch says it has {header.size} bytes, at least {HEADER_BYTES} are needed."
         )
-    if header.magic != 2:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"Record batches of magic {header.magic} are not accepted, only 2.")
+    if header.magic != MAGIC:
+        code = ErrorCode.CORRUPT_MESSAGE if header.magic > MAGIC else ErrorCode.INVALID_RECORD
+        raise KafkaError(code, f"Record batches of magic {header.magic} are not accepted, only {MAGIC}.")
     if header.size != len(data):
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
