@@ -4,7 +4,7 @@ Batches are stored as producers sent them, so nothing here compresses. pyarrow i
 
 A small batch may announce a huge content. Three bounds keep it harmless:
 
-1. `decompressed_bytes_max` and `records_max` bound what one batch may hold, in relation to its own size.
+1. `decompressed_bytes_max`, `records_max` and `headers_max` bound what one batch may hold, in relation to its own size.
 2. `decompress_chunks` hands out the content in pieces, so that a reader can stop or pause between them.
 3. `decoder_bytes` says how much memory the pieces take while they are made (a zstd window, a block of snappy).
 
@@ -24,6 +24,7 @@ CHUNK_BYTES: Final = 64 * 1024
 DECOMPRESSED_BYTES_LEAST: Final = 64 * 1024 * 1024
 DECOMPRESSION_RATIO_MAX: Final = 32
 RECORDS_LEAST: Final = 1_000_000
+HEADERS_LEAST: Final = 100_000
 """Any batch may hold this much, however small it is. Producers bound the content of a batch by `max.request.size` or
 `message.max.bytes`, 1 MiB by default, and what compresses better than 32 : 1 seldom fills 64 MiB."""
 
@@ -53,8 +54,8 @@ def records_max(batch_bytes: int) -> int:
 
 
 def headers_max(batch_bytes: int) -> int:
-    """Return how many headers the records of a batch of `batch_bytes` may have together: twice as many as records."""
-    return 2 * records_max(batch_bytes)
+    """Return how many headers the records of a batch of `batch_bytes` may have together: 100,000 or one a byte, whichever is more."""
+    return max(HEADERS_LEAST, batch_bytes)
 
 
 def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DECOMPRESSED_BYTES_LEAST) -> bytes:

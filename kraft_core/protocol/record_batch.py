@@ -107,24 +107,32 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
             if values is not None:
                 return values
         records = self._records(METADATA_BYTES_MAX, headers=True)
-        return [record.value for record in records if record.value is not None]
+        return [record.value for record in records if record is not None and record.value is not None]
 
-    def records(self, *, headers: bool = True) -> Iterator[Record]:
-        """Read the records, in offset order, decompressing only as far as they are read; without `headers` faster.
+    def records(self) -> Iterator[Record]:
+        """Read the records, in offset order, decompressing only as far as they are read.
 
         Raises CorruptBatch, OversizedBatch for more bytes or records than a batch of this size may hold (see `compression`),
         and KafkaError for a compression we cannot undo.
         """
-        return self._records(decompressed_bytes_max(len(self.raw)), headers=headers)
+        limit_bytes = decompressed_bytes_max(len(self.raw))
+        return (record for record in self._records(limit_bytes, headers=True) if record is not None)
+
+    def paced_records(self) -> Iterator[Record | None]:
+        """Read the records without their headers; None is a pause in a long one. Raises as `records` does."""
+        return self._records(decompressed_bytes_max(len(self.raw)), headers=False)
 
     def walk(self) -> Iterator[Walked]:
         """Pass over the records in bounded steps, without making objects of them; raises as `records` does."""
         return walk_records(self.raw, HEADER_BYTES, self.compression, self.record_count)
 
-    def _records(self, limit_bytes: int, *, headers: bool) -> Iterator[Record]:
+    def _records(self, limit_bytes: int, *, headers: bool) -> Iterator[Record | None]:
         log_append_time = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_MASK else None
         bodies = whole_records(self.raw, HEADER_BYTES, self.compression, self.record_count, limit_bytes)
         for data, begin, end in bodies:
+            if not end:
+                yield None
+                continue
             try:
                 delta, offset_delta, key, value, position = _fields(data, begin, end)
                 pairs = _headers(data, position, end) if headers else ()

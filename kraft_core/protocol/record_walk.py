@@ -19,6 +19,7 @@ from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
 from kraft_core.protocol.primitives import Malformed, decode_uvarint, decode_varint, decode_varlong
 
 WALK_RECORDS: Final = 256
+PAUSE: Final = (b"", 0, 0)
 _LENGTH_BYTES: Final = 5
 _FIXED_BYTES: Final = 1 + 10 + 5 + 5
 """At most: attributes, timestamp delta, offset delta and the length of the key."""
@@ -304,32 +305,31 @@ def _skip_field(window: _Window, length: int, limit: int) -> Iterator[None]:
 def whole_records(raw: bytes, start: int, codec: int, count: int, limit_bytes: int) -> Iterator[tuple[bytes, int, int]]:
     """Yield (data, begin, end) of each record's body, behind its length, decompressing as far as needed.
 
-    Raises as `walk_records` does; the caller checks what is in the body.
+    `end` is 0 for a pause: a piece was decompressed, and the record is not complete. Raises as `walk_records` does; the caller
+    checks what is in the body.
     """
     check_count(len(raw), count)
     window = _Window(raw, start, codec, limit_bytes)
     try:
         for _ in range(count):
             if window.available < _LENGTH_BYTES and not window.ended:
-                _exhaust(window.grow(_LENGTH_BYTES))
+                for _ in window.grow(_LENGTH_BYTES):
+                    yield PAUSE
             size, position = decode_varint(window.data, window.position)
             whole = position - window.position + size
             if window.available < whole:
                 position -= window.position
-                _exhaust(window.grow(whole))
+                for _ in window.grow(whole):
+                    yield PAUSE
                 position += window.position
             end = position + size
             if not position < end <= len(window.data):
                 raise Malformed(f"a record of {size} bytes with {len(window.data) - position} left")
             yield window.data, position, end
             window.position = end
-        _exhaust(window.grow(1))
+        for _ in window.grow(1):
+            yield PAUSE
     except (IndexError, Malformed) as failure:
         raise CorruptBatch(window.consumed, f"a record that does not fit: {failure}") from None
     if window.available:
         raise CorruptBatch(window.consumed, f"{window.available} bytes behind the last record")
-
-
-def _exhaust(steps: Iterator[None]) -> None:
-    for _ in steps:
-        pass

@@ -9,7 +9,6 @@ Source: GroupCoordinatorService and CoordinatorRuntime, Kafka 4.3.1.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from itertools import islice
 from typing import Any, Final
 
 from kraft_core.broker.broker_metadata import BrokerMetadata
@@ -199,11 +198,25 @@ class CoordinatorService:
     def _replay_batch(self, batch: RecordBatch, records: dict[str, GroupRecord], unread: "_Unread") -> Work[None]:
         if batch.is_control:
             return
-        pairs = ((record.key or b"", record.value) for record in batch.records(headers=False))
-        while some := list(islice(pairs, _RECORDS_A_STEP)):
-            for cause in self.groups.replay(some, records):
-                unread.note(f"record of the batch at offset {batch.base_offset}: {cause}")
-            yield 0
+        some: list[tuple[bytes, bytes | None]] = []
+        for record in batch.paced_records():
+            if record is not None:
+                some.append((record.key or b"", record.value))
+            if record is None or len(some) == _RECORDS_A_STEP:
+                self._replay_some(batch, some, records, unread)
+                some.clear()
+                yield 0
+        self._replay_some(batch, some, records, unread)
+
+    def _replay_some(
+        self,
+        batch: RecordBatch,
+        some: list[tuple[bytes, bytes | None]],
+        records: dict[str, GroupRecord],
+        unread: "_Unread",
+    ) -> None:
+        for cause in self.groups.replay(some, records):
+            unread.note(f"record of the batch at offset {batch.base_offset}: {cause}")
 
     # -- writing
 

@@ -1,0 +1,90 @@
+"""Batches of a few bytes or of 1 MiB that cost a reader far more than they cost their sender."""
+
+import functools
+import gzip
+import struct
+from dataclasses import dataclass
+
+import cramjam
+import crc32c
+
+from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.primitives import encode_varint
+from kraft_core.protocol.record_batch import read_batches
+from tests.broker.crafted import crafted, record, sized, zstd
+
+MIB = 1024 * 1024
+MANY = 200_000
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """A batch and what a producer of it is answered."""
+
+    name: str
+    batch: bytes
+    answer: ErrorCode
+
+
+def value_of_zeros(size: int) -> bytes:
+    """A record with a key whose value is `size` zeros."""
+    return record(0, b"k", bytes(size))
+
+
+def records(count: int) -> bytes:
+    """The smallest records there are, the last of them a millisecond later."""
+    return b"".join([record(delta, b"", None) for delta in range(count - 1)]) + record(count - 1, b"", None, None, 1)
+
+
+def headers(count: int) -> bytes:
+    """A record with a key that consists of empty headers otherwise."""
+    return sized(b"\x00\x00\x00\x02k\x01" + encode_varint(count) + b"\x00\x01" * count)
+
+
+@functools.cache
+def many_records() -> bytes:
+    """Valid records, as many as cost seconds in one go, in 0.2 MB; timestamps 1,000 and for the last 1,001."""
+    return crafted(records(MANY), MANY, codec=4, max_timestamp=1_001)
+
+
+@functools.cache
+def bombs() -> tuple[Bomb, ...]:
+    """One of each kind."""
+    too_large, invalid, good = ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.NONE
+    many = value_of_zeros(100 * MIB)
+    wide = bytes(cramjam.zstd.compress(value_of_zeros(60 * MIB), 22))
+    return (
+        Bomb("zstd, 100 MiB", crafted(many, 1, codec=4), too_large),
+        Bomb("zstd, 60 MiB", crafted(value_of_zeros(60 * MIB), 1, codec=4), good),
+        Bomb("zstd, 60 MiB, a window of 128 MiB", crafted(wide, 1, codec=4, is_compressed=True), good),
+        Bomb("gzip, 100 MiB", crafted(gzip.compress(many, 1), 1, codec=1, is_compressed=True), too_large),
+        Bomb(
+            "snappy, 19 MiB",
+            crafted(bytes(cramjam.snappy.compress_raw(value_of_zeros(19 * MIB))), 1, codec=2, is_compressed=True),
+            good,
+        ),
+        Bomb("very many records", many_records(), good),
+        Bomb("records that repeat", crafted(record(0, b"", None) * 1_000_000, 1_000_000, codec=4), invalid),
+        Bomb("two thousand million announced", crafted(zstd(many), 2**31 - 1, codec=4, is_compressed=True), too_large),
+        Bomb("100,000 headers", crafted(headers(100_000), 1, codec=4), good),
+        Bomb("20,000,000 headers", crafted(headers(20_000_000), 1, codec=4), too_large),
+    )
+
+
+def stored(batch: bytes, base_offset: int) -> bytes:
+    """The batch as it lies in a log."""
+    changed = bytearray(batch)
+    struct.pack_into(">q", changed, 0, base_offset)
+    struct.pack_into(">i", changed, 12, 0)
+    struct.pack_into(">I", changed, CRC_POSITION, crc32c.crc32c(memoryview(changed)[ATTRIBUTES_POSITION:]))
+    return bytes(changed)
+
+
+def append_to_log(log: bytes, batches: list[bytes]) -> bytes:
+    """A segment with more batches behind those it has."""
+    offset = max((batch.last_offset + 1 for batch in read_batches(log)), default=0)
+    for batch in batches:
+        log += stored(batch, offset)
+        offset += int.from_bytes(batch[23:27], signed=True) + 1
+    return log
