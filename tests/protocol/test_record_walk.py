@@ -5,7 +5,7 @@ import struct
 import tracemalloc
 
 import cramjam
-import pyarrow  # noqa: ICN001
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,7 +113,7 @@ def test_gzip_of_several_members_is_one_stream() -> None:
 
 
 def test_lz4_blocks_that_build_on_earlier_ones_are_refused_as_apache_does() -> None:
-    linked = pyarrow.compress(record(0, b"k", bytes(200_000)), codec="lz4", asbytes=True)
+    linked = pa.compress(record(0, b"k", bytes(200_000)), codec="lz4", asbytes=True)
     with pytest.raises(CorruptBatch, match="dependent blocks"):
         walked(framed(linked, 1, 3, is_compressed=True))
 
