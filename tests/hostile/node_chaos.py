@@ -1,8 +1,9 @@
-"""A combined node under producers, commits and topic changes that is killed, stopped and paused, drawn from a seed; then all is read back.
+"""A combined node under producers, commits and topic changes that is killed, stopped and paused and whose disk fills, drawn from a seed.
 
-`python -m tests.hostile.node_chaos --seed 7 --seconds 90` runs one. Every record and every commit that was acknowledged must be there after
+`python -m tests.hostile.node_chaos --seed 7 --seconds 90` runs one and then reads all back. Every record and every commit that was acknowledged must be there after
 every kind of restart: topics are created, grown, deleted and created again under their names between metadata snapshots, `__consumer_offsets`
-included. A killed process does not take the page cache along, so this holds for acks=1 as well.
+included. A killed process does not take the page cache along, so this holds for acks=1 as well. One of the two log directories is a small
+disk where one can be mounted, which needs root.
 """
 
 import argparse
@@ -20,9 +21,11 @@ from pathlib import Path
 from tests.hostile.node_load import Accounts, Sower, TopicOwner, settle
 from tests.interop import conclave
 from tests.interop.embedded import EmbeddedNode
+from tests.interop.small_disk import NoSmallDiskError, mounted
 
 OWNERS = 4
 WORK_S_MAX = 3.0
+DISK_MIB = 256
 SETTINGS: dict[str, object] = {
     "broker.heartbeat.interval.ms": 300,
     "broker.session.timeout.ms": 1_500,  # a killed broker registers again when its last session has ended
@@ -54,14 +57,16 @@ class Outcome:
 class NodeTormentor:
     """Draws faults for one node and heals them. `done` counts what it did, `wrong` is what it noticed."""
 
-    def __init__(self, node: EmbeddedNode, accounts: Accounts, dice: random.Random) -> None:
-        self.node, self.accounts, self.dice = node, accounts, dice
+    def __init__(self, node: EmbeddedNode, disk: Path, accounts: Accounts, dice: random.Random) -> None:
+        self.node, self.disk, self.accounts, self.dice = node, disk, accounts, dice
         self.done: dict[str, int] = {}
         self.wrong: list[str] = []
 
     def torment(self, seconds: float) -> None:
         """One fault after the other, each kind in turn so that a short run has them all."""
         kinds = [self.kill, self.stop, self.freeze, self.kill_while_it_starts, self.restart_twice, self.lose_snapshots]
+        if self.disk.is_mount():
+            kinds.append(self.fill_disk)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.dice.shuffle(kinds)
@@ -124,12 +129,34 @@ class NodeTormentor:
                 path.unlink()
         self.node.start()
 
+    def fill_disk(self) -> None:
+        """Leave no room in one of the log directories; when there is some again, restart the node, which has taken it offline."""
+        filler = self.disk / "filler"
+        for size in (1 << 20, 1 << 12):
+            with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+        time.sleep(self.dice.uniform(0.5, 2.0))
+        filler.unlink()
+        self.dice.choice((self.kill, self.stop))()
+
 
 def run(folder: Path, seed: int, seconds: float) -> Outcome:
     """Torment a node, kill it once more and settle the accounts."""
-    node = EmbeddedNode(folder, dict(SETTINGS))
+    with contextlib.ExitStack() as stack:
+        disk = folder / "disk"
+        disk.mkdir(parents=True)
+        try:
+            stack.enter_context(mounted(disk, DISK_MIB))
+        except NoSmallDiskError as error:
+            print(f"no disk is filled: {error}", file=sys.stderr)
+        return _run(folder, disk, seed, seconds)
+
+
+def _run(folder: Path, disk: Path, seed: int, seconds: float) -> Outcome:
+    node = EmbeddedNode(folder, SETTINGS | {"log.dirs": f"{folder / 'data'},{disk}"})
     accounts = Accounts()
-    tormentor = NodeTormentor(node, accounts, random.Random(seed))
+    tormentor = NodeTormentor(node, disk, accounts, random.Random(seed))
     owners: list[TopicOwner | Sower] = [Sower(node.address, seed, accounts)]
     owners += [
         TopicOwner(node.address, f"topic-{number}", seed * 100 + number, accounts, keeps=number == 0)

@@ -14,7 +14,7 @@ from tests.interop.kafka import PATIENCE_S, wait_until
 
 REQUEST_S = 5.0
 DELIVERY_S = 60.0
-VALUE_BYTES_MAX = 4_000
+VALUE_BYTES_MAX = 500
 PARTITIONS_MAX = 4
 COMMIT_METADATA = "." * 3_000  # fills segments of __consumer_offsets, which are compacted then
 ALREADY_THERE, GONE = KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART

@@ -3,7 +3,6 @@
 import asyncio
 import resource
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from kraft_core.protocol.messages import DescribeLogDirsRequest
 from tests.interop import conclave
 from tests.interop.embedded import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S, wait_until
+from tests.interop.small_disk import small_disk
 
 MIB = 1024 * 1024
 VALUE = b"v" * 100_000
@@ -31,23 +31,6 @@ def node_with(folder: Path, *directories: Path, **settings: object) -> Iterator[
     more = {"log_dirs": ",".join(map(str, directories)), "metadata_log_dir": data, **settings}
     with running_node(folder / "node", **more) as node:
         yield node
-
-
-@contextmanager
-def small_disk(path: Path, mebibytes: int) -> Iterator[None]:
-    """A file system of its own; a test that cannot have one is skipped and says so."""
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(path)],  # wherever it is
-        capture_output=True,
-        text=True,
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small disk cannot be mounted, which needs root: {mounted.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)  # wherever it is
 
 
 def create(node: EmbeddedNode, topic: str, partitions: int) -> None:
