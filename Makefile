@@ -1,7 +1,7 @@
 # make run: set up what running needs and start the product (ARGS: options of `conclave up`).
 # make lock: choose the newest packages that pyproject.toml allows, for requirements/run.txt and requirements/test.txt.
 # make chaos: ten times 90 s of kills, pauses, broken links and voter changes on three real controllers under load, then five times
-#   90 s of kills, stops and pauses of a combined node under producers, commits and topic changes.
+#   90 s of kills, stops, pauses and full disks of a combined node under producers, commits and topic changes.
 # make test: set up the rest, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
 #   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
 #   so that the same commit gets the same verdict).

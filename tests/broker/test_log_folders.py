@@ -1,7 +1,9 @@
 """Which folders of the log directories become logs, and that none is judged against metadata that may be incomplete."""
 
 import asyncio
+import errno
 import logging
+import os
 import shutil
 import uuid
 from pathlib import Path
@@ -14,6 +16,7 @@ from kraft_core.broker.log.log_folders import folder_name
 from kraft_core.broker.log.log_manager import LogDirectory, LogManager, LogManagerConfig
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.metadata_records import RemoveTopicRecord
 from tests.broker.batches import append, batch
 from tests.broker.metadata import BROKER_ID, INCARNATION_ID, caught_up, image_of
@@ -246,5 +249,33 @@ def test_only_a_committed_removal_deletes_a_log(tmp_path: Path) -> None:
             assert ("t", 0) not in logs.logs
             assert [path.name for path in (tmp_path / "first").glob("t-0.*") if path.name.endswith(suffix)]
         assert len(list((tmp_path / "first").glob("t-0.*"))) == 2
+
+    asyncio.run(run())
+
+
+def test_a_directory_that_fails_at_the_start_is_left_out_and_its_partitions_are_not_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "t", OLD, 3)
+    write(tmp_path, "gone", uuid.UUID(int=8), 3)
+    write(tmp_path, "other", NEW, 4, SECOND)
+    rename = Path.rename
+
+    def read_only(path: Path, target: Path) -> Path:
+        if path.parent.name == "first":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", read_only)
+
+    async def run() -> None:
+        logs = manager(tmp_path)
+        await logs.load(caught_up(t=(OLD, 1), other=(NEW, 1), empty=(uuid.UUID(int=9), 1)))
+        assert [directory.path.name for directory in logs.failures.online] == ["second"]
+        assert list(logs.logs) == [("other", 0)]
+        with pytest.raises(KafkaError, match="may lie in a directory that is offline"):
+            logs.get_or_create("t", 0, OLD, uuid.UUID(int=0))
+        assert logs.get_or_create("later", 0, uuid.UUID(int=10), uuid.UUID(int=0)).directory.parent.name == "second"
+        assert logs.get_or_create("empty", 0, uuid.UUID(int=9), SECOND).directory.parent.name == "second"
 
     asyncio.run(run())

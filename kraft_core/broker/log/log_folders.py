@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from typing import Final
 from kraft_core.broker.caught_up_image import CaughtUpImage
 from kraft_core.broker.log.batch_header import scan_headers
 from kraft_core.broker.log.checkpoints import read_topic_id
+from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,14 @@ STRAY_SUFFIX: Final = "-stray"
 _NAME_BYTES_MAX: Final = 255  # of file systems
 _PARTITION_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
 _STRAY_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f]{32}-stray$")
+
+
+class FolderError(OSError):
+    """A partition's folder cannot be read or renamed; `folder` says which."""
+
+    def __init__(self, folder: Path, cause: OSError) -> None:
+        super().__init__(cause.errno, cause.strerror, str(folder))
+        self.folder = folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,34 @@ class FolderPlan:
     not_taken_back: list[tuple[PartitionFolder, Path]] = field(default_factory=list)
 
 
+def sort_folders(
+    directories: Sequence[LogDirectory], image: CaughtUpImage
+) -> tuple[list[Kept], dict[LogDirectory, OSError]]:
+    """Delete what was doomed, set aside what is not this broker's, take back what is; returns the logs there are, and the directories that failed.
+
+    The other directories are sorted without a failed one.
+    """
+    failed: dict[LogDirectory, OSError] = {}
+    while True:
+        folders: list[PartitionFolder] = []
+        for directory in directories:
+            if directory in failed:
+                continue
+            try:
+                for doomed in directory.path.glob("*" + DELETE_SUFFIX):
+                    delete_folder(doomed)
+                folders += list(find_folders(directory.path, directory.directory_id))
+            except OSError as error:
+                failed[directory] = error
+        try:
+            plan = plan_folders(folders, image)
+            carry_out(plan)
+        except FolderError as error:
+            failed[next(each for each in directories if each.path == error.folder.parent)] = error
+        else:
+            return plan.kept, failed
+
+
 def find_folders(path: Path, directory_id: uuid.UUID) -> Iterator[PartitionFolder]:
     """Find the partitions' folders of one log directory, by name. Raises OSError, CorruptCheckpointError."""
     for folder in sorted(path.iterdir()):
@@ -80,21 +117,22 @@ def find_folders(path: Path, directory_id: uuid.UUID) -> Iterator[PartitionFolde
 
 
 def log_end(folder: Path) -> int:
-    """Return the offset behind the last whole batch of a folder, 0 when it never had one. Raises OSError."""
+    """Return the offset behind the last whole batch of a folder, 0 when it never had one. Raises FolderError."""
     bases = [int(path.stem) for path in folder.glob("*.log") if path.stem.isdecimal()]
     if not bases:
         return 0
     end = max(bases)
-    with (folder / f"{end:020d}.log").open("rb") as file:
-        for _, header in scan_headers(file.fileno(), 0, os.fstat(file.fileno()).st_size):
-            end = header.last_offset + 1
+    try:
+        with (folder / f"{end:020d}.log").open("rb") as file:
+            for _, header in scan_headers(file.fileno(), 0, os.fstat(file.fileno()).st_size):
+                end = header.last_offset + 1
+    except OSError as error:
+        raise FolderError(folder, error) from error
     return end
 
 
-def plan_folders(
-    folders: Iterable[PartitionFolder], image: CaughtUpImage, end_of: Callable[[Path], int] = log_end
-) -> FolderPlan:
-    """Judge all folders of all log directories. `end_of` is asked only where several folders claim one partition."""
+def plan_folders(folders: Iterable[PartitionFolder], image: CaughtUpImage) -> FolderPlan:
+    """Judge all folders of all log directories. Raises FolderError: logs are read where several folders claim one partition."""
     plan = FolderPlan()
     claims: dict[tuple[uuid.UUID, int], list[PartitionFolder]] = {}
     for folder in folders:
@@ -105,7 +143,7 @@ def plan_folders(
         elif not folder.is_stray:
             plan.set_aside.append((folder, image.why_not_ours(folder.topic_id, folder.partition)))
     for (topic_id, partition), claimants in claims.items():
-        _choose(plan, image, topic_id, partition, claimants, end_of)
+        _choose(plan, image, topic_id, partition, claimants)
     return plan
 
 
@@ -115,13 +153,12 @@ def _choose(
     topic_id: uuid.UUID,
     partition: int,
     claimants: Sequence[PartitionFolder],
-    end_of: Callable[[Path], int],
 ) -> None:
     """Choose the folder of one partition among all that claim it."""
     topic, registration = image.topic(topic_id), image.assignment(topic_id, partition)
     assert topic is not None
     assert registration is not None
-    ends = {each.path: end_of(each.path) for each in claimants} if len(claimants) > 1 or claimants[0].is_stray else {}
+    ends = {each.path: log_end(each.path) for each in claimants} if len(claimants) > 1 or claimants[0].is_stray else {}
     assigned_to = registration.directory(image.broker_id)
 
     def worth(folder: PartitionFolder) -> tuple[bool, int, bool, bool]:
@@ -141,8 +178,8 @@ def _choose(
     ]
 
 
-def carry_out(plan: FolderPlan, end_of: Callable[[Path], int] = log_end) -> None:
-    """Rename the folders as planned and say so. Raises OSError."""
+def carry_out(plan: FolderPlan) -> None:
+    """Rename the folders as planned and say so. Raises FolderError, and what is left can be planned again."""
     replaced = {kept.instead_of for kept in plan.kept}
     renamed: dict[Path, Path] = {}
     for folder, reason in plan.set_aside:
@@ -152,20 +189,27 @@ def carry_out(plan: FolderPlan, end_of: Callable[[Path], int] = log_end) -> None
             extra: dict[str, object] = {"folder": str(kept.folder.path), "renamed": str(kept.path)}
             if kept.instead_of is not None:
                 extra["set_aside"] = str(renamed[kept.instead_of])
-            kept.folder.path.rename(kept.path)
-            log.warning("stray_log_taken_back", extra=extra | {"log_end_offset": end_of(kept.path)})
+            _rename(kept.folder.path, kept.path)
+            log.warning("stray_log_taken_back", extra=extra | {"log_end_offset": log_end(kept.path)})
     for folder, path in plan.not_taken_back:
-        extra = {"folder": str(folder.path), "log_end_offset": end_of(folder.path), "kept": str(path)}
-        log.warning("stray_log_not_taken_back", extra=extra | {"kept_log_end_offset": end_of(path)})
+        extra = {"folder": str(folder.path), "log_end_offset": log_end(folder.path), "kept": str(path)}
+        log.warning("stray_log_not_taken_back", extra=extra | {"kept_log_end_offset": log_end(path)})
 
 
 def set_aside(folder: Path, reason: str, *, is_said: bool = True) -> Path:
-    """Rename a partition's folder so that it is no log any more but keeps its records; returns the new path. Raises OSError."""
+    """Rename a partition's folder so that it is no log any more but keeps its records; returns the new path. Raises FolderError."""
     stray = folder.with_name(folder_name(folder.name, uuid.uuid4().hex, STRAY_SUFFIX))
-    folder.rename(stray)
+    _rename(folder, stray)
     if is_said:
         log.warning("stray_log_set_aside", extra={"folder": str(folder), "renamed": str(stray), "reason": reason})
     return stray
+
+
+def _rename(folder: Path, new: Path) -> None:
+    try:
+        folder.rename(new)
+    except OSError as error:
+        raise FolderError(folder, error) from error
 
 
 def folder_name(partition_folder: str, unique: str, suffix: str) -> str:
@@ -176,3 +220,10 @@ def folder_name(partition_folder: str, unique: str, suffix: str) -> str:
     topic, _, partition = partition_folder.rpartition("-")
     ending = f"-{partition}.{unique}{suffix}"
     return topic[: _NAME_BYTES_MAX - len(ending)] + ending
+
+
+def delete_folder(folder: Path) -> None:
+    """Delete a partition's folder; it holds only files."""
+    for path in folder.iterdir():
+        path.unlink(missing_ok=True)
+    folder.rmdir()

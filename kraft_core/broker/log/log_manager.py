@@ -24,16 +24,7 @@ from kraft_core.broker.log import checkpoints, log_cleaner
 from kraft_core.broker.log.directory_failures import DirectoryFailures, is_full
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_directory import LogDirectory
-from kraft_core.broker.log.log_folders import (
-    DELETE_SUFFIX,
-    Kept,
-    PartitionFolder,
-    carry_out,
-    find_folders,
-    folder_name,
-    plan_folders,
-    set_aside,
-)
+from kraft_core.broker.log.log_folders import DELETE_SUFFIX, Kept, delete_folder, folder_name, set_aside, sort_folders
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
 from kraft_core.broker.log.log_segment import delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
@@ -86,6 +77,7 @@ class LogManager:
         self._deletions: set[asyncio.Task[None]] = set()
         self._doomed: list[UnifiedLog] = []  # deleted, and their folders not yet renamed
         self._loaded = False
+        self._incomplete: CaughtUpImage | None = None  # what the logs were judged by when a directory was offline then
 
     # -- start and stop
 
@@ -101,10 +93,10 @@ class LogManager:
     async def load(self, image: CaughtUpImage) -> None:
         """Open the logs of the partitions that `image` assigns to this broker; other folders are set aside as `log_folders` says.
 
-        A directory that cannot be used is offline from the start. Raises OSError when the folders cannot be sorted, and CorruptCheckpointError.
+        A directory that cannot be used is offline from the start. Raises CorruptCheckpointError.
         """
-        plan, unreadable = await self.run_io(lambda: self._sort_folders(image))
-        for directory, error in unreadable:
+        plan, unreadable = await self.run_io(lambda: sort_folders(self.directories, image))
+        for directory, error in unreadable.items():
             self.failures.report(directory.path, "list the logs of", error)
         for directory in self.failures.online:
             folders = [each for each in plan if each.path.parent == directory.path]
@@ -113,22 +105,9 @@ class LogManager:
                 await self._load_directory(directory, folders, is_clean)
             except OSError as error:
                 self.failures.report(directory.path, "load the logs of", error)
+        if len(self.failures.online) < len(self.directories):
+            self._incomplete = image
         self._loaded = True
-
-    def _sort_folders(self, image: CaughtUpImage) -> tuple[list[Kept], list[tuple[LogDirectory, OSError]]]:
-        """Delete what was doomed, set aside what is not ours, take back what is; returns the logs there are. Runs on the I/O thread."""
-        folders: list[PartitionFolder] = []
-        unreadable: list[tuple[LogDirectory, OSError]] = []
-        for directory in self.directories:
-            try:
-                for doomed in directory.path.glob("*" + DELETE_SUFFIX):
-                    _delete_folder(doomed)
-                folders += find_folders(directory.path, directory.directory_id)
-            except OSError as error:
-                unreadable.append((directory, error))
-        plan = plan_folders(folders, image)
-        carry_out(plan)
-        return plan.kept, unreadable
 
     async def _load_directory(self, directory: LogDirectory, folders: list[Kept], is_clean: bool) -> None:
         recovery_points = _read_offsets(directory.path / checkpoints.RECOVERY_POINT_CHECKPOINT)
@@ -216,6 +195,7 @@ class LogManager:
             if known.topic_id == topic_id:
                 return known
             self.set_aside(topic, partition, f"a log of topic id {topic_id} is made in its place")
+        self._check_not_offline(topic_id, partition, directory_id)
         for directory in self._directories_for(directory_id):
             try:
                 created = self._make(directory.path / f"{topic}-{partition}", topic, partition, topic_id)
@@ -230,6 +210,19 @@ class LogManager:
             return created
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory has room for {topic}-{partition}.")
 
+    def _check_not_offline(self, topic_id: uuid.UUID, partition: int, directory_id: uuid.UUID) -> None:
+        """Refuse to begin an empty log of a partition whose records may lie in a directory that was offline at the start.
+
+        Source: LogManager.getOrCreateLog, which makes no log of a known partition while a directory is offline.
+        """
+        if self._incomplete is None or any(each.directory_id == directory_id for each in self.failures.online):
+            return
+        if self._incomplete.assignment(topic_id, partition) is not None:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"The log of partition {partition} may lie in a directory that is offline.",
+            )
+
     def _make(self, folder: Path, topic: str, partition: int, topic_id: uuid.UUID) -> UnifiedLog:
         options = LoadOptions(clean_shutdown=True, recovery_point=0, log_start_offset=0, now_ms=self._clock_ms())
         is_new = not folder.exists()
@@ -242,7 +235,7 @@ class LogManager:
         except OSError:
             if is_new:
                 with contextlib.suppress(OSError):
-                    _delete_folder(folder)
+                    delete_folder(folder)
             raise
 
     def _adopt(self, partition_log: UnifiedLog) -> None:
@@ -331,7 +324,7 @@ class LogManager:
             self._rename_doomed(partition_log)
         await self._close_later(partition_log)
         try:
-            await self.run_io(lambda: _delete_folder(partition_log.directory))
+            await self.run_io(lambda: delete_folder(partition_log.directory))
         except OSError as error:
             partition_log.storage_error("delete", error)
 
@@ -489,10 +482,3 @@ def _sync(descriptors: list[int]) -> None:
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _delete_folder(folder: Path) -> None:
-    """Delete a partition's folder; it holds only files."""
-    for path in folder.iterdir():
-        path.unlink(missing_ok=True)
-    folder.rmdir()
