@@ -22,6 +22,7 @@ BROKER_STEPS = (
     ),
 )
 CONTROLLER_STEPS = (
+    "No controller ever starts again with its old disk: the old voters would elect a leader of the same cluster.",
     "Start this controller. It is the only voter.",
     (
         "Every other controller: empty its metadata directory, `conclave format --no-initial-controllers`, start it, then "

@@ -45,7 +45,7 @@ from kraft_core.raft.snapshot_reader import SnapshotReader
 from kraft_core.raft.snapshot_writer import SnapshotWriter
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 from kraft_core.server.config import ConfigError, KafkaConfig
-from kraft_core.storage.files import StorageError, create_directory, storage_errors
+from kraft_core.storage.files import OPERATING_SYSTEM, StorageError, create_directory, storage_errors
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.meta_properties import (
@@ -62,6 +62,8 @@ OFFSET_JUMP: Final = 1_000_000_000
 EPOCH_JUMP: Final = 1_000_000
 LEADER_EPOCH_JUMP: Final = 1_000_000
 PRODUCER_ID_JUMP: Final = 1_000_000_000_000
+UNFINISHED: Final = ".restore"
+"""Folder in metadata.log.dir in which the log is written."""
 _INT32_MAX: Final = 2**31 - 1
 _READ_BYTES: Final = 4 * 1024 * 1024
 
@@ -245,29 +247,39 @@ def _restored_partition(record: PartitionRecord, *, has_elr: bool) -> PartitionR
 
 
 def restore(plan: RestorePlan) -> None:
-    """Write what the plan says; meta.properties comes last, so that a half-written directory does not start.
+    """Write what the plan says. The log's folder gets its name when it is whole, meta.properties comes last.
 
-    Raises StorageError; then the folder of the metadata log, if there is one already, is to be removed.
+    Raises StorageError; then there is no log, and the restore can be repeated.
     """
     create_directory(plan.target)
     lock = FolderLock(plan.target)
+    unfinished = plan.target / UNFINISHED
     try:
-        directory = plan.target / PARTITION_DIRECTORY
-        create_directory(directory)
-        writer = SnapshotWriter(
-            SnapshotStore(directory).begin, plan.snapshot_id, plan.copies[0].timestamp_ms, 1, plan.voters
-        )
-        try:
-            for values in _values(plan.copies[0].image):
-                writer.append(values)
-            writer.freeze()
-        finally:
-            writer.close()
-        QuorumStateStore(plan.target).write(ElectionState(leader_epoch=plan.snapshot_id.epoch), 1)
+        with storage_errors("write", plan.target):
+            shutil.rmtree(unfinished, ignore_errors=True)
+            _write_log(plan, unfinished)
+            OPERATING_SYSTEM.rename(unfinished / PARTITION_DIRECTORY, plan.target / PARTITION_DIRECTORY)
+            OPERATING_SYSTEM.sync_directory(plan.target)
         if not plan.is_formatted:
             write_meta_properties(plan.target, MetaProperties(plan.cluster_id, plan.node_id, plan.directory_id))
     finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
         lock.release()
+
+
+def _write_log(plan: RestorePlan, metadata_dir: Path) -> None:
+    directory = metadata_dir / PARTITION_DIRECTORY
+    create_directory(directory)
+    writer = SnapshotWriter(
+        SnapshotStore(directory).begin, plan.snapshot_id, plan.copies[0].timestamp_ms, 1, plan.voters
+    )
+    try:
+        for values in _values(plan.copies[0].image):
+            writer.append(values)
+        writer.freeze()
+    finally:
+        writer.close()
+    QuorumStateStore(metadata_dir).write(ElectionState(leader_epoch=plan.snapshot_id.epoch), 1)
 
 
 def _values(image: MetadataImage) -> Iterator[list[bytes]]:

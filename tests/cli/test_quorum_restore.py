@@ -1,5 +1,6 @@
 """`conclave quorum restore`: what it makes of copies of a metadata log, and what it refuses."""
 
+import errno
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from kraft_core.raft.control_state import ControlState
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet
+from kraft_core.storage.files import FileSystem
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kraft_core.storage.quorum_state_store import QuorumStateStore
@@ -206,6 +208,24 @@ def test_an_unfinished_write_and_an_open_transaction_are_left_out(tmp_path: Path
         file.write(b"torn")
     told = json.loads(restore(server(tmp_path), "--json", sources=(source,))[1])
     assert (told["offset"], told["topics"]) == (JUMP + len(base_records()) + 2, 1)
+
+
+def test_a_restore_that_failed_leaves_no_log_and_can_be_repeated(
+    tmp_path: Path, restore: Restore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = copy_of(tmp_path / "copy", base_records())
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(FileSystem, "chmod", full)  # of the finished snapshot
+        code, _, error = restore(server(tmp_path), sources=(source,))
+    assert (code, error.count("\n")) == (1, 1)
+    assert "no space left on the device" in error
+    assert sorted(contents(tmp_path / "restored")) == [".lock"]
+    assert restore(server(tmp_path), sources=(source,))[0] == 0
+    restored(tmp_path)[2].close()
 
 
 def test_what_cannot_be_restored_is_one_line_and_writes_nothing(tmp_path: Path, restore: Restore) -> None:
