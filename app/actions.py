@@ -12,8 +12,9 @@ from uuid import UUID
 from app.cluster.admin import ConfigChange, CreatedTopic
 from app.cluster.cluster import Cluster
 from app.cluster.voter_changes import Endpoints, VoterChange
+from app.security.recorder import RequestInfo
 from app.security.roles import Principal
-from app.security.service import RequestInfo, Security
+from app.security.service import Security
 from kraft_core.image.changes import is_secret_config
 from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import KafkaError

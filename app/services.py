@@ -13,8 +13,9 @@ from app.errors import ApiError
 from app.operator_actions import OperatorActions
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
+from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
-from app.security.service import RequestInfo, Security
+from app.security.service import Security
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,11 @@ class Services:
 def services_of(request: Request) -> Services:
     """Return the process's services."""
     return cast("Services", request.app.state.services)
+
+
+def base_url_of(request: Request) -> str:
+    """Return scheme and host as users see them; the guard has checked the host."""
+    return services_of(request).settings.public_url or str(request.base_url).rstrip("/")
 
 
 def info_of(request: Request) -> RequestInfo:

@@ -1,11 +1,11 @@
-"""Coming and going, one's own password, users, API tokens, and the audit."""
+"""Coming and going, users, API tokens, and the audit."""
 
 import datetime as dt
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
@@ -15,11 +15,12 @@ from app.db.models import ROLES, ApiToken, User
 from app.errors import ApiError
 from app.flash import Flash
 from app.locations import redirect
-from app.pages.frame import go_to, page_of, render, whole_number
+from app.pages.confirm import ConfirmView, account_curl_line
+from app.pages.frame import counted, go_to, moment, page_of, render, whole_number
 from app.security.accounts import AccountError
 from app.security.audit import AuditFilter, events
 from app.security.guard import SESSION_COOKIE, is_https
-from app.services import Admin, Reader, info_of, services_of, visitor_of
+from app.services import Admin, Reader, base_url_of, info_of, services_of, visitor_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -111,25 +112,6 @@ async def logout(request: Request, caller: Reader) -> Response:
     return response
 
 
-@router.get("/account")
-async def account(request: Request, _caller: Reader) -> Response:
-    """One's own account."""
-    return render(request, "account.html", page=page_of(request, "Your account"), error="")
-
-
-@router.post("/account/password")
-async def set_password(request: Request, caller: Reader, password: Annotated[str, Form()] = "") -> Response:
-    """Set one's own password."""
-    services = services_of(request)
-    if caller.principal.kind != "user":
-        raise ApiError(403, "A token has no password.")
-    try:
-        await services.security.set_password(caller.principal, caller.principal.name, password, caller.info)
-    except AccountError as weak:
-        return render(request, "account.html", 422, page=page_of(request, "Your account"), error=str(weak))
-    return go_to(request, "/login", Flash("good", "The password was set. Log in with it."))
-
-
 @dataclass(frozen=True, slots=True)
 class AccessView:
     """access.html; `secret` is shown on this one page only."""
@@ -169,9 +151,8 @@ async def add_user(
 
 async def _link_for(request: Request, caller: Admin, name: str) -> Response:
     services = services_of(request)
-    base_url = services.settings.public_url or str(request.base_url).rstrip("/")
     try:
-        link = await services.security.login_link(caller.principal, name, base_url, caller.info)
+        link = await services.security.login_link(caller.principal, name, base_url_of(request), caller.info)
     except AccountError as refused:
         return await _access_page(request, 422, error=str(refused))
     return await _access_page(request, secret=link, secret_label=f"This link lets {name} log in once, within 24 hours.")
@@ -183,24 +164,112 @@ async def login_link(request: Request, caller: Admin, name: str) -> Response:
     return await _link_for(request, caller, name)
 
 
+def _confirm(request: Request, view: ConfirmView, title: str, status: int = 200) -> Response:
+    return render(request, "confirm.html", status, page=page_of(request, title, "/access"), view=view)
+
+
+async def _tokens_of(request: Request, name: str) -> list[str]:
+    """Names of the good tokens that a user has made."""
+    tokens = await services_of(request).security.tokens()
+    return [each.name for each in tokens if each.created_by == name and each.revoked_at is None]
+
+
+def _with_tokens(names: Sequence[str], what: str) -> tuple[str, ...]:
+    if not names:
+        return ()
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return (f"{counted(len(names), 'API token')} of this user {what}: {shown}.",)
+
+
 @router.post("/access/users/{name}/role")
-async def change_role(request: Request, caller: Admin, name: str, role: Annotated[str, Form()] = "") -> Response:
-    """Give a user another role."""
+async def change_role(
+    request: Request,
+    caller: Admin,
+    name: str,
+    role: Annotated[str, Form()] = "",
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Show what another role would change; with confirmed=yes give it."""
+    services = services_of(request)
     try:
-        await services_of(request).security.change_user(caller.principal, name, role, None, caller.info)
+        user = await services.security.user(name)
+        if confirmed:
+            await services.security.change_user(caller.principal, name, role, None, caller.info)
+            return go_to(request, "/access", Flash("good", f"{name} is {role} now."))
+        await services.security.change_user(caller.principal, name, role, None, caller.info, validate_only=True)
     except AccountError as refused:
         return await _access_page(request, 422, error=str(refused))
-    return go_to(request, "/access", Flash("good", f"{name} is {role} now."))
+    view = ConfirmView(
+        back="Users and tokens",
+        back_url="/access",
+        action=f"/access/users/{quote(name, safe='')}/role",
+        button=f"Make {name} {role}",
+        changes=[(f"Role of {name}", user.role, role)],
+        consequences=(
+            f"Every session of {name} ends at once.",
+            *_with_tokens(await _tokens_of(request, name), "may do no more than the new role from then on"),
+        ),
+        fields=[("role", role)],
+        curl=account_curl_line(base_url_of(request), "PATCH", f"users/{quote(name, safe='')}", {"role": role}),
+        dangerous=True,
+    )
+    return _confirm(request, view, f"Change the role of {name}")
 
 
 @router.post("/access/users/{name}/delete")
-async def remove_user(request: Request, caller: Admin, name: str) -> Response:
-    """Remove a user."""
+async def remove_user(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+    """Show what goes with a user; with confirmed=yes remove the user."""
+    services = services_of(request)
     try:
-        await services_of(request).security.remove_user(caller.principal, name, caller.info)
+        user = await services.security.user(name)
+        if confirmed:
+            await services.security.remove_user(caller.principal, name, caller.info)
+            return go_to(request, "/access", Flash("good", f"{name} was removed."))
+        await services.security.remove_user(caller.principal, name, caller.info, validate_only=True)
     except AccountError as refused:
         return await _access_page(request, 422, error=str(refused))
-    return go_to(request, "/access", Flash("good", f"{name} was removed."))
+    view = ConfirmView(
+        back="Users and tokens",
+        back_url="/access",
+        action=f"/access/users/{quote(name, safe='')}/delete",
+        button=f"Remove {name}",
+        changes=[(f"User {name}", user.role, "removed")],
+        consequences=(
+            f"Every session of {name} ends at once. What {name} did stays in the audit.",
+            *_with_tokens(await _tokens_of(request, name), "and all that were made with them are removed as well"),
+        ),
+        curl=account_curl_line(base_url_of(request), "DELETE", f"users/{quote(name, safe='')}"),
+        dangerous=True,
+    )
+    return _confirm(request, view, f"Remove {name}")
+
+
+@router.post("/access/users/{name}/end-sessions")
+async def end_sessions(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+    """Show a user's sessions; with confirmed=yes end them, but for the one that asks."""
+    services = services_of(request)
+    try:
+        found = await services.security.sessions_of(name, caller.principal.session_id)
+        if confirmed:
+            await services.security.end_sessions(caller.principal, name, caller.info)
+            return go_to(request, "/access", Flash("good", f"The sessions of {name} have ended."))
+    except AccountError as refused:
+        return await _access_page(request, 422, error=str(refused))
+    view = ConfirmView(
+        back="Users and tokens",
+        back_url="/access",
+        action=f"/access/users/{quote(name, safe='')}/end-sessions",
+        button=f"End the sessions of {name}",
+        changes=[
+            (f"From {each.source}, {each.user_agent or 'unknown browser'}", moment(each.last_seen_at), "ended")
+            for each in found
+            if not each.is_present
+        ],
+        consequences=() if found else (f"{name} has no open session.",),
+        curl=account_curl_line(base_url_of(request), "DELETE", f"users/{quote(name, safe='')}/sessions"),
+        dangerous=True,
+    )
+    return _confirm(request, view, f"End the sessions of {name}")
 
 
 @router.post("/access/tokens")
@@ -226,13 +295,31 @@ async def add_token(
 
 
 @router.post("/access/tokens/{name}/revoke")
-async def revoke_token(request: Request, caller: Admin, name: str) -> Response:
-    """Revoke a token for good."""
+async def revoke_token(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+    """Show what revoking a token ends; with confirmed=yes revoke it for good."""
+    services = services_of(request)
+    validate_only = not confirmed
     try:
-        await services_of(request).security.revoke_token(caller.principal, name, caller.info)
+        await services.security.revoke_token(caller.principal, name, caller.info, validate_only=validate_only)
     except AccountError as refused:
         return await _access_page(request, 422, error=str(refused))
-    return go_to(request, "/access", Flash("good", f"The token {name} was revoked."))
+    if confirmed:
+        return go_to(request, "/access", Flash("good", f"The token {name} was revoked."))
+    made = await _tokens_of(request, f"token:{name}")
+    view = ConfirmView(
+        back="Users and tokens",
+        back_url="/access",
+        action=f"/access/tokens/{quote(name, safe='')}/revoke",
+        button=f"Revoke {name}",
+        changes=[(f"Token {name}", "good", "revoked")],
+        consequences=(
+            "Programs that use it are refused at once, and their event streams end. It cannot be made good again.",
+            *((f"So are the tokens made with it: {', '.join(made[:10])}.",) if made else ()),
+        ),
+        curl=account_curl_line(base_url_of(request), "DELETE", f"tokens/{quote(name, safe='')}"),
+        dangerous=True,
+    )
+    return _confirm(request, view, f"Revoke the token {name}")
 
 
 @dataclass(frozen=True, slots=True)

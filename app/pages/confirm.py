@@ -30,7 +30,12 @@ class ConfirmView:
 
 def curl_line(base_url: str, cluster_id: str | None, method: str, path: str, body: object | None = None) -> str:
     """A change as a REST call for a shell; a quote in a value stays a quote."""
-    where = f"{base_url}/v3/clusters/{cluster_id or 'CLUSTER_ID'}/{path}"
+    return account_curl_line(base_url, method, f"clusters/{cluster_id or 'CLUSTER_ID'}/{path}", body)
+
+
+def account_curl_line(base_url: str, method: str, path: str, body: object | None = None) -> str:
+    """A change that is none of a cluster's, as a REST call."""
+    where = f"{base_url}/v3/{path}"
     text = json.dumps(body).replace("'", "'\\''")
     data = "" if body is None else f" -H \"Content-Type: application/json\" \\\n  -d '{text}'"
     return f'curl -X {method} -H "Authorization: Bearer $CONCLAVE_TOKEN"{data} \\\n  {where}'

@@ -6,6 +6,7 @@ from fastapi.responses import HTMLResponse, Response
 from app.errors import ApiError
 from app.pages import (
     access,
+    account,
     brokers,
     configs,
     epochs,
@@ -25,6 +26,7 @@ from app.pages.frame import environment, page_of
 
 ROUTERS = (
     access.router,
+    account.router,
     overview.router,
     live.router,
     quorum.router,

@@ -11,10 +11,11 @@ from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
 from app.locations import located
 from app.rest.bodies import CreateTokenBody, CreateUserBody, UpdateUserBody
-from app.rest.common import DRY_RUN, VALIDATED, answer, base_url_of, dry_answer
+from app.rest.common import DRY_RUN, VALIDATED, answer, dry_answer
 from app.rest.models import (
     AuditEventDataList,
     LoginLinkData,
+    SessionDataList,
     TokenData,
     TokenDataList,
     UserData,
@@ -22,11 +23,13 @@ from app.rest.models import (
 )
 from app.rest.routing import DryRun, JsonRoute
 from app.security import audit
-from app.services import Admin, ServicesDep
+from app.security.accounts import OpenSession
+from app.services import Admin, ServicesDep, base_url_of
 
 router = APIRouter(prefix="/v3", tags=[NATIVE, "accounts"], route_class=JsonRoute)
 
 AccountPath = Annotated[str, Path(max_length=100)]
+SessionPath = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
 def _at(moment: dt.datetime | None) -> str | None:
@@ -87,13 +90,18 @@ async def update_user(
     caller: Admin,
     validate_only: DryRun,
 ) -> Response:
-    """Change role, state or password of a user; the user's sessions end."""
-    security = services.security
-    if body.password is not None:
-        await security.set_password(caller.principal, name, body.password, caller.info, validate_only=validate_only)
-    user = await security.change_user(
-        caller.principal, name, body.role, body.disabled, caller.info, validate_only=validate_only
-    )
+    """Change role, state or password of a user; the user's sessions end, but for the one that changes its own password."""
+    security, principal, info = services.security, caller.principal, caller.info
+    if body.password is not None and principal.session_id is not None and principal.name == name:
+        await security.set_own_password(
+            principal, body.present_password, body.password, info, validate_only=validate_only
+        )
+    elif body.password is not None:
+        await security.set_password(principal, name, body.password, info, validate_only=validate_only)
+    if body.role is not None or body.disabled is not None:
+        user = await security.change_user(principal, name, body.role, body.disabled, info, validate_only=validate_only)
+    else:
+        user = await security.user(name)
     return answer(_user(request, user) | (VALIDATED if validate_only else {}), None)
 
 
@@ -102,6 +110,46 @@ async def delete_user(name: AccountPath, services: ServicesDep, caller: Admin, v
     """Remove a user."""
     await services.security.remove_user(caller.principal, name, caller.info, validate_only=validate_only)
     return dry_answer([(f"user {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
+
+
+def _session(request: Request, name: str, session: OpenSession) -> dict[str, Any]:
+    return {
+        "kind": "ConclaveSession",
+        "metadata": _metadata(request, "users", name, "sessions", str(session.id)),
+        "id": session.id,
+        "created_at": _at(session.created_at),
+        "last_seen_at": _at(session.last_seen_at),
+        "source": session.source,
+        "user_agent": session.user_agent,
+        "opened_by": session.opened_by,
+        "is_present": session.is_present,
+    }
+
+
+@router.get("/users/{name}/sessions", responses={200: {"model": SessionDataList}})
+async def list_sessions(request: Request, name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+    """List a user's open sessions, the last used first."""
+    found = await services.security.sessions_of(name, caller.principal.session_id)
+    path = f"users/{quote(name, safe='')}/sessions"
+    return _list(request, "ConclaveSessionList", path, [_session(request, name, each) for each in found])
+
+
+@router.delete("/users/{name}/sessions", status_code=204, responses=DRY_RUN)
+async def end_sessions(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
+    """End all of a user's sessions, but for the one that asks."""
+    await services.security.end_sessions(caller.principal, name, caller.info, validate_only=validate_only)
+    return dry_answer([(f"sessions of {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
+
+
+@router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=DRY_RUN)
+async def end_session(
+    name: AccountPath, session_id: SessionPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """End one of a user's sessions."""
+    security = services.security
+    await security.end_session(caller.principal, name, session_id, caller.info, validate_only=validate_only)
+    what = f"session {session_id} of {name}"
+    return dry_answer([(what, {"name": name}, None)]) if validate_only else Response(status_code=204)
 
 
 @router.post("/users/{name}/login-link", status_code=201, responses={201: {"model": LoginLinkData}})

@@ -118,11 +118,12 @@ class CreateUserBody(ChangeBody):
 
 
 class UpdateUserBody(ChangeBody):
-    """Changes of a user; what is absent stays."""
+    """Changes of a user; what is absent stays. `present_password` goes with a change of one's own password in a session."""
 
     role: Literal["viewer", "editor", "admin"] | None = None
     disabled: bool | None = None
     password: Annotated[str, StringConstraints(max_length=1_000)] | None = None
+    present_password: Annotated[str, StringConstraints(max_length=1_000)] = ""
 
 
 class CreateTokenBody(ChangeBody):

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from app.rest.common import View, ViewDep, answer, base_url_of, ready_cluster
+from app.rest.common import View, ViewDep, answer, ready_cluster
 from app.rest.models import ClusterData, ClusterDataList
 from app.rest.routing import JsonRoute
-from app.services import Reader
+from app.services import Reader, base_url_of
 
 router = APIRouter(prefix="/v3/clusters", tags=["clusters"], route_class=JsonRoute)
 

@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from app.cluster.cluster import Cluster
 from app.errors import ApiError
 from app.rest.base_models import DryRunData
-from app.services import services_of
+from app.services import base_url_of, services_of
 from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, MetadataImage, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -84,11 +84,6 @@ def check_topic_name(name: str) -> None:
     validate_topic_name(name)
     if name == METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is the log of the quorum, not a topic.")
-
-
-def base_url_of(request: Request) -> str:
-    """Return scheme and host as users see them; the guard has checked the host."""
-    return services_of(request).settings.public_url or str(request.base_url).rstrip("/")
 
 
 async def ready_cluster(request: Request, min_offset: int) -> Cluster:

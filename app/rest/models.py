@@ -426,6 +426,26 @@ class TokenDataList(ListOf[TokenData]):
     kind: Literal["ConclaveTokenList"]
 
 
+class SessionData(Answer):
+    """One browser that a user is logged in with; `opened_by` is password or link."""
+
+    kind: Literal["ConclaveSession"]
+    metadata: Metadata
+    id: int
+    created_at: str
+    last_seen_at: str
+    source: str
+    user_agent: str
+    opened_by: str
+    is_present: bool
+
+
+class SessionDataList(ListOf[SessionData]):
+    """Sessions, the last used first."""
+
+    kind: Literal["ConclaveSessionList"]
+
+
 class AuditEventData(Answer):
     """One login, denial or change."""
 

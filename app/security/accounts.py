@@ -63,7 +63,7 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
     Raises AccountError: no such user, unknown role, or nobody would be left who can manage users.
     """
-    user = _known(session, name)
+    user = known_user(session, name)
     if role is not None:
         user.role = _role(role)
     if disabled is not None:
@@ -76,7 +76,7 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
 def remove_user(session: OrmSession, name: str) -> None:
     """Remove a user with all sessions and the tokens that the user made. Raises AccountError as `change_user` does."""
-    user = _known(session, name)
+    user = known_user(session, name)
     session.delete(user)
     session.flush()
     _keep_an_admin(session)
@@ -89,7 +89,7 @@ def set_password(
 
     Raises AccountError when there is no such user.
     """
-    user = _known(session, name)
+    user = known_user(session, name)
     user.password_hash = password_hash
     user.password_changed_at = now
     end_sessions(session, user.id, kept_session)
@@ -195,7 +195,7 @@ def sessions_of(
     session: OrmSession, name: str, now: dt.datetime, idle: dt.timedelta, present: str | None
 ) -> list[OpenSession]:
     """Return the sessions of a user that are good, the last used first. Raises AccountError when there is no such user."""
-    user = _known(session, name)
+    user = known_user(session, name)
     good = (Session.user_id == user.id, Session.expires_at > now, Session.last_seen_at > now - idle)
     found = session.scalars(select(Session).where(*good).order_by(Session.last_seen_at.desc(), Session.id.desc()))
     return [
@@ -214,7 +214,7 @@ def sessions_of(
 
 def end_session(session: OrmSession, name: str, session_id: int) -> None:
     """End one session of a user, by its number. Raises AccountError when the user or the session is not there."""
-    user = _known(session, name)
+    user = known_user(session, name)
     found = session.get(Session, session_id)
     if found is None or found.user_id != user.id:
         raise AccountError(f"There is no session {session_id} of '{name}'.", "session")
@@ -229,7 +229,7 @@ def end_sessions(session: OrmSession, user_id: int, kept: str | None = None) -> 
 
 def end_sessions_of(session: OrmSession, name: str, kept: str | None) -> None:
     """End all sessions of a user, but for `kept`. Raises AccountError when there is no such user."""
-    end_sessions(session, _known(session, name).id, kept)
+    end_sessions(session, known_user(session, name).id, kept)
 
 
 def opened_by_link(session: OrmSession, token: str) -> bool:
@@ -238,7 +238,8 @@ def opened_by_link(session: OrmSession, token: str) -> bool:
     return session.scalar(how) == "link"
 
 
-def _known(session: OrmSession, name: str) -> User:
+def known_user(session: OrmSession, name: str) -> User:
+    """Return the user of this name. Raises AccountError when there is none."""
     user = user_by_name(session, name)
     if user is None:
         raise AccountError(f"There is no user '{name}'.", "name")
@@ -262,7 +263,7 @@ def make_login_link(
     Earlier links of the user end. A way in, made on the machine and not by an admin, also ends the earlier way in,
     whoever it was for: a database has one.
     """
-    user = _known(session, user_name)
+    user = known_user(session, user_name)
     ended = LoginLink.user_id == user.id
     session.execute(delete(LoginLink).where(ended | LoginLink.is_way_in if is_way_in else ended))
     token = new_token()

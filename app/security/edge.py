@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.config import Settings
 from app.security.forwarded import origin_of
 from app.security.guard import is_https
-from app.security.service import RequestInfo
+from app.security.recorder import RequestInfo
 
 log = structlog.get_logger(__name__)
 

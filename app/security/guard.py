@@ -19,9 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.config import Settings
 from app.errors import ApiError
 from app.security.forwarded import network_of
+from app.security.recorder import RequestInfo
 from app.security.roles import Principal
 from app.security.secrets import new_token, same
-from app.security.service import RequestInfo, Security
+from app.security.service import Security
 from app.security.slots import HEALTH_PATHS, STRANGERS_BODY_BYTES_MAX, Held, Pool, Slots
 
 SESSION_COOKIE: Final = "conclave_session"

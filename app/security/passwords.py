@@ -11,7 +11,9 @@ from typing import Final
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-LENGTH_MIN: Final = 8
+from app.security.common_passwords import is_common
+
+LENGTH_MIN: Final = 15  # where a password is the only factor: NIST SP 800-63B-4, 3.1.1.2
 LENGTH_MAX: Final = 256
 PARALLEL_CHECKS: Final = 2  # each takes 19 MiB and some 20 ms of a core
 
@@ -24,13 +26,16 @@ def _hash_of_nobody() -> str:
 
 
 def check_new_password(password: str, user_name: str) -> None:
-    """Raise ValueError if the password is too short, too long or the user's own name (ASVS 6.2.1, 6.2.9)."""
+    """Raise ValueError if the password is too short, too long or common (NIST SP 800-63B-4; ASVS 6.2.1, 6.2.4, 6.2.9)."""
     if len(password) < LENGTH_MIN:
-        raise ValueError(f"The password needs at least {LENGTH_MIN} characters.")
+        raise ValueError(f"The password has {len(password)} characters; it needs at least {LENGTH_MIN}.")
     if len(password) > LENGTH_MAX:
         raise ValueError(f"The password has more than {LENGTH_MAX} characters.")
-    if password.casefold() == user_name.casefold():
-        raise ValueError("The password must not be the user's name.")
+    if is_common(password, user_name):
+        raise ValueError(
+            "The password is too easy to guess: it is made of common words, the user's name, runs or repetitions. "
+            "Take several unusual words."
+        )
 
 
 def hash_password(password: str) -> str:

@@ -7,8 +7,7 @@ import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final
 
 import structlog
 from sqlalchemy.orm import Session as OrmSession
@@ -19,11 +18,11 @@ from app.db.database import Database
 from app.db.models import ApiToken, User
 from app.db.outage import DatabaseUnavailableError
 from app.errors import ApiError
-from app.security import accounts, api_tokens, audit
-from app.security.anonymous_failures import AnonymousFailures
+from app.security import accounts, api_tokens
 from app.security.forwarded import network_of
 from app.security.passwords import PasswordChecks, check_new_password
 from app.security.rate_limit import RateLimit
+from app.security.recorder import Recorder, RequestInfo
 from app.security.roles import Principal
 from app.security.secrets import digest, load_or_make_key, sign, write_private
 from app.security.streams import Streams
@@ -38,21 +37,11 @@ SOURCE_FACTOR: Final = 4  # one source may fail with so many accounts, or with s
 CHECKS_WAITING_MAX: Final = 64  # logins that wait for their password to be checked; each check takes some 30 ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestInfo:
-    """Where a request comes from, for the audit."""
-
-    source: str
-    request_id: str
-    user_agent: str = ""
-
-
-class Security:
+class Security(Recorder):
     """Everything about who may do what. `clock` gives the current moment; tests move it."""
 
     def __init__(self, database: Database, settings: Settings, clock: Callable[[], dt.datetime] = utc_now) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock)
         self._idle = dt.timedelta(minutes=settings.session_idle_minutes)
         self._absolute = dt.timedelta(hours=settings.session_absolute_hours)
         self._link_path = settings.web_dir / "login-link"
@@ -64,9 +53,9 @@ class Security:
         self._by_pair = RateLimit(attempts, window)
         self._by_source = RateLimit(attempts * SOURCE_FACTOR, window)
         self._by_bearer = RateLimit(attempts * SOURCE_FACTOR, window)
+        self._by_present = RateLimit(attempts, window)
         self._checking = asyncio.Lock()
         self._checks_waiting = 0
-        self._anonymous = AnonymousFailures(database)
         self.streams = Streams(self.present)
         self._key = b""
 
@@ -245,11 +234,15 @@ class Security:
         """Return a user's open sessions, the last used first. Raises AccountError."""
         return await self._database.read(accounts.sessions_of, name, self._clock(), self._idle, present)
 
-    async def end_session(self, principal: Principal, name: str, session_id: int, info: RequestInfo) -> None:
+    async def end_session(
+        self, principal: Principal, name: str, session_id: int, info: RequestInfo, *, validate_only: bool = False
+    ) -> None:
         """End one session of a user. Raises AccountError."""
-        await self._database.write(accounts.end_session, name, session_id)
-        self.streams.check_soon()
-        await self.record_of(principal, "session.end", f"user/{name}", "ok", info, detail={"session": session_id})
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.end_session, name, session_id)
+        if not validate_only:
+            self.streams.check_soon()
+            await self.record_of(principal, "session.end", f"user/{name}", "ok", info, detail={"session": session_id})
 
     async def end_sessions(
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
@@ -269,19 +262,61 @@ class Security:
     async def set_password(
         self, principal: Principal, name: str, password: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
-        """Give a user a new password; all of that user's sessions end. Raises AccountError."""
+        """Give another user a new password; all of that user's sessions and links end. Raises AccountError."""
         check_may_make_users(principal)
+        hashed = await self._new_hash(password, name)
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.set_password, name, hashed, self._clock())
+        if not validate_only:
+            self.streams.check_soon()
+            await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
+
+    async def set_own_password(
+        self, principal: Principal, present: str, password: str, info: RequestInfo, *, validate_only: bool = False
+    ) -> None:
+        """Give the caller of a session a new password; the caller's other sessions end.
+
+        The present password is asked for, if there is one, except in a session that a one-time link opened, which is the
+        way back in. Raises AccountError, and ApiError 429 after too many wrong ones.
+        """
+        assert principal.session_id is not None, "a token has no password"
+        name = principal.name
+        if await self.needs_present_password(principal):
+            wait = self._by_present.retry_after_seconds(name)
+            if wait:
+                raise too_many(f"Too many wrong passwords; try again in {wait} s.", wait)
+            user = await self._database.read(accounts.user_by_name, name)
+            if user is None or not await self._passwords.verify(present, user.password_hash):
+                self._by_present.failed(name)
+                error = "The present password is wrong."
+                await self.record_of(principal, "user.password", f"user/{name}", "denied", info, error=error)
+                raise accounts.AccountError(error, "present_password", forbidden=True)
+            self._by_present.succeeded(name)
+        hashed = await self._new_hash(password, name)
+        write = self._database.rehearse if validate_only else self._database.write
+        await write(accounts.set_password, name, hashed, self._clock(), principal.session_id)
+        if not validate_only:
+            self.streams.check_soon()
+            await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
+
+    async def needs_present_password(self, principal: Principal) -> bool:
+        """Whether the caller must show the present password to change it."""
+        if principal.session_id is None or not await self.has_password(principal.name):
+            return False
+        return not await self._database.read(accounts.opened_by_link, principal.session_id)
+
+    async def _new_hash(self, password: str, name: str) -> str:
         try:
             check_new_password(password, name)
         except ValueError as weak:
             raise accounts.AccountError(str(weak), "password") from None
-        hashed = await self._passwords.hash(password)
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.set_password, name, hashed, self._clock())
-        if not validate_only:
-            await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
+        return await self._passwords.hash(password)
 
     # users and tokens
+
+    async def user(self, name: str) -> User:
+        """Return the user of this name. Raises AccountError."""
+        return await self._database.read(accounts.known_user, name)
 
     async def users(self) -> list[User]:
         """Return all users by name."""
@@ -299,12 +334,7 @@ class Security:
     ) -> User:
         """Add a user. Raises AccountError."""
         check_may_make_users(principal)
-        if password is not None:
-            try:
-                check_new_password(password, name)
-            except ValueError as weak:
-                raise accounts.AccountError(str(weak), "password") from None
-        hashed = None if password is None else await self._passwords.hash(password)
+        hashed = None if password is None else await self._new_hash(password, name)
         write = self._database.rehearse if validate_only else self._database.write
         user = await write(accounts.add_user, name, role, hashed, self._clock())
         if not validate_only:
@@ -394,74 +424,6 @@ class Security:
         if not validate_only:
             self.streams.check_soon()
             await self.record_of(principal, "token.revoke", f"token/{name}", "ok", info)
-
-    # audit
-
-    async def flush(self) -> None:
-        """Write what is counted but not yet stored; before the process ends."""
-        await self._anonymous.flush()
-
-    async def record(
-        self,
-        actor: str,
-        actor_kind: str,
-        action: str,
-        resource: str,
-        result: Literal["ok", "denied", "failed"],
-        info: RequestInfo,
-        *,
-        error: str | None = None,
-        detail: dict[str, Any] | None = None,
-        metadata_offset: int | None = None,
-    ) -> None:
-        """Write one event to the log and the table; failures of nobody known are counted together."""
-        event = audit.Event(
-            actor=actor,
-            actor_kind=actor_kind,
-            source=info.source,
-            action=action,
-            resource=resource,
-            result=result,
-            request_id=info.request_id,
-            error=error,
-            detail=detail or {},
-            metadata_offset=metadata_offset,
-        )
-        if actor_kind == "anonymous" and result != "ok":
-            await self._anonymous.record(event, self._clock())
-            return
-        audit.log_event(event)
-        with contextlib.suppress(DatabaseUnavailableError):  # the log has it; what has happened keeps its answer
-            await self._database.write(audit.store_event, event, self._clock())
-
-    def check_record(self) -> None:
-        """Raise DatabaseUnavailableError while no event can be kept: then nothing is changed that ought to be audited."""
-        self._database.outage.check(writes=True)
-
-    async def record_of(
-        self,
-        principal: Principal,
-        action: str,
-        resource: str,
-        result: Literal["ok", "denied", "failed"],
-        info: RequestInfo,
-        *,
-        error: str | None = None,
-        detail: dict[str, Any] | None = None,
-        metadata_offset: int | None = None,
-    ) -> None:
-        """Write one event of a known caller."""
-        await self.record(
-            principal.audit_name,
-            principal.kind,
-            action,
-            resource,
-            result,
-            info,
-            error=error,
-            detail=detail,
-            metadata_offset=metadata_offset,
-        )
 
 
 def too_many(message: str, wait_seconds: int) -> ApiError:

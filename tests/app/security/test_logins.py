@@ -171,7 +171,14 @@ def test_a_viewer_changes_nothing_and_an_editor_no_users(web: LiveWeb) -> None:
     assert any(each["resource"].endswith("/topics") for each in event)
 
 
-OWN = {"/login", "/login/link", "/logout", "/account/password"}
+OWN = {
+    "/login",
+    "/login/link",
+    "/logout",
+    "/account/password",
+    "/account/sessions/{session_id}/end",
+    "/account/end-other-sessions",
+}
 """What everybody may post: it is about themselves."""
 
 
@@ -184,7 +191,7 @@ def changing_routes(web: LiveWeb) -> list[tuple[str, str]]:
             if method in {"GET", "HEAD", "OPTIONS"} or template in OWN:
                 continue
             path = template.replace("{cluster_id}", web.cluster.rpartition("/")[2])
-            path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id)\}", "1", path)
+            path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id|session_id)\}", "1", path)
             found.append((method, re.sub(r"\{\w+\}", "x", path)))
     return found
 
@@ -295,7 +302,7 @@ def test_no_get_changes_anything(web: LiveWeb) -> None:
         if "GET" not in (getattr(route, "methods", None) or ()) or path.endswith(("/watch", "/events")):
             continue
         path = path.replace("{cluster_id}", web.cluster.rpartition("/")[2])
-        path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id)\}", "1", path)
+        path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id|session_id)\}", "1", path)
         answer = admin.get(re.sub(r"\{\w+\}", "x", path) + "?confirmed=yes", headers=FORM)
         assert answer.status_code < 500, f"{path}: {answer.status_code}"
     assert web.services.cluster.image.same_metadata(image)

@@ -1,0 +1,202 @@
+"""One's own account and other people's: passwords, sessions, and what is confirmed before it is taken away."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from app.security.passwords import LENGTH_MIN, check_new_password
+from tests.app.live import LiveWeb
+from tests.app.security.test_logins import FORM, PASSWORD, add_user, csrf_of, login, session_token
+
+NEW_PASSWORD = "quite another long one"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_other_admins(web: LiveWeb) -> Iterator[None]:
+    """Remove the admins that these tests add: others count on there being one."""
+    yield
+    for user in web.client.get("/v3/users").json()["data"]:
+        if user["role"] == "admin" and user["name"] != "admin":
+            web.client.delete(f"/v3/users/{user['name']}")
+
+
+def post(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    return client.post(path, data={"csrf_token": session_token(client), **fields}, headers=FORM)
+
+
+def is_in(client: httpx.Client) -> bool:
+    return client.get("/account", headers=FORM).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "short",
+        "x" * (LENGTH_MIN - 1),
+        "passwordpassword",
+        "P@ssw0rdP@ssw0rd1",
+        "123456789012345",
+        "qwertyuiopasdfghjkl",
+        "aaaaaaaaaaaaaaaa",
+        "Summer2026!Winter2026",
+        "conclaveconclave",
+        "annabelleannabelle1",
+        "letmeinletmein2026",
+    ],
+)
+def test_a_short_or_common_password_is_refused(web: LiveWeb, password: str) -> None:
+    refused = web.client.post("/v3/users", json={"name": "annabelle", "role": "viewer", "password": password})
+    assert refused.status_code == 422, refused.text
+    assert refused.json()["errors"][0]["pointer"] == "/password"
+    assert password not in refused.text
+
+
+@pytest.mark.parametrize(
+    "password", [PASSWORD, NEW_PASSWORD, "correct horse battery staple", "der Hund bellt laut", "my dog ate 3 lemons"]
+)
+def test_several_unusual_words_are_a_password(password: str) -> None:
+    check_new_password(password, "annabelle")
+
+
+def test_a_long_password_is_judged_in_no_time() -> None:
+    for password in ("a1" * 128, "abc1" * 64, "1" * 256, "password" * 32, "zq" * 128):
+        with contextlib.suppress(ValueError):
+            check_new_password(password, "annabelle")
+
+
+def test_a_change_of_ones_password_asks_for_the_present_one_and_ends_the_other_sessions(web: LiveWeb) -> None:
+    add_user(web, "nina")
+    here, elsewhere = login(web, "nina"), login(web, "nina")
+    assert "Present password" in here.get("/account", headers=FORM).text
+    for present in ("", "wrong"):
+        refused = post(here, "/account/password", present=present, password=NEW_PASSWORD)
+        assert (refused.status_code, "present password is wrong" in refused.text) == (422, True)
+    assert is_in(elsewhere)
+    assert post(here, "/account/password", present=PASSWORD, password=NEW_PASSWORD).status_code == 303
+    assert is_in(here)
+    assert not is_in(elsewhere)
+    assert login(web, "nina").last.status_code == 401  # type: ignore[attr-defined]  # set by login
+    assert login(web, "nina", NEW_PASSWORD).last.status_code == 303  # type: ignore[attr-defined]  # set by login
+
+
+def test_an_admins_own_password_by_rest_asks_for_the_present_one(web: LiveWeb) -> None:
+    add_user(web, "olga", "admin")
+    client = login(web, "olga")
+    headers = {"X-CSRF-Token": session_token(client)}
+    refused = client.patch("/v3/users/olga", json={"password": NEW_PASSWORD}, headers=headers)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (403, "/present_password")
+    body = {"password": NEW_PASSWORD, "present_password": PASSWORD}
+    assert client.patch("/v3/users/olga", json=body, headers=headers).status_code == 200
+    assert is_in(client)
+
+
+def test_guesses_of_the_present_password_are_limited(web: LiveWeb) -> None:
+    add_user(web, "petra")
+    client = login(web, "petra")
+    statuses = [post(client, "/account/password", present=f"{n}", password="x").status_code for n in range(101)]
+    assert statuses == [422] * 100 + [429], "as many as login_attempts_max of these tests"
+
+
+def test_a_session_that_a_link_opened_sets_a_password_without_the_present_one(web: LiveWeb) -> None:
+    add_user(web, "rosa")
+    url = web.client.post("/v3/users/rosa/login-link").json()["url"]
+    client = web.http()
+    form = {"token": url.partition("token=")[2], "csrf_token": csrf_of(client.get(url, headers=FORM).text)}
+    assert client.post("/login/link", data=form, headers=FORM).status_code == 303
+    assert "Present password" not in client.get("/account", headers=FORM).text
+    assert post(client, "/account/password", password=NEW_PASSWORD).status_code == 303
+    assert "Present password" in client.get("/account", headers=FORM).text
+    assert post(client, "/account/password", password=PASSWORD).status_code == 422
+
+
+def test_sessions_are_listed_and_ended_one_by_one_and_all_others(web: LiveWeb) -> None:
+    add_user(web, "sara")
+    add_user(web, "theo")
+    clients = [login(web, "sara", client=web.http()) for _ in range(4)]
+    marked = login(web, "sara", client=web.http())
+    shown = marked.get("/account", headers=FORM).text
+    assert shown.count("127.0.0.1") >= 5
+    assert "this one" in shown
+    ids = re.findall(r"/account/sessions/(\d+)/end", shown)
+    assert len(ids) == 4
+    other = login(web, "theo")
+    assert post(other, f"/account/sessions/{ids[0]}/end").status_code == 422, "somebody else's"
+    assert sum(map(is_in, clients)) == 4
+    assert post(marked, f"/account/sessions/{ids[0]}/end").status_code == 303
+    assert sum(map(is_in, clients)) == 3
+    assert post(marked, "/account/end-other-sessions").status_code == 303
+    assert [sum(map(is_in, clients)), is_in(marked), is_in(other)] == [0, True, True]
+
+
+def test_an_admin_ends_a_users_sessions_by_page_and_by_rest(web: LiveWeb) -> None:
+    add_user(web, "una")
+    add_user(web, "vic", "admin")
+    browser = web.http()
+    browser.headers["User-Agent"] = "A <browser>"
+    first, second = login(web, "una"), login(web, "una", client=browser)
+    listed = web.client.get("/v3/users/una/sessions").json()["data"]
+    assert len(listed) == 2
+    assert {"created_at", "last_seen_at", "source", "user_agent"} <= set(listed[0])
+    assert "A <browser>" in {each["user_agent"] for each in listed}
+    assert web.client.delete(f"/v3/users/una/sessions/{listed[1]['id']}").status_code == 204
+    assert sum(map(is_in, (first, second))) == 1
+    admin = login(web, "vic")
+    shown = post(admin, "/access/users/una/end-sessions")
+    assert shown.status_code == 200
+    assert sum(map(is_in, (first, second))) == 1
+    assert post(admin, "/access/users/una/end-sessions", confirmed="yes").status_code == 303
+    assert sum(map(is_in, (first, second))) == 0
+    assert web.client.delete("/v3/users/una/sessions?validate_only=true").status_code == 200
+    assert web.client.delete("/v3/users/nobody/sessions").status_code == 404
+
+
+def confirm(client: httpx.Client, shown: httpx.Response) -> httpx.Response:
+    """Press the button of a page that asks, as a browser without JavaScript would."""
+    assert shown.status_code == 200, shown.text
+    form = re.search(
+        r'<form method="post" action="([^"]+)">\s*(.*?)</form>', shown.text[shown.text.index("What will") :], re.DOTALL
+    )
+    assert form is not None
+    fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', form[2]))
+    return client.post(form[1].replace("&#x2F;", "/"), data=fields, headers=FORM)
+
+
+def test_what_takes_away_is_confirmed_first(web: LiveWeb) -> None:
+    add_user(web, "walter", "admin")
+    add_user(web, "xenia", "editor")
+    add_user(web, "yann", "admin")
+    yann = login(web, "yann")
+    headers = {"X-CSRF-Token": session_token(yann)}
+    for name in ("of-yann", "of-yann-too"):
+        assert yann.post("/v3/tokens", json={"name": name, "role": "viewer"}, headers=headers).status_code == 201
+    admin = login(web, "walter")
+
+    def users() -> dict[str, str]:
+        return {each["name"]: each["role"] for each in web.client.get("/v3/users").json()["data"]}
+
+    def revoked() -> set[str]:
+        found = web.client.get("/v3/tokens").json()["data"]
+        return {each["name"] for each in found if each["revoked_at"] is not None}
+
+    asked = post(admin, "/access/users/xenia/role", role="viewer")
+    assert users()["xenia"] == "editor"
+    assert confirm(admin, asked).status_code == 303
+    assert users()["xenia"] == "viewer"
+    asked = post(admin, "/access/tokens/of-yann/revoke")
+    assert "of-yann" not in revoked()
+    assert confirm(admin, asked).status_code == 303
+    assert "of-yann" in revoked()
+    asked = post(admin, "/access/users/yann/delete")
+    assert "1 API token" in asked.text
+    assert "of-yann-too" in asked.text
+    assert "yann" in users()
+    assert is_in(yann)
+    assert confirm(admin, asked).status_code == 303
+    assert "yann" not in users()
+    assert not is_in(yann)
+    for path in ("/access/users/nobody/delete", "/access/users/nobody/role", "/access/tokens/nobody/revoke"):
+        assert post(admin, path, role="viewer").status_code == 422
+    assert post(admin, "/access/users/walter/role", role="king").status_code == 422
