@@ -2,6 +2,22 @@
 // is to show. When the stamp is another than the page's, every part with data-live="ADDRESS" is fetched again: at once, one fetch
 // at a time, and then the differences alone are put into the page, so that focus, selection, caret and scrolling stay.
 "use strict";
+// A table or text that is wider or longer than its place can be scrolled by keys only when it has the focus, so it gets a place in
+// the order of Tab; one that fits does not.
+(() => {
+  const mark = () => {
+    for (const place of document.querySelectorAll(".scroll, pre")) {
+      const scrolls = place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight;
+      if (!scrolls && place !== document.activeElement) place.removeAttribute("tabindex");
+      else if (scrolls && !place.hasAttribute("tabindex")) place.tabIndex = 0;
+    }
+  };
+  mark();
+  window.addEventListener("resize", mark);
+  document.addEventListener("toggle", mark, true); // <details>
+  document.addEventListener("htmx:afterSettle", mark);
+  document.addEventListener("renewed", mark);
+})();
 (() => {
   const badge = document.getElementById("live");
   if (!badge || !window.EventSource) return;
@@ -117,6 +133,7 @@
         window.htmx?.process(part);
       }
     }
+    document.dispatchEvent(new Event("renewed"));
   };
 
   // Make `old` like `newer` by changing what differs and nothing else.
@@ -125,7 +142,8 @@
   const morph = (old, newer) => {
     if (old.isEqualNode(newer)) return;
     for (const { name } of [...old.attributes]) {
-      if (!newer.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+      const isOurs = name === "tabindex" || (name === "open" && old.nodeName === "DETAILS");
+      if (!newer.hasAttribute(name) && !isOurs) old.removeAttribute(name);
     }
     for (const { name, value } of newer.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     const kept = new Map([...newer.children].filter(key).map((child) => [key(child), child]));

@@ -1,5 +1,6 @@
 """Open pages while leaders die, the majority is lost and the web process itself goes: nobody reloads, and nothing lies."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.app.live import LiveWeb, running_web
+from tests.browser.axe import violations
 from tests.interop import conclave, kafka
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -116,6 +118,7 @@ def test_every_open_page_says_who_leads_and_who_answers(
             expect(page.locator("#live [data-leader]")).to_have_text("no leader")
             expect(page.locator("#live")).to_have_attribute("data-state", "lost")
         expect(dashboard.locator("dl.facts")).to_contain_text(re.compile(r"Leader\s*none"))
+        assert [violations(pages[path]) for path in ("/", "/quorum")] == [[], []]
         assert (metric(web, "leader_id"), metric(web, "voters_silent"), metric(web, "has_majority")) == (-1, 2, 0)
         ready = web.client.get("/readyz")
         assert ready.status_code == 503
@@ -123,11 +126,12 @@ def test_every_open_page_says_who_leads_and_who_answers(
         began = time.monotonic()
         assert context.request.get("/").status == 200
         assert time.monotonic() - began < 5, "a page waited for the quorum"
-        told = described(nodes)
+        told = described(nodes, "--json")
         assert told.returncode == 1
         assert f"1 of 3 controllers answers (node {left})" in told.stderr
         assert f"node {leader} at 127.0.0.1:{nodes.port_of(leader)}" in told.stderr
-        assert '"leaderId": -1' in described(nodes, "--json").stdout
+        assert json.loads(told.stdout)["leaderId"] == -1
+        assert [each["answers"] for each in json.loads(told.stdout)["voters"]].count(True) == 1
 
         for node_id in (leader, after):
             nodes.start(node_id)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import Watch
 from tests.product import Product
 
@@ -324,6 +325,7 @@ def test_a_report_is_run_and_read_in_the_browser(page: Page, product: Product) -
     page.locator("#runs").get_by_role("link", name=re.compile(r"^#\d+$")).first.click()
     expect(page.locator("main")).to_contain_text("Metadata offset")
     expect(page.locator("#brokers svg")).to_be_visible()
+    assert violations(page) == []
     with page.expect_download() as download:
         page.get_by_role("link", name="JSON").click()
     report = json.loads(Path(download.value.path()).read_text())
