@@ -38,6 +38,7 @@ def run_format(
         log_dirs=config.log_dirs,
         metadata_log_dir=config.metadata_log_dir,
         is_dynamic=not config.controller_quorum_voters,
+        has_broker_role=config.is_broker,
         voters=_voters(config, standalone=standalone, initial_controllers=initial_controllers),
         release_version=release_version,
         features=dict(_feature(text) for text in features),

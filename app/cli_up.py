@@ -185,6 +185,7 @@ def prepare_data(options: UpOptions, data: Path) -> Path:
             log_dirs=config.log_dirs,
             metadata_log_dir=config.metadata_log_dir,
             is_dynamic=True,
+            has_broker_role=True,
             voters=standalone_voters(config.node_id, listener.host, listener.port, name),
         )
         format_storage(request, _say)

@@ -20,6 +20,7 @@ from uuid import UUID
 from benchmarks.raft_load import Workload
 from kraft_core.kraft_server import GC_THRESHOLDS, LOOP_FACTORY, SWITCH_INTERVAL_S
 from kraft_core.node import NodeEvent
+from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kraft_core.raft.effects import Effect, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
@@ -65,6 +66,7 @@ class RaftServer:
         self._raft = KafkaRaftClient(settings, self._log, self._store.read(), random, self._clock.now_ms())
         answers = ApiVersionsAnswers(
             {key: served for key, served in controller_versions().items() if key in RAFT_APIS or key == 18},
+            FEATURES,
             lambda: (-1, {}),
         )
         loggers = RuntimeLoggerManager(config.node_id)

@@ -23,6 +23,7 @@ from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
 from kraft_core.broker.directory_assignments import DirectoryAssignments
+from kraft_core.broker.feature_levels import FeatureLevels
 from kraft_core.broker.isr_shrinker import IsrShrinker
 from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError
@@ -220,6 +221,7 @@ class BrokerServer:
             ),
             self._heartbeats,
             lambda: self._source.image.offset,
+            FeatureLevels(self.config.node_id, lambda: self._source.image, self._heartbeats).lower,
         )
         lifecycle.failed.add_done_callback(lambda failed: self._fail(failed.result()))
         lifecycle.start()

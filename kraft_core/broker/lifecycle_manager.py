@@ -9,7 +9,7 @@ Source: BrokerLifecycleManager, Kafka 4.3.1; INTEROP 1.2, 4.1.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -25,7 +25,7 @@ from kraft_core.protocol.messages import (
     BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
-from kraft_core.protocol.metadata_version import FEATURES
+from kraft_core.protocol.metadata_version import BROKER_FEATURES
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +87,7 @@ class LifecycleManager:
         identity: BrokerIdentity,
         controller: ControllerChannel,
         metadata_offset: Callable[[], int],
+        on_unsupported_features: Callable[[], Awaitable[None]],
     ) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = _NO_EPOCH
@@ -100,6 +101,7 @@ class LifecycleManager:
         self._identity = identity
         self._controller = controller
         self._metadata_offset = metadata_offset
+        self._on_unsupported_features = on_unsupported_features
         self._ready_to_unfence = False
         self._offline: set[uuid.UUID] = set()
         self._untold_since: float | None = None  # when the first directory failed that no heartbeat has told of
@@ -219,6 +221,8 @@ class LifecycleManager:
                     log.info("broker_registered", extra=extra)
                     return True
                 self.refusal = ErrorCode(response.error_code).name
+                if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+                    await self._on_unsupported_features()
             except KafkaError as error:
                 self.refusal = error.message
                 if not self._controller.knows_leader:
@@ -245,7 +249,7 @@ class LifecycleManager:
                 BrokerRegistrationRequestFeature(
                     name=name, min_supported_version=feature.minimum, max_supported_version=feature.maximum
                 )
-                for name, feature in sorted(FEATURES.items())
+                for name, feature in sorted(BROKER_FEATURES.items())
             ),
             rack=identity.rack,
             log_dirs=tuple(sorted(identity.directories, key=lambda directory: directory.int)),

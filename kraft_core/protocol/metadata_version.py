@@ -107,6 +107,14 @@ FEATURES: Final[dict[str, Feature]] = {
 """All features of 4.3.1 by name. kraft.version lives in control records, never in FeatureLevelRecord; its level
 at format is 1 for dynamic voters and 0 for static ones, whatever the table says."""
 
+_NOT_SERVED_BY_OUR_BROKER: Final = frozenset({GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION})
+
+BROKER_FEATURES: Final[dict[str, Feature]] = {
+    name: feature for name, feature in FEATURES.items() if name not in _NOT_SERVED_BY_OUR_BROKER
+}
+"""The features that our broker role serves. The others stay at level 0 in a cluster that it is part of: it has classic groups, no
+transactions, no share groups and no streams groups."""
+
 
 def metadata_version_from_text(text: str) -> MetadataVersion:
     """Read what an operator writes: `4.3-IV0`, a release (`4.3`, `4.3.1`), then its newest level, or a level (`30`).

@@ -19,7 +19,7 @@ from kraft_core.protocol.messages import (
     ApiVersionsResponseFinalizedFeatureKey,
     ApiVersionsResponseSupportedFeatureKey,
 )
-from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION, MINIMUM_METADATA_VERSION
+from kraft_core.protocol.metadata_version import KRAFT_VERSION, METADATA_VERSION, MINIMUM_METADATA_VERSION, Feature
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NO_EPOCH: Final = -1
@@ -37,12 +37,16 @@ def controller_versions() -> dict[int, tuple[int, int]]:
 class ApiVersionsAnswers:
     """Encoded answers of a listener that serves the version ranges `served`, by api key.
 
-    `finalized` gives the epoch of the finalized features, -1 for none, and their levels by name.
+    `features` are those that this role supports; `finalized` gives the epoch of the finalized features, -1 for none, and their levels by name.
     """
 
     def __init__(
-        self, served: Mapping[int, tuple[int, int]], finalized: Callable[[], tuple[int, Mapping[str, int]]]
+        self,
+        served: Mapping[int, tuple[int, int]],
+        features: Mapping[str, Feature],
+        finalized: Callable[[], tuple[int, Mapping[str, int]]],
     ) -> None:
+        self._features = features
         self._finalized = finalized
         self._apis = tuple(
             ApiVersionsResponseApiVersion(api_key=key, min_version=lowest, max_version=highest)
@@ -72,7 +76,7 @@ class ApiVersionsAnswers:
                 ApiVersionsResponseSupportedFeatureKey(
                     name=name, min_version=feature.minimum, max_version=feature.maximum
                 )
-                for name, feature in sorted(FEATURES.items())
+                for name, feature in sorted(self._features.items())
                 if version >= _ZERO_MINIMUM_SINCE or feature.minimum > 0
             ),
             finalized_features_epoch=epoch,

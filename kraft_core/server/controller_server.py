@@ -30,6 +30,7 @@ from kraft_core.node import (
     SnapshotFailed,
 )
 from kraft_core.node_snapshot import SnapshotEmitterMetrics, write_image
+from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
@@ -97,7 +98,7 @@ class ControllerServer:
         self._stopped = asyncio.Event()
         self.node = Node(config, raft_log, store.read(), self._random, self.clock.now_ms())
         api_versions = ApiVersionsAnswers(
-            controller_versions(), lambda: controller_features(self.node.image, self.node.raft.kraft_version)
+            controller_versions(), FEATURES, lambda: controller_features(self.node.image, self.node.raft.kraft_version)
         )
         self._is_loaded = False
         self._apis = self._make_apis(api_versions)

@@ -24,6 +24,7 @@ from kraft_core.protocol.metadata_records import (
     encode_record,
 )
 from kraft_core.protocol.metadata_version import (
+    BROKER_FEATURES,
     FEATURES,
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
@@ -59,6 +60,7 @@ class FormatRequest:
     log_dirs: Sequence[Path]
     metadata_log_dir: Path
     is_dynamic: bool  # no controller.quorum.voters: kraft.version 1
+    has_broker_role: bool = False  # process.roles: features that our broker does not serve stay off
     voters: VoterSet | None = None
     release_version: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
@@ -140,6 +142,12 @@ def effective_features(request: FormatRequest) -> dict[str, int]:
             "--standalone, --initial-controllers, or --no-initial-controllers is used."
         )
     for name, feature in FEATURES.items():
+        if request.has_broker_role and name not in BROKER_FEATURES:
+            if features.setdefault(name, 0):
+                raise FormatError(
+                    f"{name} could not be set to {features[name]} because the broker of this node does not serve it; allowed is 0."
+                )
+            continue
         level = features.setdefault(name, feature.default_level(metadata_version))
         if not feature.minimum <= level <= feature.maximum:
             raise FormatError(

@@ -15,6 +15,10 @@ class FaultyChannel:
         raise ZeroDivisionError("a bug")
 
 
+async def nothing() -> None:
+    """Features are not what this is about."""
+
+
 def test_a_fault_of_our_own_ends_the_broker():
     async def main() -> None:
         identity = BrokerIdentity(
@@ -26,7 +30,9 @@ def test_a_fault_of_our_own_ends_the_broker():
             directories=(),
             previous_epoch=-1,
         )
-        lifecycle = LifecycleManager(LifecycleConfig(), identity, cast("ControllerChannel", FaultyChannel()), lambda: 0)
+        lifecycle = LifecycleManager(
+            LifecycleConfig(), identity, cast("ControllerChannel", FaultyChannel()), lambda: 0, nothing
+        )
         lifecycle.start()
         assert "ZeroDivisionError: a bug" in await asyncio.wait_for(lifecycle.failed, 10)
         await lifecycle.stop()

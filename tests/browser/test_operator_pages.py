@@ -88,19 +88,21 @@ def test_a_feature_is_judged_before_it_is_changed(product: Product, page: Page) 
     expect(row).to_contain_text("30 (4.3-IV0)")
     nodes = len(product.call("GET", f"{product.cluster_path}/brokers")[1]["data"])
     expect(row).to_contain_text(f"7 to 30, by {nodes} of {nodes} node")
-    page.get_by_label("Feature").select_option("group.version")
+    page.get_by_label("Feature").select_option("eligible.leader.replicas.version")
     page.get_by_label("New level").fill("7")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("INVALID_UPDATE_VERSION")
     page.goto("/features")
-    page.get_by_label("Feature").select_option("group.version")
+    page.get_by_label("Feature").select_option("eligible.leader.replicas.version")
     page.get_by_label("New level").fill("0")
     page.get_by_label("What it may do").select_option("SAFE_DOWNGRADE")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("main")).to_contain_text("The controller would accept this.")
     page.get_by_role("button", name="Change the level").click()
-    expect(page.get_by_role("status")).to_contain_text("group.version is at level 0 (off) since offset")
-    expect(page.locator("tbody tr").filter(has_text="group.version")).to_contain_text("0 (off)")
+    expect(page.get_by_role("status")).to_contain_text(
+        "eligible.leader.replicas.version is at level 0 (off) since offset"
+    )
+    expect(page.locator("tbody tr").filter(has_text="eligible.leader.replicas.version")).to_contain_text("0 (off)")
 
 
 def test_a_broker_that_is_gone_is_forgotten_only_by_its_id(product: Product, page: Page) -> None:

@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,7 +96,9 @@ class Quorum:
         """server.properties of a controller."""
         return self.folder_of(node_id) / "server.properties"
 
-    def format(self, node_id: int, initial_controllers: str | None = None) -> None:
+    def format(
+        self, node_id: int, initial_controllers: str | None = None, features: Mapping[str, int] | None = None
+    ) -> None:
         """Format as `conclave format --initial-controllers` does."""
         folder = self.folder_of(node_id) / "data"
         request = FormatRequest(
@@ -106,6 +108,7 @@ class Quorum:
             metadata_log_dir=folder,
             is_dynamic=True,
             voters=parse_initial_controllers(initial_controllers or self.initial_controllers, "CONTROLLER"),
+            features=features or {},
         )
         format_storage(request, print)
 
@@ -117,10 +120,11 @@ class Quorum:
         )
         format_storage(request, print)
 
-    def format_apache(self, node_id: int) -> None:
+    def format_apache(self, node_id: int, features: Mapping[str, int] | None = None) -> None:
         """Format with Apache's command."""
+        levels = [part for name, level in (features or {}).items() for part in ("--feature", f"{name}={level}")]
         kafka.format_storage(
-            self.config_of(node_id), self.cluster_id, "--initial-controllers", self.initial_controllers
+            self.config_of(node_id), self.cluster_id, "--initial-controllers", self.initial_controllers, *levels
         )
 
     def start(self, node_id: int) -> kafka.Process:

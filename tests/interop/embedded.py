@@ -49,6 +49,7 @@ class EmbeddedNode:
             log_dirs=[self.data],
             metadata_log_dir=self.data,
             is_dynamic=True,
+            has_broker_role=True,
             voters=parse_initial_controllers(voters, "CONTROLLER"),
         )
         format_storage(request, lambda line: None)

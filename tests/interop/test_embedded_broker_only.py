@@ -1,7 +1,7 @@
 """Our broker role in a process of its own, under our controllers and under Apache's, beside an Apache broker."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft_core.protocol.metadata_version import BROKER_FEATURES, FEATURES
 from kraft_core.storage.format import FormatRequest, format_storage
 from tests.interop import conclave, kafka
 from tests.interop.conclave import Quorum
@@ -17,8 +18,14 @@ pytestmark = pytest.mark.interop
 
 
 @contextmanager
-def our_broker(folder: Path, node_id: int, quorum: Quorum, **extra: object) -> Iterator[tuple[kafka.Process, str]]:
-    """A broker of ours, formatted and started: (process, its bootstrap address)."""
+def our_broker(
+    folder: Path,
+    node_id: int,
+    quorum: Quorum,
+    before: Callable[[kafka.Process], None] = lambda _: None,
+    **extra: object,
+) -> Iterator[tuple[kafka.Process, str]]:
+    """A broker of ours, formatted and started: (process, its bootstrap address); `before` is called while it starts."""
     folder.mkdir(parents=True)
     (port,) = kafka.free_ports(1)
     config = folder / "server.properties"
@@ -37,20 +44,25 @@ def our_broker(folder: Path, node_id: int, quorum: Quorum, **extra: object) -> I
         lambda line: None,
     )
     with conclave.start(f"broker-{node_id}", config) as process:
+        before(process)
         process.wait_for_output("broker_started")
         yield process, f"127.0.0.1:{port}"
 
 
+FOR_OUR_BROKERS = dict.fromkeys(FEATURES.keys() - BROKER_FEATURES.keys(), 0)
+
+
 @contextmanager
-def controllers(folder: Path, kind: str, size: int = 1) -> Iterator[Quorum]:
-    quorum = Quorum(folder, size)
+def controllers(folder: Path, kind: str, size: int = 1, **settings: object) -> Iterator[Quorum]:
+    """A quorum whose features are those that our brokers serve."""
+    quorum = Quorum(folder, size, {name.replace("_", "."): value for name, value in settings.items()})
     try:
         for node_id in quorum.node_ids:
             if kind == "apache":
-                quorum.format_apache(node_id)
+                quorum.format_apache(node_id, FOR_OUR_BROKERS)
                 quorum.start_apache(node_id)
             else:
-                quorum.format(node_id)
+                quorum.format(node_id, features=FOR_OUR_BROKERS)
                 quorum.start(node_id)
         quorum.wait_for_leader()
         yield quorum
@@ -134,7 +146,7 @@ def test_what_acks_1_was_given_for_survives_the_leader(tmp_path: Path, min_isr: 
     With min.insync.replicas 2 it stays eligible (KIP-966) when it leaves the ISR: then nothing is acknowledged at all.
     """
     with ExitStack() as stack:
-        quorum = stack.enter_context(conclave.running_quorum(tmp_path / "quorum", 1, broker_session_timeout_ms=2_000))
+        quorum = stack.enter_context(controllers(tmp_path / "quorum", "ours", broker_session_timeout_ms=2_000))
         started = {
             node_id: stack.enter_context(our_broker(tmp_path / f"b{node_id}", node_id, quorum)) for node_id in (11, 12)
         }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.messages import ApiVersionsRequest
+from kraft_core.protocol.metadata_version import BROKER_FEATURES
 from kraft_core.server.api_versions import ApiVersionsAnswers, broker_features
 from kraft_core.server.client_connection import Request
 
@@ -19,7 +20,7 @@ class ApiVersionsHandler:
     """
 
     def __init__(self, context: BrokerContext, served: Mapping[int, tuple[int, int]]) -> None:
-        self.answers = ApiVersionsAnswers(served, lambda: broker_features(context.metadata.image))
+        self.answers = ApiVersionsAnswers(served, BROKER_FEATURES, lambda: broker_features(context.metadata.image))
         self._own = served[ApiKey.API_VERSIONS]
 
     def handle(self, request: Request) -> None:

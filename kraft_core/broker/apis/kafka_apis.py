@@ -22,7 +22,14 @@ from kraft_core.broker.apis.produce import ProduceHandler
 from kraft_core.broker.apis.producer_id import ProducerIdHandler
 from kraft_core.protocol.api_keys import APIS, ApiKey
 from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.messages import SaslAuthenticateResponse, SaslHandshakeResponse
+from kraft_core.protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseDescribedGroup,
+    ConsumerGroupHeartbeatResponse,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+)
 from kraft_core.protocol.wire import Message
 from kraft_core.server.client_connection import Request
 
@@ -59,6 +66,9 @@ LOCAL: Final = (
 )
 """Answered here."""
 
+REFUSED: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
+"""Answered with UNSUPPORTED_VERSION, as Kafka's broker does at group.version 0."""
+
 FORWARDED: Final = (
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
@@ -81,7 +91,7 @@ FORWARDED: Final = (
 """Answered by the active controller."""
 
 SERVED: Final[dict[int, tuple[int, int]]] = {
-    int(key): (APIS[key].min_version, APIS[key].max_version) for key in (*LOCAL, *FORWARDED)
+    int(key): (APIS[key].min_version, APIS[key].max_version) for key in (*LOCAL, *REFUSED, *FORWARDED)
 }
 """Version range by api key."""
 
@@ -92,7 +102,25 @@ _NO_AUTHENTICATION: Final = SaslAuthenticateResponse(
 )
 """Logins are over before a request gets here (`server.sasl_session`)."""
 
+_NO_CONSUMER_PROTOCOL: Final = ConsumerGroupHeartbeatResponse(
+    error_code=ErrorCode.UNSUPPORTED_VERSION,
+    error_message="This broker serves the classic group protocol only: set group.protocol=classic.",
+)
+"""A client that does not find the API at all may look for it in silence, as librdkafka does."""
+
 Answer = Callable[[Any, Request], Message]
+
+
+def _undescribed(body: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    """No group is one of the consumer protocol; admin clients then ask for a classic one."""
+    return ConsumerGroupDescribeResponse(
+        groups=tuple(
+            ConsumerGroupDescribeResponseDescribedGroup(
+                group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=None
+            )
+            for group_id in body.group_ids
+        )
+    )
 
 
 class KafkaApis:
@@ -147,6 +175,8 @@ class KafkaApis:
                 body, request.header.api_version
             ),
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: metadata.describe_topic_partitions,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda body, request: _NO_CONSUMER_PROTOCOL,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: lambda body, request: _undescribed(body),
             ApiKey.SASL_HANDSHAKE: lambda body, request: _NO_HANDSHAKE,
             ApiKey.SASL_AUTHENTICATE: lambda body, request: _NO_AUTHENTICATION,
         }

@@ -171,16 +171,16 @@ def test_features_tell_their_levels_and_who_supports_which(moving: LiveWeb) -> N
 
 def test_a_feature_goes_down_and_up_again(moving: LiveWeb) -> None:
     path = f"{moving.cluster}/features"
-    down = {"feature_name": "group.version", "level": 0, "upgrade_type": "SAFE_DOWNGRADE"}
+    down = {"feature_name": "eligible.leader.replicas.version", "level": 0, "upgrade_type": "SAFE_DOWNGRADE"}
     dry = moving.client.patch(path, json={"data": [down], "validate_only": True})
     assert dry.status_code == 200, dry.text
-    assert feature(moving, "group.version").level == 1
+    assert feature(moving, "eligible.leader.replicas.version").level == 1
     answer = moving.client.patch(path, json={"data": [down]})
     after = operator_models.FeatureDataList.model_validate_json(answer.content).data
-    assert next(each.level for each in after if each.feature_name == "group.version") == 0
-    up = moving.client.patch(path, json={"data": [{"feature_name": "group.version", "level": 1}]})
+    assert next(each.level for each in after if each.feature_name == "eligible.leader.replicas.version") == 0
+    up = moving.client.patch(path, json={"data": [{"feature_name": "eligible.leader.replicas.version", "level": 1}]})
     assert up.status_code == 200
-    assert feature(moving, "group.version").level == 1
+    assert feature(moving, "eligible.leader.replicas.version").level == 1
     unknown = moving.client.patch(path, json={"data": [{"feature_name": "no.such", "level": 1}]})
     assert (unknown.status_code, unknown.json()["kafka_error"]) == (409, "INVALID_UPDATE_VERSION")
 
