@@ -7,13 +7,12 @@ import json
 import logging
 import sys
 import time
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import structlog
 
 from kraft_core.server.log_format import EventFormatter
-
-_OWN_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
+from kraft_core.server.repeat_filter import STANDARD_FIELDS, RepeatFilter
 
 
 class JsonFormatter(logging.Formatter):
@@ -27,7 +26,7 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
             "logger": record.name,
         }
-        line.update((key, value) for key, value in vars(record).items() if key not in _OWN_FIELDS)
+        line.update((key, value) for key, value in vars(record).items() if key not in STANDARD_FIELDS)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str, ensure_ascii=True)
@@ -37,6 +36,7 @@ def configure(log_format: Literal["text", "json"], level: str) -> None:
     """Send structlog and the standard library's loggers to standard error, in one form."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else EventFormatter())
+    handler.addFilter(RepeatFilter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("uvicorn.access", "httpx", "apscheduler.executors.default", "alembic.runtime.migration"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

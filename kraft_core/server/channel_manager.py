@@ -168,7 +168,10 @@ class _Channel:
                     lambda: wire, destination.host, destination.port, ssl=self.config.security.tls
                 )
         except (OSError, TimeoutError) as error:
-            self.lost(wire, str(error) or "connect timed out")
+            cause = str(error) or "connect timed out"
+            extra = {"node_id": destination.node_id, "host": destination.host, "port": destination.port, "cause": cause}
+            log.warning("peer_not_reachable", extra=extra)
+            self.lost(wire, cause)
             return
         if self._wire is wire and self._state is _State.CONNECTING:
             self._state = _State.NEGOTIATING

@@ -9,7 +9,8 @@ import sys
 import time
 from typing import Final, TextIO
 
-_OWN_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
+from kraft_core.server.repeat_filter import STANDARD_FIELDS, RepeatFilter
+
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/@,+")
 
 
@@ -27,7 +28,7 @@ class EventFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write one record; a traceback follows on lines of its own."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        fields = "".join(f" {key}={quoted(value)}" for key, value in vars(record).items() if key not in _OWN_FIELDS)
+        fields = "".join(f" {key}={quoted(value)}" for key, value in vars(record).items() if key not in STANDARD_FIELDS)
         message = record.getMessage().replace("\n", "\\n").replace("\r", "\\r")
         line = f"{moment}.{int(record.msecs):03d}Z {record.levelname:<5} {message}{fields} ({record.name})"
         if record.exc_info:
@@ -39,4 +40,5 @@ def configure_logging(level: str = "INFO", stream: TextIO | None = None) -> None
     """Send the log of the whole process to `stream` (stderr by default)."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(EventFormatter())
+    handler.addFilter(RepeatFilter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
