@@ -1,0 +1,159 @@
+"""Long work in slices: short work ends at once, jobs take turns, and memory is shared out. Time is counted in steps."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+import pytest
+
+from kraft_core.broker import slices
+from kraft_core.broker.slices import Job, Slices, Work
+
+STEP_S = slices.SLICE_S / 4
+MIB = 1024 * 1024
+
+
+class Steps:
+    """A clock that each step of a work moves on by a quarter of a slice, and a log of who stepped."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.log: list[str] = []
+        self.slices = Slices(lambda: self.now_s)
+
+    def work(self, name: str, steps: int, memory: int = 0) -> Generator[int, None, None]:
+        if memory:
+            yield memory
+        for _ in range(steps):
+            self.log.append(name)
+            self.now_s += STEP_S
+            yield 0
+
+    def begin(self, name: str, steps: int, owner: str = "a", memory: int = 0) -> Job[None] | None:
+        return self.slices.begin(self.work(name, steps, memory), owner)
+
+
+def run(scenario: Callable[[Steps], Coroutine[Any, Any, None]]) -> Steps:
+    steps = Steps()
+    asyncio.run(scenario(steps))
+    return steps
+
+
+def test_short_work_ends_at_once() -> None:
+    async def scenario(steps: Steps) -> None:
+        assert steps.begin("short", 3) is None
+        assert steps.log == ["short"] * 3
+
+    run(scenario)
+
+
+def test_long_work_gives_way_after_its_first_slice() -> None:
+    async def scenario(steps: Steps) -> None:
+        job = steps.begin("long", 10)
+        assert steps.log == ["long"] * 4
+        assert job is not None
+        await steps.slices.finish(job)
+        assert steps.log == ["long"] * 10
+
+    run(scenario)
+
+
+def test_the_first_slices_of_one_turn_are_bounded_together() -> None:
+    """However many connections hand over a request in one turn."""
+
+    async def scenario(steps: Steps) -> None:
+        jobs = [steps.begin(str(number), 3) for number in range(100)]
+        assert len(steps.log) * STEP_S < slices.FIRST_STEPS_A_TURN_S + slices.SLICE_S
+        await asyncio.gather(*(steps.slices.finish(job) for job in jobs if job is not None))
+        assert sorted(steps.log) == sorted(str(number) for number in range(100) for _ in range(3))
+        assert steps.begin("the next turn has room again", 1) is None
+
+    run(scenario)
+
+
+def test_one_turn_of_the_loop_runs_one_slice_of_one_job() -> None:
+    async def scenario(steps: Steps) -> None:
+        jobs = [Job(steps.work(name, 40), name, 0) for name in "abc"]
+        running = [asyncio.ensure_future(steps.slices.finish(job)) for job in jobs]
+        before = 0
+        while not all(each.done() for each in running):
+            await asyncio.sleep(0)
+            assert len(steps.log) - before <= 4
+            before = len(steps.log)
+        assert steps.log[:12] == ["a"] * 4 + ["b"] * 4 + ["c"] * 4
+
+    run(scenario)
+
+
+def test_a_short_job_does_not_wait_for_long_ones() -> None:
+    async def scenario(steps: Steps) -> None:
+        longs = [asyncio.ensure_future(steps.slices.run(steps.work("long", 1_000), "a")) for _ in range(5)]
+        await asyncio.sleep(0)
+        await steps.slices.run(steps.work("short", 3), "b")
+        assert steps.log.count("long") <= 6 * 4
+        await asyncio.gather(*longs)
+
+    run(scenario)
+
+
+def test_memory_is_shared_and_every_owner_has_a_job_under_way() -> None:
+    async def scenario(steps: Steps) -> None:
+        greedy = [
+            asyncio.ensure_future(steps.slices.run(steps.work(f"a{number}", 40, 40 * MIB), "a")) for number in range(3)
+        ]
+        other = asyncio.ensure_future(steps.slices.run(steps.work("b", 40, 40 * MIB), "b"))
+        await asyncio.gather(*greedy, other)
+
+    log = run(scenario).log
+    begins = {name: log.index(name) for name in ("a0", "a1", "a2", "b")}
+    ends = {name: len(log) - log[::-1].index(name) for name in ("a0", "a1", "a2", "b")}
+    assert begins["b"] < ends["a0"], "another owner does not wait for the first one's jobs"
+    assert begins["a1"] >= ends["a0"], "64 MiB do not hold two jobs of one owner"
+    assert begins["a2"] >= ends["a1"]
+
+
+def test_work_that_needs_more_memory_than_there_is_runs_alone() -> None:
+    async def scenario(steps: Steps) -> None:
+        await steps.slices.run(steps.work("huge", 5, 500 * MIB), "a")
+
+    assert run(scenario).log == ["huge"] * 5
+
+
+def test_what_the_work_raises_reaches_its_caller_and_ends_nothing_else() -> None:
+    def failing() -> Work[int]:
+        yield 0
+        raise ValueError("broken")
+
+    def counting() -> Work[int]:
+        yield 0
+        return 7
+
+    async def scenario(steps: Steps) -> None:
+        with pytest.raises(ValueError, match="broken"):
+            await steps.slices.run(failing(), "a")
+        assert await steps.slices.run(counting(), "a") == 7
+
+    run(scenario)
+
+
+def test_a_cancelled_caller_ends_its_work_and_frees_its_memory() -> None:
+    ended: list[str] = []
+
+    def endless() -> Work[None]:
+        try:
+            yield 50 * MIB
+            while True:
+                yield 0
+        finally:
+            ended.append("closed")
+
+    async def scenario(steps: Steps) -> None:
+        steps.slices = Slices()
+        task = asyncio.ensure_future(steps.slices.run(endless(), "a"))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert ended == ["closed"]
+        await steps.slices.run(steps.work("next", 2, 50 * MIB), "a")
+
+    assert run(scenario).log == ["next"] * 2
