@@ -30,6 +30,9 @@ SIZE_PREFIX_BYTES: Final = 12
 METADATA_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records of one batch of the metadata log; Apache's controller writes batches of at most this size, uncompressed."""
 
+PACED_RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The longest record that is put together between other work; the records of a coordinator are far shorter."""
+
 MAGIC: Final = 2
 COMPRESSION_MASK: Final = 0x07
 TIMESTAMP_TYPE_MASK: Final = 0x08
@@ -119,16 +122,22 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
         return (record for record in self._records(limit_bytes, headers=True) if record is not None)
 
     def paced_records(self) -> Iterator[Record | None]:
-        """Read the records without their headers; None is a pause in a long one. Raises as `records` does."""
-        return self._records(decompressed_bytes_max(len(self.raw)), headers=False)
+        """Read the records without their headers; None is a pause in a long one.
+
+        Raises as `records` does, OversizedBatch also for a record longer than PACED_RECORD_BYTES_MAX.
+        """
+        limit_bytes = decompressed_bytes_max(len(self.raw))
+        return self._records(limit_bytes, headers=False, record_bytes_max=PACED_RECORD_BYTES_MAX)
 
     def walk(self) -> Iterator[Walked]:
         """Pass over the records in bounded steps, without making objects of them; raises as `records` does."""
         return walk_records(self.raw, HEADER_BYTES, self.compression, self.record_count)
 
-    def _records(self, limit_bytes: int, *, headers: bool) -> Iterator[Record | None]:
+    def _records(self, limit_bytes: int, *, headers: bool, record_bytes_max: int = 2**31) -> Iterator[Record | None]:
         log_append_time = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_MASK else None
-        bodies = whole_records(self.raw, HEADER_BYTES, self.compression, self.record_count, limit_bytes)
+        bodies = whole_records(
+            self.raw, HEADER_BYTES, self.compression, self.record_count, limit_bytes, record_bytes_max
+        )
         for data, begin, end in bodies:
             if not end:
                 yield None

@@ -302,11 +302,13 @@ def _skip_field(window: _Window, length: int, limit: int) -> Iterator[None]:
     return window.skip(max(0, length))
 
 
-def whole_records(raw: bytes, start: int, codec: int, count: int, limit_bytes: int) -> Iterator[tuple[bytes, int, int]]:
+def whole_records(
+    raw: bytes, start: int, codec: int, count: int, limit_bytes: int, record_bytes_max: int = 2**31
+) -> Iterator[tuple[bytes, int, int]]:
     """Yield (data, begin, end) of each record's body, behind its length, decompressing as far as needed.
 
-    `end` is 0 for a pause: a piece was decompressed, and the record is not complete. Raises as `walk_records` does; the caller
-    checks what is in the body.
+    `end` is 0 for a pause: a piece was decompressed, and the record is not complete. Raises as `walk_records` does, OversizedBatch
+    also for a record longer than `record_bytes_max`; the caller checks what is in the body.
     """
     check_count(len(raw), count)
     window = _Window(raw, start, codec, limit_bytes)
@@ -316,6 +318,8 @@ def whole_records(raw: bytes, start: int, codec: int, count: int, limit_bytes: i
                 for _ in window.grow(_LENGTH_BYTES):
                     yield PAUSE
             size, position = decode_varint(window.data, window.position)
+            if size > record_bytes_max:
+                raise OversizedBatch(f"a record has {size} bytes, {record_bytes_max} are read")
             whole = position - window.position + size
             if window.available < whole:
                 position -= window.position

@@ -162,7 +162,7 @@ class CoordinatorService:
             return
         unread = _Unread()
         try:
-            loaded = await self._slices.run(self._replay(index, partition_log, unread), _OWNER)
+            groups = await self._slices.run(self._replay(index, partition_log, unread), _OWNER)
         except OSError as error:
             extra = {"partition": index, "cause": str(error)}
             log.error("groups_not_loaded", extra=extra)  # noqa: TRY400  # the cause says it all
@@ -171,15 +171,15 @@ class CoordinatorService:
         if unread.count:
             extra = {"partition": index, "count": unread.count, "first": unread.first}
             log.warning("group_records_skipped", extra=extra)
-        if not loaded:
+        if groups is None:
             return
         self._loading.discard(index)
         self._loaded.add(index)
         self.reschedule()
-        log.info("groups_loaded", extra={"partition": index, "groups": len(self.groups.groups)})
+        log.info("groups_loaded", extra={"partition": index, "groups": groups})
 
-    def _replay(self, index: int, partition_log: UnifiedLog, unread: "_Unread") -> Work[bool]:
-        """Replay the batches of a partition and restore its groups; False when it is no longer ours to load."""
+    def _replay(self, index: int, partition_log: UnifiedLog, unread: "_Unread") -> Work[int | None]:
+        """Replay the batches of a partition and restore its groups; return how many, None when it is no longer ours to load."""
         records: dict[str, GroupRecord] = {}
         offset = partition_log.log_start_offset
         while batches := partition_log.some_batches(offset, _BYTES_A_READ):
@@ -191,9 +191,9 @@ class CoordinatorService:
                 except KafkaError as error:
                     unread.note(f"batch at offset {batch.base_offset}: {error}")
                 if index not in self._loading:
-                    return False
+                    return None
         yield from self.groups.loaded(records, self._clock_ms())
-        return index in self._loading
+        return len(records) if index in self._loading else None
 
     def _replay_batch(self, batch: RecordBatch, records: dict[str, GroupRecord], unread: "_Unread") -> Work[None]:
         if batch.is_control:
