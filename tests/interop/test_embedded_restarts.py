@@ -1,15 +1,24 @@
 """Records and commits of a combined node after it was restarted with a metadata snapshot older than its topics."""
 
+import asyncio
 import contextlib
 import shutil
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from kraft_core.protocol.errors import ErrorCode
+from kraft_core.protocol.messages import DeleteTopicsRequest, DeleteTopicsRequestDeleteTopicState
+from kraft_core.storage.format import FormatRequest, format_storage
+from tests.interop import conclave, kafka
+from tests.interop.conclave import Quorum
 from tests.interop.embedded import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S, wait_until
+from tests.interop.test_embedded_broker_only import FOR_OUR_BROKERS
 
 SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": 2_000,  # nearly always older than the newest topics
@@ -162,3 +171,73 @@ def test_logs_newer_than_restored_metadata_are_set_aside_and_taken_back_with_the
         assert not [
             name for name in strays(node) if not name.startswith("__consumer_offsets-")
         ]  # of the restored quorum
+
+
+@dataclass
+class RemoteBroker(EmbeddedNode):
+    """A broker of ours whose controllers are other processes."""
+
+    quorum: Quorum = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        (self.port,) = kafka.free_ports(1)
+        self.folder.mkdir(parents=True)
+        self.config = self.folder / "server.properties"
+        settings = kafka.broker_settings(11, self.port, self.folder, self.quorum.bootstrap)
+        kafka.write_properties(self.config, settings | self.extra_settings)
+        request = FormatRequest(
+            node_id=11,
+            cluster_id=self.quorum.cluster_id,
+            log_dirs=[self.data],
+            metadata_log_dir=self.data,
+            is_dynamic=True,
+        )
+        format_storage(request, lambda line: None)
+
+    async def delete_while_away(self, topic: str) -> None:
+        """Have the controllers delete a topic."""
+        client = conclave.controller_client(self.quorum.bootstrap)
+        doomed = DeleteTopicsRequestDeleteTopicState(name=topic)
+        try:
+            answer = await client.request(DeleteTopicsRequest(topics=(doomed,), timeout_ms=5_000), timeout_ms=10_000)
+            assert answer.responses[0].error_code == ErrorCode.NONE
+        finally:
+            client.close()
+
+
+def test_a_broker_alone_judges_its_logs_by_what_its_controllers_have_committed(tmp_path: Path) -> None:
+    settings = {name.replace("_", "."): value for name, value in SETTINGS.items()}
+    quorum = Quorum(tmp_path / "quorum", 1, settings)
+    node = RemoteBroker(tmp_path / "broker", settings, quorum=quorum)
+    try:
+        quorum.format(1, features=FOR_OUR_BROKERS)
+        quorum.start(1)
+        quorum.wait_for_leader()
+        node.start()
+        for topic in ("kept", "again", "gone"):
+            create(node, topic)
+            produce(node, topic, 0, [b"of the first life"] * 3)
+        commit(node, "group", "kept", 2)
+        node.kill()
+        asyncio.run(node.delete_while_away("again"))
+        asyncio.run(node.delete_while_away("gone"))
+        quorum.processes[1].kill()
+        node.process = conclave.start("node", node.config)
+        time.sleep(1)  # without a leader nothing is judged, however long it takes
+        assert strays(node) == []
+        quorum.start(1)
+        wait_until(lambda: node.process and node.process.output.count("broker_started") == 2, PATIENCE_S, "it serves")
+
+        assert read(node, "kept", 0, 3) == [b"of the first life"] * 3
+        assert committed(node, "group", "kept") == 2
+        assert [name.split(".")[0] for name in strays(node)] == ["again-0", "gone-0"]
+        create(node, "again")
+        produce(node, "again", 0, [b"of the second life"] * 2)
+        node.kill()
+        node.start()
+        assert read(node, "again", 0, 2) == [b"of the second life"] * 2
+        assert len(strays(node)) == 2
+    finally:
+        if node.process is not None:
+            node.kill()
+        quorum.stop_all()
