@@ -51,7 +51,7 @@ def _answering(quorum: Quorum, noun: str) -> str:
     answering = [voter.id for voter in quorum.voters if not voter.is_silent]
     total, needed = len(quorum.voters), quorum.majority
     who = noun if total == 1 else f"{noun}s"
-    count = f"{len(answering)} of {total} {who} {'answers' if len(answering) == 1 else 'answer'}"
+    count = f"{len(answering)} of {total} {who} {'answers' if 1 in (len(answering), total) else 'answer'}"
     named = f" ({ids(answering)})" if answering else ""
     return f"{count}{named}, {needed} {'is' if needed == 1 else 'are'} needed"
 

@@ -21,13 +21,24 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
     settings = kafka.controller_settings(100, port, folder / "controller", bootstrap)
     config = kafka.write_properties(folder / "controller" / "server.properties", settings)
     kafka.format_storage(config, cluster_id, "--standalone")
-    with kafka.start("controller", config):
+    with kafka.start("controller", config) as controller:
         (folder / "broker").mkdir()
         with (
             kafka.broker(folder / "broker", 1, bootstrap, cluster_id),
             running_web(folder, bootstrap, cluster_id=cluster_id) as web,
         ):
             yield web.wait_ready()
+            _says_that_the_controller_is_gone(web, controller, port)
+
+
+def _says_that_the_controller_is_gone(web: LiveWeb, controller: kafka.Process, port: int) -> None:
+    """At the end, since nothing comes after it: the only voter dies, and the web process says so."""
+    assert web.services.cluster.quorum.standing == "led"
+    controller.kill()
+    kafka.wait_until(lambda: web.services.cluster.quorum.standing == "no-majority", 60, "the loss is known", 0.02)
+    why = " ".join(web.client.get("/readyz").json()["reasons"])
+    assert f"0 of 1 voter answers, 1 is needed; node 100 at 127.0.0.1:{port} has not answered since" in why
+    assert "conclave_cluster_leader_id -1.0" in web.client.get("/metrics").text
 
 
 def test_the_web_attaches_to_apaches_controller_and_changes_its_cluster(apache: LiveWeb) -> None:
