@@ -1,20 +1,34 @@
 import asyncio
 import errno
 import os
+import time
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.broker.log.log_cleaner import plan_cleaning, swap_in, write_cleaned
+from kraft_core.broker.log.batch_header import read_header
+from kraft_core.broker.log.log_cleaner import (
+    KEYS_MAX,
+    Pacer,
+    build_offset_map,
+    plan_cleaning,
+    swap_in,
+    write_group,
+)
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_loader import LoadOptions, open_log
 from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
+from kraft_core.broker.log.log_segment import delete_files
 from kraft_core.broker.log.unified_log import UnifiedLog
 from tests.broker.batches import append, batch
+from tests.broker.faulty_disk import Crash, FaultyDisk, changes_of, io_error
 from tests.broker.metadata import caught_up
 
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=200, min_cleanable_dirty_ratio=0.0)
@@ -26,13 +40,29 @@ def opened(folder: Path, config: LogConfig = COMPACT, *, clean: bool = True) -> 
     return open_log(folder / "t-0", "t", 0, TOPIC_ID, config, LoadOptions(clean, 0, 0, 0))
 
 
-def compact(log: UnifiedLog, now_ms: int = 2_000) -> None:
+def compact(log: UnifiedLog, now_ms: int = 2_000, keys_max: int = KEYS_MAX) -> None:
     plan = plan_cleaning(log, now_ms)
-    if plan is not None:
-        new = swap_in(plan, write_cleaned(plan, log.directory), log.config, now_ms)
-        log.replace(list(plan.segments), new)
-        for segment in plan.segments:
+    if plan is None:
+        return
+    pacer = Pacer()
+    newest = build_offset_map(plan, pacer, keys_max)
+    done = 0
+    while (group := write_group(plan, done, newest, pacer)) is not None:
+        new, renamed = swap_in(group, log.config, now_ms, pacer)
+        log.replace(list(group.segments), new)
+        for segment in group.segments:
             segment.close()
+        delete_files(renamed)
+        done += len(group.segments)
+    log.first_dirty_offset = newest.end_offset
+
+
+def write_copy(log: UnifiedLog, now_ms: int) -> None:
+    """What a compaction has done when it dies before the swap."""
+    plan = plan_cleaning(log, now_ms)
+    assert plan is not None
+    pacer = Pacer()
+    assert write_group(plan, 0, build_offset_map(plan, pacer), pacer) is not None
 
 
 def records(log: UnifiedLog) -> list[tuple[int, bytes, bytes | None]]:
@@ -119,9 +149,7 @@ def test_an_interrupted_swap_is_finished_at_the_next_start(tmp_path: Path) -> No
     log = opened(tmp_path)
     for number in range(20):
         append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
-    plan = plan_cleaning(log, 2_000)
-    assert plan is not None
-    write_cleaned(plan, log.directory)
+    write_copy(log, 2_000)
     active = log.active.base_offset
     log.close_files()
 
@@ -140,9 +168,8 @@ def test_a_copy_whose_last_batch_was_dropped_still_covers_it(tmp_path: Path) -> 
     append(log, batch([b"x" * 100], keys=[b"gone"]), 0, 1_000)
     append(log, batch([None, None], keys=[b"gone", b"gone"]), 0, 1_000)
     append(log, batch([b"x" * 150], keys=[b"active"]), 0, 1_000)
-    plan = plan_cleaning(log, 1_000 + DAY_MS + 1)
-    assert plan is not None
-    write_cleaned(plan, log.directory)
+    log.config = replace(COMPACT, segment_bytes=1_000)
+    write_copy(log, 1_000 + DAY_MS + 1)
     active = log.active.base_offset
     log.close_files()
 
@@ -200,8 +227,8 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
         log = logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8))
         for number in range(30):
             append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
-        assert await logs.compact(log)
-        assert not await logs.compact(log)
+        assert await logs.compactor.compact(log)
+        assert not await logs.compactor.compact(log)
         doomed = logs.get_or_create("gone", 1, uuid.UUID(int=6), uuid.UUID(int=8))
         logs.delete("gone", 1)
         assert not (tmp_path / "gone-1").exists()
@@ -236,3 +263,127 @@ def test_a_log_that_cannot_be_flushed_at_the_end_leaves_no_mark(
     asyncio.run(run())
 
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_the_copy_is_cut_into_segments_that_keep_their_limits(tmp_path: Path) -> None:
+    """Of bytes, which positions in an index are 32 bits of, and of offsets behind the first one."""
+    log = opened(tmp_path)
+    newest: dict[bytes, tuple[int, bytes]] = {}
+    for number in range(60):
+        if number in {20, 40}:
+            log.log_end_offset += 2**32
+        key = b"%d" % (number % 40)
+        offset = append(log, batch([b"v" * 90], keys=[key]), 0, 1_000).first_offset
+        newest[key] = (offset, b"v" * 90)
+    log.config = replace(COMPACT, segment_bytes=1_000)
+
+    compact(log)
+
+    assert {key: (at, value) for at, key, value in records(log)} == newest
+    assert all(segment.size <= 1_000 for segment in log.segments)
+    assert len(log.segments) < 15
+    for segment in log.segments:
+        last = segment.last_header()
+        assert last is None or last.last_offset - segment.base_offset < 2**31
+    log.close()
+    again = opened(tmp_path)
+    assert {key: (at, value) for at, key, value in records(again)} == newest
+    for at, value in newest.values():
+        found = again.read(at, 10_000, again.log_end_offset, at_least_one=True)
+        assert value in found.read()
+    again.close_files()
+
+
+def test_a_pass_whose_map_is_full_goes_on_where_it_ended(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    for number in range(60):
+        append(
+            log,
+            batch([b"%03d" % number] * 2, keys=[b"%d" % (number % 20), b"long key " * 9 + b"%d" % (number % 7)]),
+            0,
+            1_000,
+        )
+    expected = {key: (at, value) for at, key, value in records(log)}
+    passes = 0
+    while plan_cleaning(log, 2_000) is not None:
+        before = log.first_dirty_offset
+        compact(log, keys_max=10)
+        assert log.first_dirty_offset > before
+        passes += 1
+    assert passes > 1
+    assert {key: (at, value) for at, key, value in records(log)} == expected
+    assert sum(1 for _ in records(log)) < 60
+    log.close_files()
+
+
+def test_a_deleted_key_does_not_come_back_from_a_compressed_batch(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append(log, batch([b"old" * 30, b"kept" * 30], keys=[b"gone", b"kept"], compress=True), 0, 1_000)
+    append(log, batch([None], keys=[b"gone"]), 0, 1_000)
+    for _ in range(4):
+        append(log, batch([b"x" * 60], keys=[b"other"]), 0, 1_000)
+
+    compact(log, now_ms=1_000 + DAY_MS + 1)
+
+    assert {key for _, key, _ in records(log)} == {b"kept", b"other"}
+    log.close_files()
+
+
+@pytest.mark.parametrize("fault", [Crash, io_error])
+def test_a_compaction_that_ends_at_any_change_of_a_file_leaves_every_key(
+    tmp_path: Path, fault: Callable[[], BaseException]
+) -> None:
+    def written(folder: Path) -> UnifiedLog:
+        folder.mkdir()
+        log = opened(folder)
+        for number in range(16):
+            append(log, batch([b"%03d" % number * 8], keys=[b"%d" % (number % 5)]), 0, 1_000)
+        log.config = replace(COMPACT, segment_bytes=400)
+        return log
+
+    counted = written(tmp_path / "count")
+    expected = {key: (at, value) for at, key, value in records(counted)}
+    changes = changes_of(lambda: compact(counted))
+    assert changes > 20
+    for at in range(1, changes + 1):
+        folder = tmp_path / str(at)
+        log = written(folder)
+        end = log.log_end_offset
+        with FaultyDisk(at, fault).plugged_in(), suppress(Crash, OSError):
+            compact(log)
+        again = opened(folder, clean=False)
+        found = records(again)
+        assert {key: (offset, value) for offset, key, value in found} == expected
+        assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
+        assert again.log_end_offset == end
+        compact(again)
+        assert {key: (offset, value) for offset, key, value in records(again)} == expected
+        again.close_files()
+        log.close_files()
+
+
+def test_the_event_loop_goes_on_while_a_large_log_is_compacted(tmp_path: Path) -> None:
+    """100,000 records in five batches: the thread that reads them sleeps as long as it works."""
+
+    async def run() -> float:
+        directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
+        config = replace(COMPACT, segment_bytes=100_000, max_message_bytes=10_000_000)
+        logs = LogManager(directories, LogManagerConfig(), lambda topic: config, lambda: 2_000)
+        log = logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8))
+        keys = [b"%d" % (number % 1_000) for number in range(20_000)]
+        data = batch([b""] * len(keys), keys=keys, compress=True)
+        for _ in range(5):
+            log.append_stamped(data, read_header(data), 0, 1_000)
+        longest, done = 0.0, asyncio.create_task(logs.compactor.compact(log))
+        while not done.done():
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - before)
+        assert await done
+        assert len(records(log)) < 2 * len(keys)
+        await logs.stop(7)
+        return longest
+
+    longest_s = asyncio.run(run())
+    print(f"longest wait on the event loop: {longest_s * 1000:.0f} ms")
+    assert longest_s < 1

@@ -20,6 +20,7 @@ PARTITION_METADATA: Final = "partition.metadata"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 

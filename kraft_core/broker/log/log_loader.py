@@ -107,6 +107,9 @@ def _finish_interrupted_work(directory: Path) -> None:
     for swap in sorted(directory.glob("*" + LOG_SUFFIX + SWAP_SUFFIX)):
         base_offset = int(swap.name.split(".", 1)[0])
         next_offset = _next_offset(swap)
+        if next_offset is None:  # a crash kept the name and not the bytes; the segments it was to replace are all there
+            remove_if_there(swap)
+            continue
         for path in list(directory.glob("*" + LOG_SUFFIX)):
             if base_offset <= int(path.stem) < max(next_offset, base_offset + 1):
                 for suffix in (LOG_SUFFIX, ".index", ".timeindex"):
@@ -114,12 +117,14 @@ def _finish_interrupted_work(directory: Path) -> None:
         swap.rename(swap.with_name(swap.name.removesuffix(SWAP_SUFFIX)))
 
 
-def _next_offset(path: Path) -> int:
+def _next_offset(path: Path) -> int | None:
+    """The offset behind the last batch of a file, None when there is something else than whole batches in it."""
+    size = path.stat().st_size
+    last, end = -1, 0
     with path.open("rb") as file:
-        last = -1
-        for _, header in scan_headers(file.fileno(), 0, path.stat().st_size):
-            last = header.last_offset
-    return last + 1
+        for position, header in scan_headers(file.fileno(), 0, size):
+            last, end = header.last_offset, position + header.size
+    return last + 1 if end == size and size else None
 
 
 def _open_segments(directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs) -> list[LogSegment]:

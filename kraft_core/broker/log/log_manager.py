@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from kraft_core.broker.caught_up_image import CaughtUpImage
-from kraft_core.broker.log import checkpoints, log_cleaner
+from kraft_core.broker.log import checkpoints
+from kraft_core.broker.log.compactor import Compactor
 from kraft_core.broker.log.directory_failures import DirectoryFailures, is_full
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_folders import DELETE_SUFFIX, Kept, delete_folder, folder_name, set_aside, sort_folders
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
-from kraft_core.broker.log.log_segment import delete_files, rename_deleted
+from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.recurring import Recurring
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -73,7 +74,7 @@ class LogManager:
         self._clock_ms = clock_ms
         self._io = ThreadPoolExecutor(1, thread_name_prefix="broker-io")
         self._upkeep: list[Recurring] = []
-        self._cleaning = asyncio.Lock()
+        self.compactor = Compactor(clock_ms, self._discard_now)
         self._deletions: set[asyncio.Task[None]] = set()
         self._doomed: list[UnifiedLog] = []  # deleted, and their folders not yet renamed
         self._loaded = False
@@ -112,6 +113,7 @@ class LogManager:
     async def _load_directory(self, directory: LogDirectory, folders: list[Kept], is_clean: bool) -> None:
         recovery_points = _read_offsets(directory.path / checkpoints.RECOVERY_POINT_CHECKPOINT)
         starts = _read_offsets(directory.path / checkpoints.LOG_START_CHECKPOINT)
+        cleaned = _read_offsets(directory.path / checkpoints.CLEANER_CHECKPOINT)
         for kept in folders:
             key = kept.topic, kept.folder.partition
             topic_id = kept.folder.topic_id
@@ -126,6 +128,8 @@ class LogManager:
                 )
             )
             self._adopt(opened)
+            if cleaned.get(key, 0) <= opened.active.base_offset and not kept.folder.is_stray:
+                opened.first_dirty_offset = cleaned.get(key, 0)
 
     def start(self) -> None:
         """Begin retention, flushing, checkpoints and compaction."""
@@ -147,10 +151,11 @@ class LogManager:
         """
         for upkeep in self._upkeep:
             await upkeep.stop()
+        await self.compactor.stop()
         for task in self._deletions:
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
-        async with self._cleaning:
+        async with self.compactor.lock:
             for partition_log in list(self.logs.values()):
                 if partition_log.is_offline:
                     continue
@@ -301,7 +306,7 @@ class LogManager:
         if partition_log is not None:
             self._doomed.append(partition_log)
             self._in_background(self._delete_later(partition_log))
-            if not self._cleaning.locked():
+            if not self.compactor.lock.locked():
                 self._rename_doomed(partition_log)
 
     def _rename_doomed(self, partition_log: UnifiedLog) -> None:
@@ -320,7 +325,7 @@ class LogManager:
         partition_log.directory = doomed
 
     async def _delete_later(self, partition_log: UnifiedLog) -> None:
-        async with self._cleaning:
+        async with self.compactor.lock:
             self._rename_doomed(partition_log)
         await self._close_later(partition_log)
         try:
@@ -331,7 +336,8 @@ class LogManager:
     async def _close_later(self, partition_log: UnifiedLog) -> None:
         """Close the files when no answer that is being sent can read them any more."""
         await asyncio.sleep(partition_log.config.file_delete_delay_ms / 1000)
-        partition_log.close_files()
+        async with self.compactor.lock:
+            partition_log.close_files()
 
     def _in_background(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -362,7 +368,7 @@ class LogManager:
         Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         partition_log.check_online()
-        if self._cleaning.locked() and partition_log.config.is_compacted:
+        if self.compactor.lock.locked() and partition_log.config.is_compacted:
             return None
         detached = partition_log.take_expired(self._clock_ms(), partition_log.log_end_offset)
         if not detached:
@@ -375,29 +381,28 @@ class LogManager:
             for segment in detached:
                 segment.close()
             raise partition_log.storage_error("delete segments of", error) from error
+        return self._in_background(self._discard(partition_log, detached, renamed, delay_ms))
 
-        async def discard() -> None:
-            await asyncio.sleep(delay_ms / 1000)
-            for segment in detached:
-                segment.close()
-            try:
-                await self.run_io(lambda: delete_files(renamed))
-            except OSError as error:
-                partition_log.storage_error("delete segments of", error)
+    def _discard_now(self, partition_log: UnifiedLog, segments: list[LogSegment], renamed: list[Path]) -> None:
+        self._in_background(self._discard(partition_log, segments, renamed, 0))
 
-        return self._in_background(discard())
+    async def _discard(
+        self, partition_log: UnifiedLog, segments: list[LogSegment], renamed: list[Path], delay_ms: int
+    ) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        for segment in segments:
+            segment.close()
+        try:
+            await self.run_io(lambda: delete_files(renamed))
+        except OSError as error:
+            partition_log.storage_error("delete segments of", error)
 
     async def flush_log(self, partition_log: UnifiedLog) -> None:
         """Force one log to the disk; returns when it is there. Raises KafkaError KAFKA_STORAGE_ERROR."""
         partition_log.check_online()
         end_offset = partition_log.log_end_offset
-        unflushed = [
-            segment
-            for segment in partition_log.segments
-            if segment is partition_log.active or segment.base_offset >= partition_log.recovery_point
-        ]
         try:
-            descriptors = [os.dup(segment.file_descriptor) for segment in unflushed]
+            descriptors = [os.dup(segment.file_descriptor) for segment in partition_log.unflushed_segments()]
             await self.run_io(lambda: _sync(descriptors))
         except OSError as error:
             raise partition_log.storage_error("flush", error) from error
@@ -426,12 +431,17 @@ class LogManager:
         for directory in self.failures.online:
             path = directory.path
             logs = {key: entry for key, entry in self.logs.items() if entry.directory.parent == path}
-            recovery = {key: entry.recovery_point for key, entry in logs.items()}
-            starts = {key: entry.log_start_offset for key, entry in logs.items() if entry.log_start_offset > 0}
+            offsets = {
+                checkpoints.RECOVERY_POINT_CHECKPOINT: {key: entry.recovery_point for key, entry in logs.items()},
+                checkpoints.LOG_START_CHECKPOINT: {
+                    key: entry.log_start_offset for key, entry in logs.items() if entry.log_start_offset > 0
+                },
+                checkpoints.CLEANER_CHECKPOINT: {
+                    key: entry.first_dirty_offset for key, entry in logs.items() if entry.first_dirty_offset > 0
+                },
+            }
             try:
-                await self.run_io(
-                    lambda path=path, recovery=recovery, starts=starts: _write_checkpoints(path, recovery, starts)  # type: ignore[misc]  # binds the loop variables
-                )
+                await self.run_io(lambda path=path, offsets=offsets: _write_checkpoints(path, offsets))  # type: ignore[misc]  # binds the loop variables
             except OSError as error:
                 if is_full(error):
                     extra = {"directory": str(path), "cause": str(error)}
@@ -443,23 +453,7 @@ class LogManager:
         """Compact every log that is dirty enough, one at a time."""
         for partition_log in list(self.logs.values()):
             if partition_log.config.is_compacted:
-                await self.compact(partition_log)
-
-    async def compact(self, partition_log: UnifiedLog) -> bool:
-        """Compact one log's closed segments now if they are dirty enough; False when there was nothing to do."""
-        async with self._cleaning:
-            plan = log_cleaner.plan_cleaning(partition_log, self._clock_ms())
-            if plan is None:
-                return False
-            swap = await self.run_io(lambda: log_cleaner.write_cleaned(plan, partition_log.directory))
-            new = await self.run_io(lambda: log_cleaner.swap_in(plan, swap, partition_log.config, self._clock_ms()))
-            before = sum(segment.size for segment in plan.segments)
-            partition_log.replace(list(plan.segments), new)
-            for segment in plan.segments:
-                segment.close()
-        extra = {"partition": partition_log.directory.name, "bytes_before": before, "bytes_after": new.size}
-        log.info("log_compacted", extra=extra)
-        return True
+                await self.compactor.compact(partition_log)
 
 
 def _read_offsets(path: Path) -> dict[PartitionKey, int]:
@@ -470,9 +464,9 @@ def _read_offsets(path: Path) -> dict[PartitionKey, int]:
         return {}
 
 
-def _write_checkpoints(path: Path, recovery: dict[PartitionKey, int], starts: dict[PartitionKey, int]) -> None:
-    checkpoints.write_offsets(path / checkpoints.RECOVERY_POINT_CHECKPOINT, recovery)
-    checkpoints.write_offsets(path / checkpoints.LOG_START_CHECKPOINT, starts)
+def _write_checkpoints(path: Path, offsets: dict[str, dict[PartitionKey, int]]) -> None:
+    for name, by_partition in offsets.items():
+        checkpoints.write_offsets(path / name, by_partition)
 
 
 def _sync(descriptors: list[int]) -> None:

@@ -208,12 +208,21 @@ class LogSegment:
         ]
 
 
-def new_segment(directory: Path, base_offset: int, index_interval_bytes: int, created_ms: int) -> LogSegment:
-    """Make a segment from the file of that base offset, or an empty one, with indexes rebuilt from it. Raises OSError and leaves no file open."""
+def new_segment(
+    directory: Path,
+    base_offset: int,
+    index_interval_bytes: int,
+    created_ms: int,
+    on_batch: Callable[[BatchHeader], None] = lambda header: None,
+) -> LogSegment:
+    """Make a segment from the file of that base offset, or an empty one, with indexes rebuilt from it.
+
+    `on_batch` is called with each header read. Raises OSError, and what `on_batch` raises, and leaves no file open then.
+    """
     segment = LogSegment(directory, base_offset, index_interval_bytes, created_ms)
     try:
-        segment.recover(lambda header: None)
-    except OSError:
+        segment.recover(on_batch)
+    except BaseException:
         segment.close()
         raise
     return segment

@@ -99,6 +99,7 @@ class UnifiedLog:
         self.recovery_point = log_start_offset
         self.last_flush_ms = 0
         self.is_offline = False
+        self.first_dirty_offset = 0  # from where no compaction has looked yet
         self.on_failure: Callable[[str, OSError], None] = lambda operation, error: None
         self._bases = [segment.base_offset for segment in segments]
 
@@ -371,10 +372,14 @@ class UnifiedLog:
 
     # -- the end
 
+    def unflushed_segments(self) -> list[LogSegment]:
+        """Return the segments from the one that holds the recovery point on."""
+        return self.segments[self._segment_index(self.recovery_point) :]
+
     def flush(self) -> int:
         """Force everything to the disk; returns the new recovery point. May block: for clean shutdown and the I/O thread."""
         end_offset = self.log_end_offset
-        for segment in self.segments[self._segment_index(self.recovery_point) :]:
+        for segment in self.unflushed_segments():
             segment.flush()
         self.recovery_point = end_offset
         return end_offset
