@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from kraft_core.broker import broker_server
-from kraft_core.broker.broker_server import BrokerServer
-from kraft_core.broker.log.log_manager import LogDirectory
+from kraft_core.broker.broker_role import BrokerRole
 from kraft_core.server.config import KafkaConfig
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.quorum_fetch import ObserverIdentity
+from kraft_core.server.connection_quotas import ConnectionQuotas
+from kraft_core.storage.meta_properties import MetaProperties
 from tests.broker.test_log_folders import FIRST, OLD, write
 from tests.interop.conclave import Quorum, new_cluster_id
 from tests.interop.kafka import PATIENCE_S, broker_settings, free_ports, write_properties
@@ -19,27 +18,22 @@ from tests.interop.kafka import PATIENCE_S, broker_settings, free_ports, write_p
 
 async def watch_it_wait(config: KafkaConfig, cluster_id: str, caplog: pytest.LogCaptureFixture, reason: str) -> None:
     """Start a broker and see it say `reason` several times, listen, and not fail."""
-    controllers = config.quorum_addresses
-    observer = MetadataObserver(
-        controllers, ObserverIdentity(replica_id=config.node_id, directory_id=FIRST, cluster_id=cluster_id)
-    )
-    observer.start()
-    directories = [LogDirectory(config.log_dirs[0], FIRST)]
-    server = BrokerServer(config, observer, cluster_id=cluster_id, directories=directories, controllers=controllers)
-    await server.start()
+    (data,) = config.log_dirs
+    meta = MetaProperties(cluster_id=cluster_id, node_id=config.node_id, directory_id=FIRST)
+    role = BrokerRole(config, {data: meta}, None, ConnectionQuotas())
+    await role.start()
 
     def said() -> list[str]:
         return [record.__dict__["waits_for"] for record in caplog.records if record.message == "broker_waits"]
 
     async with asyncio.timeout(PATIENCE_S):
         while sum(reason in each for each in said()) < 3:
-            assert not server.failed.done(), server.failed.result()
+            assert not role.failed.done(), role.failed.result()
             await asyncio.sleep(0.05)
     assert all(each.startswith("a leader of the quorum: ") for each in said())
-    _, writer = await asyncio.open_connection("127.0.0.1", server.ports[0])
+    _, writer = await asyncio.open_connection("127.0.0.1", role.server.ports[0])
     writer.close()
-    await server.stop(0)
-    await observer.stop()
+    await role.stop(0)
 
 
 @pytest.mark.parametrize("why", ["no controller answers", "another cluster"])
