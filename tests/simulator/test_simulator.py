@@ -31,7 +31,7 @@ def test_invariants_hold_in_every_seed() -> None:
 
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     """A simulator whose faults do not happen proves nothing."""
-    totals, _ = run_chunk(10_000, 80)
+    totals, _ = run_chunk(10_000, 100)
     assert [name for name, count in totals.items() if not count] == []
 
 
