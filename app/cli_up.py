@@ -252,6 +252,13 @@ def _addresses(options: UpOptions) -> dict[str, str]:
     }
 
 
+def _cluster_of(config_path: Path) -> dict[str, str]:
+    """The cluster that the node's folder is formatted for, which the web process follows whatever its database says."""
+    properties = read_meta_properties(KafkaConfig.load(config_path).metadata_log_dir)
+    known = None if properties is None else properties.cluster_id
+    return {} if known is None or "CONCLAVE_CLUSTER_ID" in os.environ else {"CONCLAVE_CLUSTER_ID": known}
+
+
 class _Supervisor:
     """Starts both children, watches them, stops them."""
 
@@ -268,6 +275,7 @@ class _Supervisor:
             "CONCLAVE_DATA_DIR": str(data),
             "CONCLAVE_HOST": options.host,
             "CONCLAVE_HTTP_PORT": str(options.http_port),
+            **_cluster_of(config_path),
         }
         if options.host in _WILDCARDS and "CONCLAVE_ALLOWED_HOSTS" not in os.environ:
             web_environment["CONCLAVE_ALLOWED_HOSTS"] = f"{socket.gethostname()},{socket.getfqdn()}"

@@ -1,18 +1,18 @@
 """One Kafka cluster as the web process knows it: the image in memory, the changes it can make, what happened lately."""
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from app.cluster.access import AccessAdmin
 from app.cluster.admin import ClusterAdmin
 from app.cluster.epoch_keeper import EpochKeeper
 from app.cluster.history import Change, History, OffsetGone
+from app.cluster.identity import ClusterIdentity
 from app.cluster.operations import Operations
 from app.cluster.quorum import Quorum
 from app.cluster.quorum_watch import QuorumWatch
@@ -31,8 +31,6 @@ from kraft_core.controller.effective_config import (
     topic_entries,
 )
 from kraft_core.image.metadata_image import CLIENT_METRICS, GROUP, TOPIC, MetadataImage
-from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.server.metadata_observer import MetadataObserver
@@ -91,9 +89,8 @@ class Cluster:
         self.tokens = DelegationTokenAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
-        self._cluster_id = cluster_id
-        self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self._cluster_id)
-        self._learning: asyncio.Task[None] | None = None
+        self._identity = ClusterIdentity(bootstrap, database, self.observer, self.client, cluster_id, security)
+        self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self.cluster_id)
         self._stopping = asyncio.Event()
         self._born = secrets.token_hex(4)
         self._changed_at = -1  # offset of the newest image that differs in more than its offset
@@ -104,8 +101,7 @@ class Cluster:
     def start(self) -> None:
         """Begin to follow the quorum."""
         self.observer.subscribe(self._on_image)
-        self.observer.start()
-        self._learning = asyncio.create_task(self._learn_cluster_id(), name="cluster-id")
+        self._identity.start()
         self._epoch_keeper.start()
         self._quorum.start()
 
@@ -122,10 +118,7 @@ class Cluster:
     async def stop(self) -> None:
         """Stop following and close all connections."""
         self.begin_stop()
-        if self._learning is not None:
-            self._learning.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._learning
+        await self._identity.stop()
         await self._quorum.stop()
         await self._epoch_keeper.stop()
         await self.observer.stop()
@@ -144,27 +137,17 @@ class Cluster:
         if old.offset < 0:  # the first image: count its topics now, so that the first page need not
             asyncio.get_running_loop().call_soon(self.topic_table.totals)
 
-    async def _learn_cluster_id(self) -> None:
-        """The log does not carry the cluster id, so a controller is asked, until one answers."""
-        while True:
-            try:
-                request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-                answer = cast("DescribeClusterResponse", await self.client.request(request, 5_000, idempotent=True))
-                if answer.error_code != ErrorCode.NONE:
-                    raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
-            except (ConnectionError, KafkaError) as cause:
-                log.info("cluster_id_unknown", extra={"cause": str(cause)})
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                self._cluster_id = answer.cluster_id
-                return
-
     # reading
 
     @property
     def cluster_id(self) -> str | None:
         """The cluster's id; None until a controller told it."""
-        return self._cluster_id
+        return self._identity.cluster_id
+
+    @property
+    def foreign(self) -> str:
+        """What is wrong when the controllers are of another cluster than this process; "" when they are not."""
+        return self._identity.foreign
 
     @property
     def image(self) -> MetadataImage:

@@ -72,6 +72,7 @@ class EpochKeeper:
             if not self._is_loaded:
                 epochs.remember(await self._database.read(load_epochs, cluster_id))
                 self._is_loaded = True
+                await self._save(with_newest=True)  # by that the database remembers its cluster
             if self._read_after != self._history.snapshots_loaded:
                 await self._fill(cluster_id)
         except (KafkaError, ConnectionError) as cause:  # tried again in a second, as all here

@@ -177,7 +177,7 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
         state = "lost"
     else:
         state = "live" if (freshness.age_ms or 0) < STALE_MS else "stale"
-    notice = state_text(quorum)
+    notice = cluster.foreign or state_text(quorum)
     if notice and quorum.standing != "led" and freshness.age_ms is not None and freshness.is_ready:
         confirmed = dt.datetime.now(dt.UTC).timestamp() * 1000 - freshness.age_ms
         notice += f" Shown is the metadata as of offset {freshness.offset}, last confirmed at {clock(int(confirmed))}."

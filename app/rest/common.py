@@ -89,6 +89,8 @@ def check_topic_name(name: str) -> None:
 async def ready_cluster(request: Request, min_offset: int) -> Cluster:
     """Return the cluster once its image holds `min_offset`. Raises ApiError 503 without an image, 504 when it is late."""
     cluster = services_of(request).cluster
+    if cluster.foreign:
+        raise ApiError(503, cluster.foreign, code="foreign-cluster", headers={"Retry-After": "5"})
     if not cluster.freshness.is_ready or cluster.cluster_id is None:
         raise ApiError(503, "The metadata has not been read from the quorum yet.", headers={"Retry-After": "1"})
     if min_offset > cluster.observer.applied_offset and not await cluster.wait_for_offset(

@@ -34,6 +34,8 @@ async def readyz(request: Request, services: ServicesDep) -> Response:
     freshness = services.cluster.freshness
     startup: Startup = request.app.state.startup
     reasons = [] if startup.is_done else [f"the process starts and waits for {startup.waits_for}"]
+    if services.cluster.foreign:
+        reasons.append(services.cluster.foreign)
     if not freshness.is_ready:
         reasons.append("no metadata image yet")
     elif freshness.age_ms is None or freshness.age_ms > STALE_MS:

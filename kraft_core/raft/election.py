@@ -61,7 +61,7 @@ def handle_vote(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     """
     request = event.message
     assert isinstance(request, VoteRequest)
-    if request.cluster_id is not None and request.cluster_id != core.config.cluster_id:
+    if core.is_foreign(request.cluster_id):
         core.respond(event.request_id, VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
     asked = only_partition(request.topics)

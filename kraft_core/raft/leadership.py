@@ -182,7 +182,7 @@ def _announced(
     core: RaftCore, request: BeginQuorumEpochRequest | EndQuorumEpochRequest, now_ms: int
 ) -> tuple[Any | None, ErrorCode]:
     """Return what the request says of the leader and the partition's error; no partition: a top-level error."""
-    if request.cluster_id is not None and request.cluster_id != core.config.cluster_id:
+    if core.is_foreign(request.cluster_id):
         return None, ErrorCode.INCONSISTENT_CLUSTER_ID
     said = only_partition(request.topics)
     if said is None:

@@ -34,6 +34,7 @@ from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 log = logging.getLogger(__name__)
 
 MAX_BACKOFF_MS: Final = 500
+FOREIGN_IDS_MAX: Final = 16
 
 
 class Kind(Enum):
@@ -74,6 +75,7 @@ class RaftCore:
 
     __slots__ = (
         "_failures",
+        "_foreign_ids",
         "_is_voter",
         "_judged_voters",
         "_retry_at_ms",
@@ -122,6 +124,7 @@ class RaftCore:
         self._judged_voters: VoterSet | None = None
         self._is_voter = False
         self._failures: dict[tuple[Kind, int], int] = {}
+        self._foreign_ids: set[str] = set()
 
     # --- identity and log -------------------------------------------------------------------------------------------
 
@@ -319,6 +322,16 @@ class RaftCore:
             SendRequest(self.next_correlation, destination, message, self.config.request_timeout_ms, min_version)
         )
 
+    def is_foreign(self, cluster_id: str | None) -> bool:
+        """Say whether a request comes from another cluster; the first one of each cluster is an ERROR with both ids."""
+        if cluster_id is None or cluster_id == self.config.cluster_id:
+            return False
+        if cluster_id not in self._foreign_ids and len(self._foreign_ids) < FOREIGN_IDS_MAX:
+            self._foreign_ids.add(cluster_id)
+            facts = {"node_id": self.me.id, "cluster_id": self.config.cluster_id, "foreign_cluster_id": cluster_id[:64]}
+            log.error("foreign_cluster", extra=facts)
+        return True
+
     def refused(self, pending: Pending, error_code: int, now_ms: int) -> None:
         """Back off after an answer that is no good. One for the whole request is said once: a right or the cluster's id.
 
@@ -326,7 +339,10 @@ class RaftCore:
         """
         if error_code != ErrorCode.NONE and (pending.kind, pending.node_id) not in self._failures:
             facts = {"node_id": self.me.id, "to": pending.node_id, "error": ErrorCode(error_code).name}
-            log.warning("raft_request_refused", extra={"request": pending.kind.value, **facts})
+            level = logging.WARNING
+            if error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:  # the node that refuses it logs both ids
+                level, facts["cluster_id"] = logging.ERROR, self.config.cluster_id
+            log.log(level, "raft_request_refused", extra={"request": pending.kind.value, **facts})
         self.back_off(pending.kind, pending.node_id, now_ms)
 
     def back_off(self, kind: Kind, node_id: int, now_ms: int) -> None:

@@ -156,7 +156,7 @@ def handle_remove(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def _check_sender(core: RaftCore, cluster_id: str | None) -> tuple[ErrorCode, str]:
-    if cluster_id is not None and cluster_id != core.config.cluster_id:
+    if core.is_foreign(cluster_id):
         text = f'The given id "{cluster_id}" doesn\'t match the cluster id "{core.config.cluster_id}"'
         return ErrorCode.INCONSISTENT_CLUSTER_ID, text
     return refuse_unless_leader(core, core.state.epoch), ""
@@ -205,7 +205,7 @@ def handle_update(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def _update(core: RaftCore, request: UpdateRaftVoterRequest, now_ms: int) -> ErrorCode:
-    if request.cluster_id is not None and request.cluster_id != core.config.cluster_id:
+    if core.is_foreign(request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     error = refuse_unless_leader(core, request.current_leader_epoch)
     leader = core.state

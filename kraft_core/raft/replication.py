@@ -40,7 +40,7 @@ def handle_fetch(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     """
     request = event.message
     assert isinstance(request, FetchRequest)
-    if request.cluster_id is not None and request.cluster_id != core.config.cluster_id:
+    if core.is_foreign(request.cluster_id):
         core.respond(event.request_id, FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
     asked = only_fetch_partition(request.topics)

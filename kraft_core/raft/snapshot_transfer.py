@@ -41,7 +41,7 @@ def handle_fetch_snapshot(core: RaftCore, event: RequestReceived, now_ms: int) -
     """
     request = event.message
     assert isinstance(request, FetchSnapshotRequest)
-    if request.cluster_id is not None and request.cluster_id != core.config.cluster_id:
+    if core.is_foreign(request.cluster_id):
         core.respond(event.request_id, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:

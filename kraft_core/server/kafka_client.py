@@ -350,6 +350,10 @@ class ControllerClient:
             await asyncio.sleep(backoff_ms / 1000)
             backoff_ms = min(RETRY_BACKOFF_MAX_MS, backoff_ms * 2)
 
+    def belong_to(self, cluster_id: str) -> None:
+        """Take no controller of another cluster from now on."""
+        self._cluster_id = cluster_id
+
     def _forget(self, connection: KafkaConnection) -> None:
         """Drop `connection`, unless another request has replaced it already."""
         if self._connection is connection:

@@ -138,7 +138,8 @@ class CombinedNode:
             },
         )
         command = [str(Path(sys.executable).with_name("conclave")), "format", "-c", str(self.config), "--standalone"]
-        subprocess.run([*command, "-t", conclave.new_cluster_id()], check=True, capture_output=True, timeout=60)
+        self.cluster_id = conclave.new_cluster_id()
+        subprocess.run([*command, "-t", self.cluster_id], check=True, capture_output=True, timeout=60)
         self.process = conclave.start("node", self.config)
 
 

@@ -1,5 +1,6 @@
 """Fetch, both sides, and what is committed. Names in docstrings are Kafka's own tests (RELIABILITY 3)."""
 
+import logging
 from itertools import pairwise
 
 import pytest
@@ -18,6 +19,7 @@ from kraft_core.raft.events import Shutdown
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.raft.raft_core import FOREIGN_IDS_MAX
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from tests.raft.one_node import (
     OneNode,
@@ -395,11 +397,18 @@ def test_failed_fetches_back_off_more_and_more() -> None:
 # --- limits and ends ----------------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_of_another_cluster_or_by_the_leaders_own_id_is_refused() -> None:
+def test_a_fetch_of_another_cluster_or_by_the_leaders_own_id_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     node = leading()
     asked = fetch_request(1, 1, 0, 0, max_wait_ms=0)
     other = node.request(structs.replace(asked, cluster_id="other"))
     assert (other.error_code, other.responses) == (ErrorCode.INCONSISTENT_CLUSTER_ID, ())
+    with caplog.at_level(logging.ERROR):
+        for stranger in ("third", "third", "other", "third", *(f"id {number}" for number in range(100))):
+            node.request(structs.replace(asked, cluster_id=stranger))
+    lines = [record for record in caplog.records if record.getMessage() == "foreign_cluster"]
+    assert [vars(line)["foreign_cluster_id"] for line in lines[:2]] == ["other", "third"]
+    assert vars(lines[0])["cluster_id"] not in {"other", "third"}
+    assert len(lines) <= FOREIGN_IDS_MAX, "one line for each cluster, and an end to that"
     itself = structs.replace(asked, replica_state=structs.replace(asked.replica_state, replica_id=0))
     assert only(node.request(itself)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 

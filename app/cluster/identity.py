@@ -1,0 +1,130 @@
+"""Which cluster this process belongs to: as set, else as its database remembers, else as the first controller says.
+
+The log does not carry the cluster id, so controllers are asked for it, until one of the right cluster leads. Those of
+another cluster are never read from and never sent a change; that they answer is one ERROR with both ids, and stays the
+reason for which the process is not ready until it ends.
+"""
+
+import asyncio
+import contextlib
+import logging
+from typing import Final, cast
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from app.db.database import Database
+from app.db.models import QuorumEpoch
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+from kraft_core.security.listener_security import ClientSecurity
+from kraft_core.server.kafka_client import ControllerClient, KafkaConnection
+from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.server.quorum_fetch import ObserverIdentity
+
+log = logging.getLogger(__name__)
+
+CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
+ASK_SECONDS: Final = 1.0
+TIMEOUT_MS: Final = 3_000
+
+
+class ClusterIdentity:
+    """Finds out the cluster's id, and starts the observer once it is known whom it may follow."""
+
+    def __init__(
+        self,
+        bootstrap: list[tuple[str, int]],
+        database: Database,
+        observer: MetadataObserver,
+        client: ControllerClient,
+        configured: str | None,
+        security: ClientSecurity,
+    ) -> None:
+        self.cluster_id = configured
+        self.foreign = ""
+        self._source = "the setting cluster_id" if configured is not None else ""
+        self._bootstrap = bootstrap
+        self._database = database
+        self._observer = observer
+        self._client = client
+        self._security = security
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, in a task of its own."""
+        self._task = asyncio.create_task(self._run(), name="cluster-id")
+
+    async def stop(self) -> None:
+        """Stop asking."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while self.cluster_id is None:
+            try:
+                remembered = await self._database.read(remembered_cluster)
+            except SQLAlchemyError:  # its own watch has logged it
+                await asyncio.sleep(ASK_SECONDS)
+                continue
+            if remembered is not None:
+                self._belong_to(remembered, "the database")
+            break
+        self._observer.start()
+        while True:
+            if self.cluster_id is None or self._observer.confirmed_leader is None:
+                await self._ask_all()
+            else:
+                self.foreign = ""
+            await asyncio.sleep(ASK_SECONDS)
+
+    def _belong_to(self, cluster_id: str, source: str) -> None:
+        self.cluster_id, self._source = cluster_id, source
+        self._observer.identity = ObserverIdentity(cluster_id=cluster_id)
+        self._client.belong_to(cluster_id)
+
+    async def _ask_all(self) -> None:
+        """Ask the controllers in turn, until one is of the right cluster."""
+        foreign = ""
+        for host, port in self._bootstrap:
+            try:
+                found = await self._ask(host, port)
+            except (ConnectionError, KafkaError) as cause:
+                if self.cluster_id is None:
+                    log.info("cluster_id_unknown", extra={"host": host, "port": port, "cause": str(cause)})
+                continue
+            if self.cluster_id is None:
+                self._belong_to(found, "its first contact")
+            if found == self.cluster_id:
+                self.foreign = ""
+                return
+            foreign = foreign or (
+                f"This process belongs to cluster {self.cluster_id}, as {self._source} says, but the controller at "
+                f"{host}:{port} belongs to cluster {found}: correct bootstrap_controllers, or set cluster_id to follow "
+                "the other cluster."
+            )
+            if self.foreign != foreign:
+                extra = {"cluster_id": self.cluster_id, "source": self._source, "foreign_cluster_id": found}
+                log.error("foreign_cluster", extra=extra | {"host": host, "port": port})
+                self.foreign = foreign
+        self.foreign = foreign
+
+    async def _ask(self, host: str, port: int) -> str:
+        """Return the cluster id that one controller names. Raises ConnectionError, KafkaError."""
+        connection = await KafkaConnection.open(host, port, "conclave-cluster-id", TIMEOUT_MS, self._security)
+        try:
+            request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+            answer = cast("DescribeClusterResponse", await connection.request(request, TIMEOUT_MS))
+        finally:
+            connection.close()
+        if answer.error_code != ErrorCode.NONE:
+            raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
+        return answer.cluster_id
+
+
+def remembered_cluster(session: Session) -> str | None:
+    """Return the cluster whose epochs were kept last; None in a new database."""
+    return session.scalars(select(QuorumEpoch.cluster_id).order_by(QuorumEpoch.id.desc()).limit(1)).one_or_none()
