@@ -24,6 +24,8 @@
   const LEAST_MS = 250; // between two fetches while changes rain; a single change waits for nothing
   const GRACE_MS = 1500; // a connection that is back by then was never missed
   const SILENT_MS = 5000; // the stream says something every second
+  const RETRY_MS = 2000;
+  const OUT_MS = 15000;
   const HIDDEN_MS = 30000; // a page in the background gives its connection back after this time
 
   // the frame
@@ -36,8 +38,10 @@
   let confirmed = performance.now() - Number(badge.dataset.ageMs || 0);
   let heard = performance.now();
   let lostSince = null;
+  let isOut = false;
 
   const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
+  const utc = (moment) => moment.toISOString().slice(0, 19).replace("T", " ") + " UTC";
   const say = (id, text, tone) => { // an alert is announced when it appears or changes, so the same text is left alone
     const place = document.getElementById(id);
     let notice = place.firstElementChild;
@@ -57,8 +61,7 @@
     show();
   };
   const sayLost = () => {
-    const since = lostSince.toISOString().slice(0, 19).replace("T", " ");
-    say("connection-notice", `The connection to Conclave is lost since ${since} UTC. What is shown is as of then.`, "bad");
+    say("connection-notice", `The connection to Conclave is lost since ${utc(lostSince)}. What is shown is as of then.`, "bad");
   };
   let goneText = "";
   const gone = (what) => {
@@ -77,6 +80,7 @@
     heard = performance.now();
     if (lostSince) {
       lostSince = null;
+      isOut = false;
       say("connection-notice", "", "");
     }
     state = told.state;
@@ -97,6 +101,7 @@
 
   const fetching = new Set(); // addresses under way
   const again = new Set(); // addresses to fetch once more, since something changed meanwhile
+  const failed = new Set(); // addresses that were answered with an error of the server's
   const fetchedAt = new Map();
   let pressed = false;
   let held = false; // a refresh came while a mouse button was down: the click would be lost
@@ -116,7 +121,14 @@
     const wanted = parts(address);
     try {
       const answer = wanted.length ? await fetch(address, { headers: { "X-Live": "1" }, redirect: "error" }) : null;
-      if (answer && answer.ok) put(wanted, new DOMParser().parseFromString(await answer.text(), "text/html"));
+      if (answer?.ok) {
+        put(wanted, new DOMParser().parseFromString(await answer.text(), "text/html"));
+        if (failed.delete(address) && !failed.size) say("part-notice", "", "");
+      } else if (answer && answer.status >= 500) {
+        if (!failed.size) say("part-notice", `This page cannot be renewed (status ${answer.status}) since ${utc(new Date())}.`, "bad");
+        failed.add(address);
+        window.setTimeout(() => renew(address), RETRY_MS);
+      }
     } catch {
       // no connection: the stream says so, and its return renews everything
     } finally {
@@ -195,7 +207,7 @@
     source.addEventListener("state", (event) => take(JSON.parse(event.data)));
     source.onerror = () => {
       lost();
-      if (source && source.readyState === EventSource.CLOSED) refused();
+      if (source?.readyState === EventSource.CLOSED) refused();
     };
   };
   const refused = async () => { // the browser does not try again after an answer that is no stream
@@ -208,14 +220,15 @@
     } catch {
       status = 0;
     }
-    if (status === 401 || status === 403) say("connection-notice", "You are logged out. Log in again to see what is true now.", "bad");
-    else window.setTimeout(open, 1000);
+    isOut = status === 401 || status === 403;
+    if (isOut) say("connection-notice", "You are logged out. What is shown is as of then; log in again to see the present state.", "bad");
+    window.setTimeout(open, isOut ? OUT_MS : 1000); // somebody may log in on another page
   };
   open();
   window.setInterval(() => {
     show();
     const now = performance.now();
-    if (lostSince && Date.now() - lostSince > GRACE_MS) sayLost();
+    if (lostSince && !isOut && Date.now() - lostSince > GRACE_MS) sayLost();
     if (document.hidden) {
       hiddenAt ??= now;
       if (source && now - hiddenAt > HIDDEN_MS) close();

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ class Watch:
         context.on("weberror", lambda error: self.complaints.append(str(error.error)))
 
     def _take(self, kind: str, text: str) -> None:
-        if kind in {"error", "warning"} and "status of 4" not in text:
+        if kind in {"error", "warning"} and not re.search("status of (4|503)", text):
             self.complaints.append(text)
 
 

@@ -118,3 +118,28 @@ def test_the_stream_of_events_refuses_a_subject_it_does_not_know(page: Page) -> 
     page.goto("/")
     for subject in ("cluster/1", "broker/x", "topic/short/name", "voter/1/short", "broker/-1", "x" * 401):
         assert page.request.get(f"/events?subject={quote(subject)}").status in {400, 422}, subject
+
+
+def test_a_page_whose_reader_is_logged_out_says_so(page: Page, product: Product) -> None:
+    opened(page, "/reports")
+    page.context.clear_cookies()
+    page.evaluate("""() => {
+        window.dispatchEvent(new PageTransitionEvent("pagehide"));
+        document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+    expect(page.get_by_role("alert")).to_contain_text("You are logged out.")
+    expect(page.locator("#live")).to_have_attribute("data-state", "lost")
+    page.wait_for_timeout(2_000)  # longer than the page takes to call a connection lost
+    expect(page.get_by_role("alert")).to_contain_text("You are logged out.")
+
+
+def test_a_page_that_cannot_be_renewed_says_so_until_it_can(page: Page, product: Product) -> None:
+    opened(page, "/topics?q=renewed-")
+    page.route("**/fragments/topics*", lambda route: route.fulfill(status=503))
+    create(product, "renewed-late")
+    expect(page.get_by_role("alert")).to_contain_text(
+        re.compile(r"This page cannot be renewed \(status 503\) since \d{4}-")
+    )
+    page.unroute_all()
+    expect(page.locator("#topics tbody tr")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_have_count(0)
