@@ -4,15 +4,17 @@ A walk over the records of a batch may take a second of CPU, so it is a generato
 runs the first steps at once, which ends almost all work; `finish` queues the rest. One turn of the loop runs one slice of one job, and
 the jobs take turns, so another client's request waits for a slice and not for the job.
 
+Jobs of addresses, then of connections, that were hardly served lately come first, so that a sender of nothing but long work waits for
+its own work; the rest is done one after the other.
+
 A step yields 0, or the bytes of memory that the next steps need (a decoder's window). Such a job starts when the jobs under way
-leave room for it, or when its owner (an address) has none under way, those of owners that hold least first.
+leave room for it; a part of the room is kept for owners that were hardly served lately.
 
 Source: our own; Apache Kafka does such work on its request handler threads.
 """
 
 import asyncio
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Generator
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,17 +26,25 @@ SLICE_S: Final = 0.002
 FIRST_STEPS_A_TURN_S: Final = 0.005
 """Bound on the first slices of all requests of one turn of the loop together."""
 MEMORY_BYTES: Final = 64 * 1024 * 1024
+RESERVED_BYTES: Final = 32 * 1024 * 1024
+"""More memory, for owners that were served less than HARDLY_SERVED_S lately."""
+HARDLY_SERVED_S: Final = 0.05
+_HALF_LIFE_S: Final = 1.0
+
+Owner = tuple[str, str]
+"""An address, and a connection of it."""
 
 
 class Job(Generic[T]):
     """Work that `Slices.begin` did not end."""
 
-    __slots__ = ("done", "needed", "owner", "work")
+    __slots__ = ("done", "needed", "number", "owner", "work")
 
-    def __init__(self, work: Work[T], owner: str, needed: int) -> None:
+    def __init__(self, work: Work[T], owner: Owner, needed: int) -> None:
         self.work = work
         self.owner = owner
         self.needed = needed
+        self.number = 0
         self.done: asyncio.Future[T] | None = None
 
 
@@ -43,13 +53,16 @@ class Slices:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._ready: deque[Job[Any]] = deque()
+        self._ready: list[Job[Any]] = []
         self._waiting: list[Job[Any]] = []
-        self._held: Counter[str] = Counter()
+        self._held_bytes = 0
+        self._queued = 0
+        self._served_s: dict[str | Owner, float] = {}
+        self._halved_s = clock()
         self._is_pumping = False
         self._spent_s = 0.0
 
-    def begin(self, work: Work[None], owner: str) -> Job[None] | None:
+    def begin(self, work: Work[None], owner: Owner) -> Job[None] | None:
         """Run the first steps of `work`; None when that was all, else the job for `finish`. Raises what the work raises."""
         if self._spent_s >= FIRST_STEPS_A_TURN_S:
             return Job(work, owner, 0)
@@ -64,6 +77,7 @@ class Slices:
             return None
         finally:
             self._spent_s += self._clock() - started
+        self._serve(owner, self._clock() - started)
         return Job(work, owner, needed)
 
     def _new_turn(self) -> None:
@@ -73,6 +87,8 @@ class Slices:
         """Run the rest of a job and return its result. Raises what the work raises; a cancelled caller ends the work."""
         loop = asyncio.get_running_loop()
         job.done = loop.create_future()
+        self._queued += 1
+        job.number = self._queued
         self._enqueue(job)
         if not self._is_pumping:
             self._is_pumping = True
@@ -82,7 +98,7 @@ class Slices:
         finally:
             job.work.close()
 
-    async def run(self, work: Work[T], owner: str) -> T:
+    async def run(self, work: Work[T], owner: Owner) -> T:
         """Run work that nobody waits for in this turn; as `finish` otherwise."""
         return await self.finish(Job(work, owner, 0))
 
@@ -97,16 +113,36 @@ class Slices:
         if not self._ready:
             self._is_pumping = False
             return
-        job = self._ready.popleft()
+        job = min(self._ready, key=self._turn)
+        self._ready.remove(job)
         assert job.done is not None, "queued by finish"
         if job.done.done():
             self._release(job)
         else:
-            self._run_slice(job, job.done)
+            started = self._clock()
+            self._run_slice(job, job.done, started + SLICE_S)
+            self._serve(job.owner, self._clock() - started)
         loop.call_soon(self._pump, loop)
 
-    def _run_slice(self, job: Job[Any], done: asyncio.Future[Any]) -> None:
-        deadline = self._clock() + SLICE_S
+    def _turn(self, job: Job[Any]) -> tuple[int, float, float]:
+        """What jobs are ordered by: those of addresses that were hardly served lately, of such connections, then the oldest."""
+        by_address = self._served_s.get(job.owner[0], 0.0)
+        by_connection = self._served_s.get(job.owner, 0.0)
+        if by_address < HARDLY_SERVED_S:
+            return 0, by_address, by_connection
+        if by_connection < HARDLY_SERVED_S:
+            return 1, by_connection, 0.0
+        return 2, by_address, job.number
+
+    def _serve(self, owner: Owner, seconds: float) -> None:
+        """Count what an owner got; it counts half as much a second later."""
+        for key in (owner[0], owner):
+            self._served_s[key] = self._served_s.get(key, 0.0) + seconds
+        if self._clock() - self._halved_s >= _HALF_LIFE_S:
+            self._halved_s = self._clock()
+            self._served_s = {key: served / 2 for key, served in self._served_s.items() if served > SLICE_S / 4}
+
+    def _run_slice(self, job: Job[Any], done: asyncio.Future[Any], deadline: float) -> None:
         try:
             while True:
                 needed = next(job.work)
@@ -126,16 +162,17 @@ class Slices:
             done.set_exception(failure)
 
     def _release(self, job: Job[Any]) -> None:
-        self._held[job.owner] -= job.needed
-        if not self._held[job.owner]:
-            del self._held[job.owner]
+        self._held_bytes -= job.needed
         job.needed = 0
 
     def _admit(self) -> None:
         """Start the waiting jobs that there is memory for."""
         self._waiting = [job for job in self._waiting if job.done is not None and not job.done.done()]
-        for job in sorted(self._waiting, key=lambda job: self._held[job.owner]):
-            if self._held.total() + job.needed <= MEMORY_BYTES or not self._held[job.owner]:
-                self._held[job.owner] += job.needed
+        for job in sorted(self._waiting, key=self._turn):
+            room = MEMORY_BYTES - self._held_bytes
+            if self._turn(job)[0] < 2:
+                room += RESERVED_BYTES
+            if job.needed <= room or not self._held_bytes:
+                self._held_bytes += job.needed
                 self._waiting.remove(job)
                 self._ready.append(job)

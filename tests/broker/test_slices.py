@@ -30,7 +30,7 @@ class Steps:
             yield 0
 
     def begin(self, name: str, steps: int, owner: str = "a", memory: int = 0) -> Job[None] | None:
-        return self.slices.begin(self.work(name, steps, memory), owner)
+        return self.slices.begin(self.work(name, steps, memory), (owner, owner))
 
 
 def run(scenario: Callable[[Steps], Coroutine[Any, Any, None]]) -> Steps:
@@ -73,48 +73,65 @@ def test_the_first_slices_of_one_turn_are_bounded_together() -> None:
 
 def test_one_turn_of_the_loop_runs_one_slice_of_one_job() -> None:
     async def scenario(steps: Steps) -> None:
-        jobs = [Job(steps.work(name, 40), name, 0) for name in "abc"]
+        jobs = [Job(steps.work(name, 40), ("a", name), 0) for name in "abc"]
         running = [asyncio.ensure_future(steps.slices.finish(job)) for job in jobs]
         before = 0
         while not all(each.done() for each in running):
             await asyncio.sleep(0)
             assert len(steps.log) - before <= 4
             before = len(steps.log)
-        assert steps.log[:12] == ["a"] * 4 + ["b"] * 4 + ["c"] * 4
+        assert steps.log[:12] == ["a"] * 4 + ["b"] * 4 + ["c"] * 4, "connections of one address take turns"
 
     run(scenario)
 
 
 def test_a_short_job_does_not_wait_for_long_ones() -> None:
     async def scenario(steps: Steps) -> None:
-        longs = [asyncio.ensure_future(steps.slices.run(steps.work("long", 1_000), "a")) for _ in range(5)]
+        longs = [asyncio.ensure_future(steps.slices.run(steps.work("long", 1_000), ("a", "1"))) for _ in range(5)]
         await asyncio.sleep(0)
-        await steps.slices.run(steps.work("short", 3), "b")
+        await steps.slices.run(steps.work("short", 3), ("b", "1"))
         assert steps.log.count("long") <= 6 * 4
         await asyncio.gather(*longs)
 
     run(scenario)
 
 
-def test_memory_is_shared_and_every_owner_has_a_job_under_way() -> None:
+@pytest.mark.parametrize("other", [("b", "1"), ("a", "other")], ids=["another address", "another connection"])
+def test_an_owner_that_was_served_little_does_not_wait_for_one_that_was_served_much(other: tuple[str, str]) -> None:
     async def scenario(steps: Steps) -> None:
         greedy = [
-            asyncio.ensure_future(steps.slices.run(steps.work(f"a{number}", 40, 40 * MIB), "a")) for number in range(3)
+            asyncio.ensure_future(steps.slices.run(steps.work("greedy", 400, 10 * MIB), ("a", str(number))))
+            for number in range(8)
         ]
-        other = asyncio.ensure_future(steps.slices.run(steps.work("b", 40, 40 * MIB), "b"))
-        await asyncio.gather(*greedy, other)
+        while len(steps.log) < 1_000:
+            await asyncio.sleep(0)
+        before = len(steps.log)
+        await steps.slices.run(steps.work("other", 8, 10 * MIB), other)
+        assert steps.log[before:].count("greedy") <= 3 * 4
+        await asyncio.gather(*greedy)
 
-    log = run(scenario).log
-    begins = {name: log.index(name) for name in ("a0", "a1", "a2", "b")}
-    ends = {name: len(log) - log[::-1].index(name) for name in ("a0", "a1", "a2", "b")}
-    assert begins["b"] < ends["a0"], "another owner does not wait for the first one's jobs"
-    assert begins["a1"] >= ends["a0"], "64 MiB do not hold two jobs of one owner"
-    assert begins["a2"] >= ends["a1"]
+    run(scenario)
+
+
+def test_memory_is_shared_out() -> None:
+    under_way: set[str] = set()
+
+    async def scenario(steps: Steps) -> None:
+        def work(name: str) -> Work[None]:
+            yield 20 * MIB
+            under_way.add(name)
+            assert len(under_way) * 20 * MIB <= slices.MEMORY_BYTES + slices.RESERVED_BYTES
+            yield from steps.work(name, 40)
+            under_way.discard(name)
+
+        await asyncio.gather(*(steps.slices.run(work(str(number)), ("a", str(number))) for number in range(20)))
+
+    assert len(run(scenario).log) == 20 * 40
 
 
 def test_work_that_needs_more_memory_than_there_is_runs_alone() -> None:
     async def scenario(steps: Steps) -> None:
-        await steps.slices.run(steps.work("huge", 5, 500 * MIB), "a")
+        await steps.slices.run(steps.work("huge", 5, 500 * MIB), ("a", "1"))
 
     assert run(scenario).log == ["huge"] * 5
 
@@ -130,8 +147,8 @@ def test_what_the_work_raises_reaches_its_caller_and_ends_nothing_else() -> None
 
     async def scenario(steps: Steps) -> None:
         with pytest.raises(ValueError, match="broken"):
-            await steps.slices.run(failing(), "a")
-        assert await steps.slices.run(counting(), "a") == 7
+            await steps.slices.run(failing(), ("a", "1"))
+        assert await steps.slices.run(counting(), ("a", "1")) == 7
 
     run(scenario)
 
@@ -149,11 +166,11 @@ def test_a_cancelled_caller_ends_its_work_and_frees_its_memory() -> None:
 
     async def scenario(steps: Steps) -> None:
         steps.slices = Slices()
-        task = asyncio.ensure_future(steps.slices.run(endless(), "a"))
+        task = asyncio.ensure_future(steps.slices.run(endless(), ("a", "1")))
         await asyncio.sleep(0.02)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert ended == ["closed"]
-        await steps.slices.run(steps.work("next", 2, 50 * MIB), "a")
+        await steps.slices.run(steps.work("next", 2, 50 * MIB), ("a", "1"))
 
     assert run(scenario).log == ["next"] * 2

@@ -32,7 +32,7 @@ _NO_LEADER: Final = -1
 _EXPIRY_INTERVAL_S: Final = 600.0  # offsets.retention.check.interval.ms
 _BYTES_A_READ: Final = 1024 * 1024
 _RECORDS_A_STEP: Final = 64
-_OWNER: Final = "group coordinator"
+_OWNER: Final = ("", "group coordinator")
 
 
 def java_hash(text: str) -> int:

@@ -44,7 +44,8 @@ _SNAPPY: Final = 2
 _LEADER_EPOCH_POSITION: Final = 12
 _MAX_TIMESTAMP_POSITION: Final = 35
 _NO_TIMESTAMP: Final = -1
-_TRIAL_STEPS: Final = 8
+_TRIAL_STEPS: Final = 16
+"""Some 0.5 MiB of content or 4,000 records: such a batch waits for nobody's memory. More would hold the loop for longer."""
 _TRIAL_SNAPPY_BYTES: Final = 64 * 1024
 _SHOWN_ERRORS: Final = 3
 
