@@ -21,6 +21,8 @@ from kraft_core.server.config import KafkaConfig
 log = logging.getLogger(__name__)
 
 _BROKER_DEFAULT: Final = -1
+UNDER_WAY_MAX: Final = 128
+"""Topics that are asked for at a time. A client asks again for the metadata of the others, and so for them."""
 
 
 class TopicCreation:
@@ -39,7 +41,8 @@ class TopicCreation:
 
     def create_soon(self, topic: str) -> None:
         """Ask for a topic; the client that needs it asks for its metadata again until it is there."""
-        if topic not in self._under_way:
+        is_allowed = topic == CONSUMER_OFFSETS or len(self._under_way) < UNDER_WAY_MAX
+        if is_allowed and topic not in self._under_way:
             self._under_way.add(topic)
             self._spawn(self._create(topic))
 

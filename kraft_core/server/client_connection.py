@@ -19,6 +19,7 @@ from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
 from kraft_core.protocol.wire import Message
+from kraft_core.server.request_turns import LARGE_REQUEST_BYTES, Rank
 from kraft_core.server.sasl_session import SaslSession
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LISTENER_STOPPED: Final = "listener stopped"
+UNSENT: Final = "too many answers that the client does not read"
 FRAMES_PER_TURN: Final = 32
-"""How many requests a connection hands over in one turn of the loop, so that many pipelined ones keep no other waiting."""
+"""How many requests a connection hands over in one turn of the loop at most, so that others come in between."""
 LINGER_S: Final = 5.0
 """How long the last answers of a closed connection may take to be sent."""
 _LOGIN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None)
@@ -94,7 +96,7 @@ class Request:
         """Send a whole answer, size prefix and header included."""
         if self._answer is None:
             self._answer = frame
-            self._connection.answered()
+            self._connection.answered(len(frame))
 
     def respond_nothing(self) -> None:
         """Count the request as answered without sending anything (a Produce with acks=0)."""
@@ -121,12 +123,14 @@ class ClientConnection(asyncio.Protocol):
     """One accepted connection: input buffer, requests in flight in their order, back-pressure."""
 
     __slots__ = (
+        "_awaits_turn",
         "_closed",
         "_frames",
-        "_goes_on",
+        "_held_bytes",
         "_in_flight",
         "_linger",
         "_muted",
+        "_next",
         "_read_paused",
         "_session",
         "_taking",
@@ -142,6 +146,7 @@ class ClientConnection(asyncio.Protocol):
         "principal",
         "server",
         "token_authenticated",
+        "unsent_bytes",
     )
 
     def __init__(self, server: "SocketServer", address: str) -> None:
@@ -161,8 +166,11 @@ class ClientConnection(asyncio.Protocol):
         self._read_paused = False
         self._write_paused = False
         self._taking = False
-        self._goes_on = False
+        self._awaits_turn = False
+        self._next: bytes | None = None
         self._muted = False
+        self._held_bytes = 0
+        self.unsent_bytes = 0
         self._closed = False
         self._session: SaslSession | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -222,36 +230,47 @@ class ClientConnection(asyncio.Protocol):
             or (self.held_by is not None and self.held_by.answer is None)
             or len(self._in_flight) >= limits.max_in_flight
             or self.in_flight_bytes > limits.max_frame_bytes
+            or self._held_bytes > limits.write_high_water_bytes
             or self.server.is_full
         )
 
     def _take_frames(self) -> None:
-        """Hand over the whole frames that the limits allow, FRAMES_PER_TURN at most, then read on or stop reading."""
-        if self._taking or self._goes_on:
+        """Hand over the whole frames that the limits and this turn of the loop allow, then read on or stop reading."""
+        if self._taking or self._awaits_turn:
             return
         self._taking = True
-        room = FRAMES_PER_TURN
+        turns, room = self.server.turns, FRAMES_PER_TURN
         try:
             while not self._closed and not self._blocked():
-                if not room:
-                    self._goes_on = True
-                    self.server.loop.call_soon(self._go_on)
-                    break
-                room -= 1
-                try:
-                    frame = self._frames.next_frame()
-                except InvalidFrame as error:
-                    self.close(str(error))
-                    return
+                frame = self._next or self._frames.next_frame()
                 if frame is None:
                     break
+                rank = self._rank(frame)
+                if not room or not turns.may_take(rank):
+                    self._next = frame
+                    self._awaits_turn = True
+                    turns.wait(self, rank)
+                    break
+                self._next = None
+                room -= 1
+                began_s = turns.begin()
                 self._take(frame)
+                turns.end(began_s)
+        except InvalidFrame as error:
+            self.close(str(error))
         finally:
             self._taking = False
         self._update_reading()
 
-    def _go_on(self) -> None:
-        self._goes_on = False
+    def _rank(self, frame: bytes) -> Rank:
+        if len(frame) > LARGE_REQUEST_BYTES:
+            return Rank.LARGE
+        is_urgent = int.from_bytes(frame[:2], signed=True) in self.server.urgent_apis
+        return Rank.URGENT if is_urgent else Rank.SMALL
+
+    def take_turn(self) -> None:
+        """Take requests in a turn that the connection waited for."""
+        self._awaits_turn = False
         self._take_frames()
 
     def _take(self, frame: bytes) -> None:
@@ -303,10 +322,11 @@ class ClientConnection(asyncio.Protocol):
 
     # -- answers
 
-    def answered(self) -> None:
-        """Send the answers that no earlier, unanswered request holds back."""
+    def answered(self, size: int) -> None:
+        """Send the answers that no earlier, unanswered request holds back; one of `size` bytes is new."""
         if self._closed or self._transport is None:
             return
+        self._held_bytes += size
         in_flight = self._in_flight
         done_bytes = 0
         while in_flight:
@@ -315,18 +335,31 @@ class ClientConnection(asyncio.Protocol):
                 break
             done_bytes += in_flight.popleft().size
             if answer:
+                self._held_bytes -= len(answer)
                 self._transport.write(answer)
                 self.server.counters.outgoing_bytes += len(answer)
         self.in_flight_bytes -= done_bytes
         self.server.dequeued(done_bytes)
+        if self.measure_unsent() > self.server.limits.max_unsent_bytes:
+            self.server.shed_unsent()
+            if self._closed:
+                return
         self.last_activity = self.server.loop.time()
         if self._read_paused or self.buffered_bytes:
             self._take_frames()
 
+    def measure_unsent(self) -> int:
+        """Count the answers that wait for earlier ones or for the peer; return those of the whole listener."""
+        assert self._transport is not None, "an open connection has one"
+        unsent = self._held_bytes + self._transport.get_write_buffer_size()
+        self.server.unsent_bytes += unsent - self.unsent_bytes
+        self.unsent_bytes = unsent
+        return self.server.unsent_bytes
+
     def _update_reading(self) -> None:
         if self._closed or self._transport is None or self._transport.is_closing():
             return
-        blocked = self._goes_on or self._blocked()
+        blocked = self._awaits_turn or self._blocked()
         if blocked and not self._read_paused:
             self._read_paused = True
             self._transport.pause_reading()
@@ -350,7 +383,7 @@ class ClientConnection(asyncio.Protocol):
         self._forget()
         if self._transport is None:
             return
-        if self._write_paused:
+        if self._write_paused or cause == UNSENT:
             self._transport.abort()
         else:
             self._transport.close()
@@ -364,6 +397,9 @@ class ClientConnection(asyncio.Protocol):
             self._session.end()
         self.server.buffered_bytes -= self.buffered_bytes
         self.buffered_bytes = 0
+        self._next = None
+        self.server.unsent_bytes -= self.unsent_bytes
+        self.unsent_bytes = 0
         self._in_flight.clear()
         self.server.forget(self)
         self.server.dequeued(self.in_flight_bytes)

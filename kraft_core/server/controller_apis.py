@@ -76,6 +76,16 @@ RAFT_APIS: Final = frozenset(
         ApiKey.UPDATE_RAFT_VOTER,
     }
 )
+URGENT_APIS: Final[frozenset[int]] = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.BROKER_HEARTBEAT,
+    }
+)
+"""What keeps the quorum together and brokers unfenced: taken before all other requests."""
 FORWARDABLE: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,

@@ -50,7 +50,7 @@ from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Res
 from kraft_core.server.clock import Clock
 from kraft_core.server.config_security import NodeSecurity
 from kraft_core.server.connection_quotas import ConnectionQuotas
-from kraft_core.server.controller_apis import ControllerApis
+from kraft_core.server.controller_apis import URGENT_APIS, ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.listener_limits import SocketServerLimits
 from kraft_core.server.listener_logins import listener_logins, token_finder
@@ -153,7 +153,16 @@ class ControllerServer:
             security, api_versions, lambda: self.node.image, tokens, self._log, self.config.bootstrap_records
         )
         return [
-            SocketServer(host, port, self._apis.handle, limits, listener_name=name, login=login_of(name), quotas=quotas)
+            SocketServer(
+                host,
+                port,
+                self._apis.handle,
+                limits,
+                listener_name=name,
+                login=login_of(name),
+                quotas=quotas,
+                urgent_apis=URGENT_APIS,
+            )
             for name, host, port in listeners
         ]
 

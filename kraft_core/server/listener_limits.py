@@ -13,6 +13,7 @@ class SocketServerLimits:
     max_in_flight: int = 256  # unanswered requests of one connection
     max_buffered_bytes: int = 268_435_456  # unfinished input of all connections together
     max_queued_bytes: int = 268_435_456  # unanswered requests of all connections together: queued.max.request.bytes
+    max_unsent_bytes: int = 268_435_456  # answers of all connections together that wait to be sent
     write_high_water_bytes: int = 4_194_304  # unsent answers that stop the reading of one connection
 
 

@@ -7,7 +7,8 @@ answers in Kafka's order, that of the requests.
 What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never with the size a frame announces. A connection
 with `max_in_flight` unanswered requests, or whose peer does not read its answers, is not read until that changes; nobody is read while `max_queued_bytes`
 of requests wait for their answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most is closed,
-so that a few stalled giants cannot starve the rest. A frame that is no Kafka request closes the connection without an answer.
+so that a few stalled giants cannot starve the rest. More than `max_unsent_bytes` of answers that nobody reads close the connection with the most of them.
+All listeners of a loop share its turns (`request_turns`), and none of them takes more than its share. A frame that is no Kafka request closes the connection without an answer.
 
 On a listener with TLS or SASL nothing reaches the handler before the client has shown who it is (`tls_transport`,
 `sasl_session`); on a plain one both cost nothing.
@@ -21,9 +22,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft_core.server.acceptor import Acceptor
-from kraft_core.server.client_connection import LISTENER_STOPPED, ClientConnection, RequestHandler
+from kraft_core.server.client_connection import LISTENER_STOPPED, UNSENT, ClientConnection, RequestHandler
 from kraft_core.server.connection_quotas import ConnectionQuotas
 from kraft_core.server.listener_limits import ListenerCounters, SocketServerLimits
+from kraft_core.server.request_turns import turns_of
 from kraft_core.server.sasl_session import ListenerLogin
 from kraft_core.server.tls_transport import TlsTransport
 
@@ -43,6 +45,7 @@ class SocketServer:
         listener_name: str = "",
         login: ListenerLogin = _PLAINTEXT,
         quotas: ConnectionQuotas | None = None,
+        urgent_apis: frozenset[int] = frozenset(),
         on_disconnect: Callable[[int], None] | None = None,
     ) -> None:
         self.host = host
@@ -53,6 +56,8 @@ class SocketServer:
         self.login = login
         self.buffered_bytes = 0
         self.queued_bytes = 0
+        self.unsent_bytes = 0
+        self.urgent_apis = urgent_apis
         self.counters = ListenerCounters()
         self.connection_ids = itertools.count(1)
         self._on_disconnect = on_disconnect
@@ -76,6 +81,7 @@ class SocketServer:
     async def bind(self) -> None:
         """Take the address without serving it yet. Raises OSError when it cannot be had."""
         self._loop = asyncio.get_running_loop()
+        self.turns = turns_of(self._loop)
         self._acceptor = Acceptor(self.listener_name, self._quotas, self._new_protocol)
         self._quotas.add_listener(self)
         self.port = await self._acceptor.bind(self.host, self.port)
@@ -159,6 +165,13 @@ class SocketServer:
         if was_full and not self.is_full:
             for connection in tuple(self._connections):
                 connection.read_on()
+
+    def shed_unsent(self) -> None:
+        """Measure all unsent answers again, and close the connection that has most of them if they are still too many."""
+        for connection in self._connections:
+            connection.measure_unsent()
+        if self.unsent_bytes > self.limits.max_unsent_bytes:
+            max(self._connections, key=lambda connection: connection.unsent_bytes).close(UNSENT)
 
     def shed(self) -> None:
         """Close the connection that holds the most unfinished input."""

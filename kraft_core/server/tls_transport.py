@@ -133,6 +133,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if self._plain is not None:
             self._plain.set_write_buffer_limits(high=high, low=low)
 
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes wait to be sent."""
+        return 0 if self._plain is None else self._plain.get_write_buffer_size()
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return what the socket knows of its peer."""
         return default if self._plain is None else self._plain.get_extra_info(name, default)

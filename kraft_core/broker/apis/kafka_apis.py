@@ -143,7 +143,9 @@ class KafkaApis:
             ApiKey.API_VERSIONS: self._api_versions.handle,
             **dict.fromkeys(FORWARDED, self._forwarding.handle),
         }
+        self._metadata = MetadataHandler(context)
         self._deferred: dict[int, Callable[[Any, Request], None]] = {
+            ApiKey.METADATA: self._metadata.metadata,
             ApiKey.JOIN_GROUP: self._groups.join,
             ApiKey.SYNC_GROUP: self._groups.sync,
             ApiKey.INIT_PRODUCER_ID: self._producer_ids.handle,
@@ -152,11 +154,10 @@ class KafkaApis:
         self._direct = self._direct_answers()
 
     def _direct_answers(self) -> dict[int, Answer]:
-        groups, metadata = self._groups, MetadataHandler(self._context)
+        groups, metadata = self._groups, self._metadata
         offsets, describe = self._offsets, DescribeHandler(self._context)
         offset_fetch = OffsetFetchHandler(self._context)
         return {
-            ApiKey.METADATA: metadata.metadata,
             ApiKey.OFFSET_COMMIT: lambda body, request: groups.commit(body),
             ApiKey.OFFSET_FETCH: lambda body, request: offset_fetch.handle(body, request.header.api_version),
             ApiKey.FIND_COORDINATOR: groups.find_coordinator,

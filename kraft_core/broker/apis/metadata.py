@@ -3,11 +3,14 @@
 Source: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache and DescribeTopicPartitionsRequestHandler, Kafka 4.3.1; KIP-516, KIP-966.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.slices import Work
 from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
+from kraft_core.image.topics_image import TopicsImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.messages import (
@@ -41,26 +44,31 @@ class MetadataHandler:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    def metadata(self, body: MetadataRequest, request: Request) -> MetadataResponse:
-        """Brokers and topics; unknown topics are created if the request and the settings allow it.
+    def metadata(self, body: MetadataRequest, request: Request) -> None:
+        """Brokers and topics, in slices; unknown topics are created if the request and the settings allow it.
 
         Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per partition: LEADER_NOT_AVAILABLE,
         LISTENER_NOT_FOUND.
         """
-        version = request.header.api_version
-        image = self._context.metadata.image
-        wants_all = body.topics is None or (version == 0 and not body.topics)
-        if wants_all:
-            topics = [
-                self._topic(image.topics.by_id[image.topics.by_name[name]], request)
-                for name in sorted(image.topics.by_name)
-            ]
+        self._context.work(request, self._metadata(body, request))
+
+    def _metadata(self, body: MetadataRequest, request: Request) -> Work[None]:
+        image = self._context.metadata.image.topics
+        topics: list[MetadataResponseMetadataResponseTopic] = []
+        if body.topics is None or (request.header.api_version == 0 and not body.topics):
+            for existing in sorted(image.by_name):
+                topics.append(self._topic(image.by_id[image.by_name[existing]], request))
+                yield 0
         else:
-            asked = dict.fromkeys((topic.topic_id, topic.name) for topic in body.topics or ())
-            topics = [
-                self._asked(MetadataRequestMetadataRequestTopic(topic_id=topic_id, name=name), body, request)
-                for topic_id, name in asked
-            ]
+            asked = dict.fromkeys((topic.topic_id, topic.name) for topic in body.topics)
+            for topic_id, name in asked:
+                topics.append(
+                    self._asked(MetadataRequestMetadataRequestTopic(topic_id=topic_id, name=name), body, request, image)
+                )
+                yield 0
+        request.respond(self._answer(topics, request))
+
+    def _answer(self, topics: Sequence[MetadataResponseMetadataResponseTopic], request: Request) -> MetadataResponse:
         brokers = self._context.metadata.alive_brokers(request.listener_name)
         return MetadataResponse(
             brokers=tuple(
@@ -80,9 +88,12 @@ class MetadataHandler:
         return self._context.node_id if endpoint is not None else -1
 
     def _asked(
-        self, asked: MetadataRequestMetadataRequestTopic, body: MetadataRequest, request: Request
+        self,
+        asked: MetadataRequestMetadataRequestTopic,
+        body: MetadataRequest,
+        request: Request,
+        topics: TopicsImage,
     ) -> MetadataResponseMetadataResponseTopic:
-        topics = self._context.metadata.image.topics
         if asked.topic_id != ZERO_UUID:
             topic = topics.by_id.get(asked.topic_id)
             if topic is None:

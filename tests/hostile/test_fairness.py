@@ -1,0 +1,105 @@
+"""Floods of requests against a combined node: its own heartbeats, its quorum and other clients are not behind them."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from kraft_core.protocol.framing import encode_request
+from kraft_core.protocol.messages import (
+    ApiVersionsRequest,
+    JoinGroupRequest,
+    MetadataRequest,
+    MetadataRequestMetadataRequestTopic,
+)
+from kraft_core.protocol.wire import Message
+from tests.hostile.costly_requests import Bystander
+from tests.hostile.twins import epoch_at
+from tests.interop.conclave import resident_mb
+from tests.interop.embedded import running_node
+
+CONNECTIONS = 200
+FLOOD_S = 4.0
+LONGEST_WAIT_S = 5.0
+
+
+async def flood(port: int, frame: bytes, until_s: float) -> int:
+    """Send a frame again and again, reading what comes back; how many bytes came."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    loop, received = asyncio.get_running_loop(), 0
+
+    async def write() -> None:
+        with contextlib.suppress(OSError):
+            while loop.time() < until_s:
+                writer.write(frame)
+                await writer.drain()
+
+    task = asyncio.create_task(write())
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout_at(until_s):
+            while data := await reader.read(1 << 16):
+                received += len(data)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    writer.transport.abort()
+    return received
+
+
+def requests() -> list[tuple[Message, int]]:
+    """Cheap ones, and ones that cost the more the more they ask for."""
+    names = tuple(MetadataRequestMetadataRequestTopic(name=f"{number:x}") for number in range(2_000))
+    return [
+        (ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3),
+        (MetadataRequest(topics=names, allow_auto_topic_creation=False), 12),
+        (JoinGroupRequest(group_id="", protocol_type="consumer"), 5),
+    ]
+
+
+def test_200_connections_that_pipeline_requests_neither_fence_the_broker_nor_move_the_leader(tmp_path: Path) -> None:
+    frames = [encode_request(message, version, 1, "flood") * 16 for message, version in requests()]
+
+    async def scenario(ports: tuple[int, int]) -> float:
+        until_s = asyncio.get_running_loop().time() + FLOOD_S
+        async with Bystander(ports[0]) as client, Bystander(ports[1]) as admin:
+            received = await asyncio.gather(
+                *(
+                    flood(ports[0] if number % 2 else ports[1], frames[number % 2 * (1 + number % 4 // 2)], until_s)
+                    for number in range(CONNECTIONS)
+                )
+            )
+        assert sum(received) > 0
+        return max(client.longest_s, admin.longest_s)
+
+    settings = {"broker_session_timeout_ms": 3_000, "broker_heartbeat_interval_ms": 500}
+    with running_node(tmp_path, **settings) as node:
+        assert node.process is not None
+        before = epoch_at(node.controller_port)
+        longest_s = asyncio.run(scenario((node.port, node.controller_port)))
+        assert epoch_at(node.controller_port) == before
+        assert longest_s < LONGEST_WAIT_S
+        assert "to_state=fenced" not in node.process.output
+        assert "Traceback" not in node.process.output
+
+
+def test_clients_that_never_read_their_answers_cost_a_bounded_amount_of_memory(tmp_path: Path) -> None:
+    names = tuple(MetadataRequestMetadataRequestTopic(name=f"{number:0240x}") for number in range(4_000))
+    frame = encode_request(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12, 1, "greedy")
+
+    async def scenario(port: int) -> list[asyncio.StreamWriter]:
+        writers = []
+        for _ in range(150):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]  # the client does not read
+            writer.write(frame * 3)
+            writers.append(writer)
+        async with Bystander(port) as client:
+            await asyncio.sleep(6)
+        assert client.longest_s < LONGEST_WAIT_S
+        for writer in writers:
+            writer.transport.abort()
+        return writers
+
+    with running_node(tmp_path) as node:
+        assert node.process is not None
+        before = resident_mb(node.process)
+        asyncio.run(scenario(node.port))
+        assert resident_mb(node.process) - before < 700
