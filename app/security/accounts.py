@@ -39,7 +39,7 @@ def check_name(name: str) -> str:
 
 def user_by_name(session: OrmSession, name: str) -> User | None:
     """Return the user of this name, disabled ones too."""
-    return session.scalars(select(User).where(User.name == name)).one_or_none()
+    return session.scalars(select(User).where(User.name == plain_text(name))).one_or_none()
 
 
 def users(session: OrmSession) -> list[User]:

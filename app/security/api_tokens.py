@@ -17,6 +17,7 @@ from app.db.models import ApiToken, User
 from app.security.accounts import LAST_SEEN_STEP, AccountError, check_name
 from app.security.roles import SCOPES, Principal, Role
 from app.security.secrets import digest, new_token
+from app.security.text import plain_text
 
 ENVIRONMENT_TOKEN: Final = "environment"  # noqa: S105 - the name of a token, not a token
 GENERATIONS_MAX: Final = 4  # tokens that were made by tokens: each costs one more look at every request
@@ -39,7 +40,7 @@ def tokens(session: OrmSession) -> list[ApiToken]:
 
 def token_by_name(session: OrmSession, name: str) -> ApiToken | None:
     """Return the token of this name, a revoked one too."""
-    return session.scalars(select(ApiToken).where(ApiToken.name == name)).one_or_none()
+    return session.scalars(select(ApiToken).where(ApiToken.name == plain_text(name))).one_or_none()
 
 
 def grant_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Grant | None:

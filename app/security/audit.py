@@ -113,7 +113,7 @@ def _clean(value: Any) -> Any:
 def events(session: OrmSession, wanted: AuditFilter, limit: int) -> list[AuditEvent]:
     """Return the newest events that fit, newest first, at most `limit`. `resource` matches from its beginning."""
     conditions = [
-        column == text
+        column == plain_text(text)
         for column, text in (
             (AuditEvent.actor, wanted.actor),
             (AuditEvent.action, wanted.action),
@@ -122,7 +122,7 @@ def events(session: OrmSession, wanted: AuditFilter, limit: int) -> list[AuditEv
         if text
     ]
     if wanted.resource:
-        conditions.append(AuditEvent.resource.startswith(wanted.resource, autoescape=True))
+        conditions.append(AuditEvent.resource.startswith(plain_text(wanted.resource), autoescape=True))
     if wanted.before_id is not None:
         conditions.append(AuditEvent.id < wanted.before_id)
     return list(session.scalars(select(AuditEvent).where(*conditions).order_by(AuditEvent.id.desc()).limit(limit)))

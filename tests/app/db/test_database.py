@@ -187,6 +187,13 @@ def test_hostile_text_is_stored_as_text(database: Database, hostile: str) -> Non
     assert [each.id for each in found] == [stored[1].id], "a filter matches text, not a pattern"
 
 
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800"])
+def test_a_name_that_no_database_stores_is_nobodys(database: Database, name: str) -> None:
+    assert database.write_now(accounts.user_by_name, name) is None
+    assert database.write_now(api_tokens.token_by_name, name) is None
+    assert database.write_now(audit.events, audit.AuditFilter(actor=name, resource=name), 10) == []
+
+
 def _fields(event: audit.Event) -> dict[str, object]:
     return {name: getattr(event, name) for name in event.__slots__}
 
