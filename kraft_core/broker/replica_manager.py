@@ -147,7 +147,9 @@ class ReplicaManager:
             self._tell(partition, leads=False)
 
     def _open_later(self, key: PartitionKey, partition: Partition, error: KafkaError) -> None:
-        """Say once that a log cannot be opened, and try again: there may be room later, or the partition in another directory."""
+        """Say once that a log cannot be opened, and try again: there may be room later. In a failed directory there is nothing to try."""
+        if self.logs.offline_directory_of(*key, partition.topic_id) is not None:
+            return
         if not partition.is_refused:
             partition.is_refused = True
             extra = {"topic": partition.topic, "partition": partition.index, "cause": error.message}

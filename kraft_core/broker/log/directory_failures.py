@@ -8,6 +8,7 @@ Source: LogDirFailureChannel and ReplicaManager.handleLogDirFailure, Kafka 4.3.1
 
 import errno
 import logging
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 Listener = Callable[[LogDirectory], None]
 
 _NOT_OF_THE_DISK: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_COMPLAINT_S: Final = 60
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -34,6 +36,7 @@ class DirectoryFailures:
         self._by_path = {directory.path: directory for directory in directories}
         self._failed: set[Path] = set()
         self._listeners: list[Listener] = []
+        self._silent_until = 0.0
 
     def on_failure(self, listener: Listener) -> None:
         """Call `listener` once for each directory that fails."""
@@ -48,9 +51,21 @@ class DirectoryFailures:
         """The directories that may be used, in the order of log.dirs."""
         return [directory for path, directory in self._by_path.items() if path not in self._failed]
 
+    def _complain(self, path: Path, operation: str, error: OSError) -> None:
+        now = time.monotonic()
+        if now >= self._silent_until:
+            self._silent_until = now + _COMPLAINT_S
+            log.error("file_not_used", extra={"directory": str(path), "operation": operation, "cause": str(error)})
+
     def report(self, path: Path, operation: str, error: OSError) -> None:
-        """Take a directory offline because `operation` failed in it; a lack of descriptors or memory says nothing about the disk."""
-        if path in self._failed or error.errno in _NOT_OF_THE_DISK:
+        """Take a directory offline because `operation` failed in it.
+
+        A lack of descriptors or memory says nothing about the disk: it is logged, once a minute at most.
+        """
+        if path in self._failed:
+            return
+        if error.errno in _NOT_OF_THE_DISK:
+            self._complain(path, operation, error)
             return
         self._failed.add(path)
         extra = {
