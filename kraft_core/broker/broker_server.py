@@ -11,7 +11,6 @@ import asyncio
 import logging
 import socket
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -34,6 +33,7 @@ from kraft_core.broker.recurring import Recurring
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Slices
 from kraft_core.broker.topic_creation import TopicCreation
+from kraft_core.broker.waiting_requests import WaitingRequests
 from kraft_core.image.metadata_image import BROKER, TOPIC, Endpoint, MetadataImage
 from kraft_core.protocol.metadata_records import ConfigRecord
 from kraft_core.protocol.wire import Message
@@ -97,7 +97,7 @@ class BrokerServer:
         if len(directories) > 1:  # with one there is nothing to tell
             assignments = DirectoryAssignments(self.replicas, forwarding, self._broker_epoch)
             self._recurring.append(Recurring(_ASSIGNMENT_INTERVAL_MS, assignments.assign))
-        self._waiting: deque[Request] | None = deque()
+        self._waiting: WaitingRequests | None = WaitingRequests()
         self._servers: list[SocketServer] = []
         self._unsubscribe: Callable[[], None] | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -285,14 +285,14 @@ class BrokerServer:
 
     def _handle(self, request: Request) -> None:
         if self._waiting is not None:
-            self._waiting.append(request)
+            self._waiting.add(request)
         else:
             self._apis.handle(request)
 
     def _serve(self) -> None:
         """Answer the requests that came while the broker was starting, and all later ones at once."""
         waiting, self._waiting = self._waiting, None
-        for request in waiting or ():
+        for request in () if waiting is None else waiting.open():
             try:
                 self._apis.handle(request)
             except Exception:  # one bad request must not keep the others from being answered

@@ -111,6 +111,11 @@ class Request:
         self._connection.close(cause)
 
     @property
+    def is_abandoned(self) -> bool:
+        """Whether the connection has closed, so that nobody gets the answer."""
+        return self._connection.is_closed
+
+    @property
     def answer(self) -> bytes | None:
         """The answer's frame, None while there is none yet."""
         return self._answer
@@ -368,6 +373,11 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     # -- the end
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has closed or is being closed."""
+        return self._closed
 
     @property
     def idle(self) -> bool:

@@ -31,8 +31,6 @@ async def watch_it_wait(config: KafkaConfig, cluster_id: str, caplog: pytest.Log
             assert not role.failed.done(), role.failed.result()
             await asyncio.sleep(0.05)
     assert all(each.startswith("a leader of the quorum: ") for each in said())
-    _, writer = await asyncio.open_connection("127.0.0.1", role.server.ports[0])
-    writer.close()
     await role.stop(0)
 
 
@@ -65,3 +63,38 @@ def test_a_broker_without_a_leader_waits_and_leaves_its_logs_alone(
         quorum.stop_all()
 
     assert sorted(path.name for path in data.iterdir()) == [".kafka_cleanshutdown", "t-0"]
+
+
+def test_requests_of_clients_that_have_left_are_dropped_while_the_broker_waits(tmp_path: Path) -> None:
+    """Without a leader a broker may wait for days, and clients that time out come again and again."""
+    port, controller_port = free_ports(2)
+    settings = broker_settings(3, port, tmp_path, f"127.0.0.1:{controller_port}")
+    config = KafkaConfig.load(write_properties(tmp_path / "server.properties", settings))
+    config.log_dirs[0].mkdir()
+    meta = MetaProperties(cluster_id=new_cluster_id(), node_id=config.node_id, directory_id=FIRST)
+    header = b"\x00\x03\x00\x09\x00\x00\x00\x01\xff\xff\x00"  # Metadata v9
+    frame = (len(header) + 100_000).to_bytes(4, "big") + header + bytes(100_000)
+
+    async def run() -> None:
+        role = BrokerRole(config, {config.log_dirs[0]: meta}, None, ConnectionQuotas())
+        await role.start()
+        (listener,) = role.listeners
+        waiting = role.server._waiting
+        assert waiting is not None
+        _, staying = await asyncio.open_connection("127.0.0.1", port)
+        staying.write(frame)
+        for number in range(100):
+            _, leaving = await asyncio.open_connection("127.0.0.1", port)
+            leaving.write(frame)
+            async with asyncio.timeout(PATIENCE_S):
+                while listener.queued_bytes < 2 * 100_000:
+                    await asyncio.sleep(0)
+                leaving.transport.abort()
+                while listener.queued_bytes > 110_000:
+                    await asyncio.sleep(0)
+            assert len(waiting) < 20, f"after {number} clients"
+        assert len(waiting.open()) == 1
+        staying.close()
+        await role.stop(0)
+
+    asyncio.run(run())
