@@ -14,7 +14,7 @@ from kraft_core.protocol import record_walk
 from kraft_core.protocol.compression import DECOMPRESSED_BYTES_LEAST, RECORDS_LEAST, decoder_bytes
 from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
 from kraft_core.protocol.primitives import encode_varint
-from kraft_core.protocol.record_batch import RecordBatch, read_batches
+from kraft_core.protocol.record_batch import METADATA_BYTES_MAX, PACED_RECORD_BYTES_MAX, RecordBatch, read_batches
 from tests.broker.crafted import CODECS, XERIAL, crafted, record
 
 
@@ -183,6 +183,22 @@ def test_more_headers_than_the_bound_are_refused(per_record: int) -> None:
     batch = framed(b"".join(encode_varint(len(body)) + body for body in bodies), len(bodies), 4)
     with pytest.raises(OversizedBatch, match="headers"):
         walked(batch)
+
+
+def test_a_batch_of_the_metadata_log_holds_at_most_what_apaches_controller_writes() -> None:
+    """However well a bad leader compresses it."""
+    batch = framed(record(0, None, bytes(METADATA_BYTES_MAX)), 1, 4)
+    assert batch.size < 1_000
+    with pytest.raises(OversizedBatch, match="8388608"):
+        batch.values()
+
+
+def test_a_paced_reader_pauses_within_a_long_record_and_puts_no_huge_one_together() -> None:
+    long = list(framed(record(0, b"k", bytes(2**20)), 1, 4).paced_records())
+    assert next(each for each in long if each is not None).value == bytes(2**20)
+    assert long.count(None) > 10
+    with pytest.raises(OversizedBatch, match="16777216 are read"):
+        list(framed(record(0, b"k", bytes(PACED_RECORD_BYTES_MAX)), 1, 4).paced_records())
 
 
 @pytest.mark.parametrize(("level", "at_least"), [(3, 2**20), (22, 2**20)])
