@@ -83,34 +83,41 @@ class Subject:
                 return None
         except ApiError:
             return None
-        return None if found.gone(cluster) else found
+        return found if found.is_there(cluster) else None
 
     @property
     def text(self) -> str:
         """The subject as part of an address."""
         return "/".join(quote(part, safe="") for part in (self.kind, self.id, self.name))
 
-    def gone(self, cluster: Cluster) -> Gone | None:
-        """Return what became of it, None while it is there, and while nothing is known of the cluster."""
+    def is_there(self, cluster: Cluster) -> bool:
+        """Whether the image has it; so it counts while nothing is known of the cluster."""
+        image = cluster.image
         if not cluster.freshness.is_ready:
-            return None
-        if self.kind == "topic":
-            return self._topic_gone(cluster)
-        if self.kind == "broker":
-            return self._broker_gone(cluster)
+            return True
+        if self.kind != "voter":
+            return self._is_in(image)
         voters = cluster.observer.voters
         key = (int(self.id), uuid_from_text(self.name))
-        if voters is None or key in {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters}:
-            return None
-        return Gone(f"Node {self.id} with directory {self.name} is no voter any more.", "/quorum", "To the quorum")
+        return voters is None or key in {(voter.voter_id, voter.voter_directory_id) for voter in voters.voters}
 
-    def _topic_gone(self, cluster: Cluster) -> Gone | None:
-        topic_id, image = uuid_from_text(self.id), cluster.image
-        if topic_id in image.topics.by_id:
-            return None
-        deleted = deletion(cluster, lambda then: topic_id in then.topics.by_id)
-        text = f"Topic {self.name} was deleted{_where(deleted)}."
-        again = image.topics.topic(self.name)
+    def _is_in(self, image: MetadataImage) -> bool:
+        if self.kind == "topic":
+            return uuid_from_text(self.id) in image.topics.by_id
+        return int(self.id) in image.cluster.brokers
+
+    def end(self, cluster: Cluster) -> Change | None:
+        """Find the change that took it away; None when that is kept no more. Looks through the whole feed, so once is enough."""
+        return None if self.kind == "voter" else deletion(cluster, self._is_in)
+
+    def gone(self, cluster: Cluster, end: Change | None) -> Gone:
+        """Say what became of it."""
+        if self.kind == "voter":
+            return Gone(f"Node {self.id} with directory {self.name} is no voter any more.", "/quorum", "To the quorum")
+        if self.kind == "broker":
+            return Gone(f"Broker {self.id} was unregistered{_where(end)}.", "/brokers", "To the brokers")
+        text = f"Topic {self.name} was deleted{_where(end)}."
+        again = cluster.image.topics.topic(self.name)
         if again is None:
             return Gone(text, "/topics", "To the topics")
         text += (
@@ -118,12 +125,24 @@ class Subject:
         )
         return Gone(text, f"/topics/{quote(self.name, safe='')}", "Open the new topic")
 
-    def _broker_gone(self, cluster: Cluster) -> Gone | None:
-        broker_id = int(self.id)
-        if broker_id in cluster.image.cluster.brokers:
+
+class SubjectWatch:
+    """What became of the subject of one event stream."""
+
+    def __init__(self, cluster: Cluster, subject: Subject) -> None:
+        self._cluster = cluster
+        self._subject = subject
+        self._is_searched = False
+        self._end: Change | None = None
+
+    def gone(self) -> Gone | None:
+        """Return what to say of it, None while it is there."""
+        if self._subject.is_there(self._cluster):
+            self._is_searched = False
             return None
-        unregistered = deletion(cluster, lambda then: broker_id in then.cluster.brokers)
-        return Gone(f"Broker {broker_id} was unregistered{_where(unregistered)}.", "/brokers", "To the brokers")
+        if not self._is_searched:
+            self._end, self._is_searched = self._subject.end(self._cluster), True
+        return self._subject.gone(self._cluster, self._end)
 
 
 def deletion(cluster: Cluster, has: Callable[[MetadataImage], bool]) -> Change | None:
@@ -160,7 +179,6 @@ class Live:
     notice: str
     tone: str
     stamp: str
-    gone: Gone | None
     subject: str
 
     @property
@@ -191,7 +209,6 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
         notice=notice,
         tone=state_tone(quorum),
         stamp=stamp or cluster.stamp,
-        gone=None if subject is None else subject.gone(cluster),
         subject="" if subject is None else subject.text,
     )
 
@@ -202,14 +219,19 @@ async def events(
 ) -> Response:
     """Server-sent events for live.js: the state of the frame, at once when anything has changed and every second."""
     cluster = services_of(request).cluster
-    about = Subject.parse(subject) if subject else None
+    watch = SubjectWatch(cluster, Subject.parse(subject)) if subject else None
 
     async def stream() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         stamp = ""
         while not cluster.is_stopping and not await request.is_disconnected():
-            live = live_state(cluster, about)
-            yield f"event: state\ndata: {json.dumps({**dataclasses.asdict(live), 'leader': live.leader})}\n\n"
+            live, gone = live_state(cluster), None if watch is None else watch.gone()
+            told = {
+                **dataclasses.asdict(live),
+                "leader": live.leader,
+                "gone": None if gone is None else dataclasses.asdict(gone),
+            }
+            yield f"event: state\ndata: {json.dumps(told)}\n\n"
             if live.stamp != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)
             stamp = live.stamp
