@@ -112,6 +112,8 @@ class Reachability:
             before = self._found.get((host, port))
             now_ms = int(self._clock() * 1000)
             since_ms = before.since_ms if before is not None and before.answers else now_ms
+            if before is not None and not before.answers:
+                log.info("controller_reach", extra={"host": host, "port": port, "answers": True})
             self._put(Reach(host=host, port=port, answers=True, since_ms=since_ms, leader_epoch=epoch))
             await connection.wait_closed(PROBE_MS)
         raise ConnectionResetError(f"{host}:{port} closed the connection")
@@ -122,7 +124,8 @@ class Reachability:
         now_ms = int(self._clock() * 1000)
         answers = isinstance(cause, KafkaError) and not isinstance(cause, LoginFailed)
         if before is None or before.answers != answers:
-            log.info("controller_reach", extra={"host": host, "port": port, "answers": answers, "cause": str(cause)})
+            extra = {"host": host, "port": port, "answers": answers, "cause": str(cause)}
+            log.log(logging.INFO if answers else logging.WARNING, "controller_reach", extra=extra)
             self._put(Reach(host=host, port=port, answers=answers, since_ms=now_ms, cause=str(cause)))
         elif before.cause != str(cause):
             self._put(replace(before, cause=str(cause)))

@@ -83,7 +83,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/reassignments:cancel"): ("", _TOPIC, 404),  # none is under way
     ("POST", f"{C}/topics/{{topic_name}}/partitions/{{partition_id}}:elect-leader"): ("", {}, 200),
     ("POST", f"{C}/brokers/{{broker_id}}:unregister"): ("?force=true", {}, 200),
-    ("PATCH", f"{C}/features"): ("", {"data": [{"feature_name": "group.version", "level": 1}]}, 200),
+    ("PATCH", f"{C}/features"): ("", {"data": [{"feature_name": "metadata.version", "level": 30}]}, 200),
     ("POST", f"{C}/quorum/voters"): ("", {"voter_id": 9, "directory_id": "nBQDfFT6Q2WVyEPPkqGzPg"}, 400),
     ("DELETE", f"{C}/quorum/voters/{{voter_id}}/{{directory_id}}"): ("", None, 404),
     ("POST", f"{C}/acls"): ("", _ACL, 400),  # SECURITY_DISABLED; with an authorizer in test_authorizer
@@ -344,4 +344,16 @@ def test_a_live_broker_is_forgotten_only_by_force(filled: LiveWeb) -> None:
     assert differing.status_code == 400
     forced = filled.client.post(f"{url}?validate_only=true", json={"force": True})
     assert (forced.status_code, forced.json()["changes"][0]["after"]) == (200, None)
+    assert filled.client.get(f"{filled.cluster}/brokers/1").status_code == 200
+
+
+def test_the_page_forgets_a_live_broker_only_after_it_has_shown_why_not_to(filled: LiveWeb) -> None:
+    url, browser = "/brokers/1/unregister", {"Accept": "text/html"}
+    shown = filled.client.post(url, headers=browser)
+    assert shown.status_code == 200
+    assert "Broker 1 is live" in shown.text
+    assert 'name="force" value="yes"' in shown.text
+    blind = filled.client.post(url, headers=browser, data={"confirmed": "yes", "typed": "1"})
+    assert blind.status_code == 409
+    assert "stop it first" in blind.text
     assert filled.client.get(f"{filled.cluster}/brokers/1").status_code == 200
