@@ -4,7 +4,7 @@ import asyncio
 import resource
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -178,6 +178,10 @@ def test_a_node_starts_on_a_full_disk(tmp_path: Path) -> None:
         acknowledged = produce(node, "t", partition, 200, timeout_ms=3_000)
         assert acknowledged < 200
         node.kill()
+        with suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+        assert shutil.disk_usage(disk).free == 0
 
         node.start()
 

@@ -71,21 +71,23 @@ class LeaderEpochs:
         index = bisect.bisect_right(self._start_offsets, offset) - 1
         return self._epochs[index] if index >= 0 else None
 
-    def truncate_from_end(self, end_offset: int) -> None:
+    def truncate_from_end(self, end_offset: int, *, write: bool = True) -> None:
         """Drop epochs that begin at or behind `end_offset`."""
         keep = bisect.bisect_left(self._start_offsets, end_offset)
         if keep < len(self._epochs):
             del self._epochs[keep:], self._start_offsets[keep:]
-            self.write()
+            if write:
+                self.write()
 
-    def truncate_from_start(self, start_offset: int) -> None:
+    def truncate_from_start(self, start_offset: int, *, write: bool = True) -> None:
         """Drop epochs that end at or before `start_offset`; the one that holds it then begins there."""
         index = bisect.bisect_right(self._start_offsets, start_offset) - 1
         if index < 0 or (index == 0 and self._start_offsets[0] == start_offset):
             return
         del self._epochs[:index], self._start_offsets[:index]
         self._start_offsets[0] = start_offset
-        self.write()
+        if write:
+            self.write()
 
     def clear(self) -> None:
         """Forget all epochs."""

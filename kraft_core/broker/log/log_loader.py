@@ -8,16 +8,18 @@ Source: LogLoader, Kafka 4.3.1.
 
 import logging
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from kraft_core.broker.log.batch_header import BatchHeader, scan_headers
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError, read_topic_id, write_topic_id
+from kraft_core.broker.log.directory_failures import is_full
 from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment
+from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, new_segment
 from kraft_core.broker.log.producer_state import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
 
@@ -60,18 +62,38 @@ def open_log(
         epochs.load()
     except CorruptCheckpointError as error:
         log.warning("leader_epochs_rebuilt", extra={"cause": str(error)})
-        epochs.clear()
+        epochs = LeaderEpochs(directory)
     options = _without_an_older_topics_start(options, epochs, directory)
-    segments = _open_segments(directory, config, options, epochs)
-    if not segments:
-        segment = LogSegment(directory, options.log_start_offset, config.index_interval_bytes, options.now_ms)
-        segment.recover(lambda header: None)
-        segments = [segment]
+    segments: list[LogSegment] = []
+    try:
+        _open_segments(segments, directory, config, options, epochs)
+        if not segments:
+            start = options.log_start_offset
+            segments.append(new_segment(directory, start, config.index_interval_bytes, options.now_ms))
+        return _assemble(directory, topic, partition, topic_id, config, options, segments, epochs)
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
+
+
+def _assemble(
+    directory: Path,
+    topic: str,
+    partition: int,
+    topic_id: uuid.UUID,
+    config: LogConfig,
+    options: LoadOptions,
+    segments: list[LogSegment],
+    epochs: LeaderEpochs,
+) -> UnifiedLog:
+    """Make the log of its open segments, with what is derived from them."""
     last = segments[-1].last_header()
     log_end_offset = segments[-1].base_offset if last is None else last.last_offset + 1
     log_start_offset = min(max(options.log_start_offset, segments[0].base_offset), log_end_offset)
-    epochs.truncate_from_end(log_end_offset)
-    epochs.truncate_from_start(log_start_offset)
+    epochs.truncate_from_end(log_end_offset, write=False)
+    epochs.truncate_from_start(log_start_offset, write=False)
+    _write_if_changed(epochs, directory)
     producers = ProducerStateManager(directory)
     result = UnifiedLog(
         directory, topic, partition, topic_id, config, segments, producers, epochs, log_start_offset, log_end_offset
@@ -83,6 +105,20 @@ def open_log(
     if options.clean_shutdown:
         result.recovery_point = log_end_offset
     return result
+
+
+def _write_if_changed(epochs: LeaderEpochs, directory: Path) -> None:
+    """Write the leader epochs that recovery changed; a full disk keeps the older file, so that a node starts on it and records can be deleted."""
+    known = LeaderEpochs(directory)
+    with suppress(CorruptCheckpointError):
+        known.load()
+    if known.entries() == epochs.entries():
+        return
+    try:
+        epochs.write()
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def _without_an_older_topics_start(options: LoadOptions, epochs: LeaderEpochs, directory: Path) -> LoadOptions:
@@ -127,9 +163,11 @@ def _next_offset(path: Path) -> int | None:
     return last + 1 if end == size and size else None
 
 
-def _open_segments(directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs) -> list[LogSegment]:
+def _open_segments(
+    segments: list[LogSegment], directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs
+) -> None:
+    """Open what is in the folder, each segment added to `segments` before it is read. Raises OSError."""
     bases = sorted(int(path.stem) for path in directory.glob("*" + LOG_SUFFIX) if path.stem.isdecimal())
-    segments: list[LogSegment] = []
     rebuilt = epochs.latest is None
 
     def note_epoch(header: BatchHeader) -> None:
@@ -138,16 +176,15 @@ def _open_segments(directory: Path, config: LogConfig, options: LoadOptions, epo
 
     for index, base_offset in enumerate(bases):
         segment = LogSegment(directory, base_offset, config.index_interval_bytes, options.now_ms)
+        segments.append(segment)
         is_last = index + 1 == len(bases)
         if options.clean_shutdown or (not is_last and bases[index + 1] <= options.recovery_point):
             segment.load()
             if rebuilt:
                 for _, header in segment.batches():
                     note_epoch(header)
-            segments.append(segment)
             continue
         cut = segment.recover(note_epoch)
-        segments.append(segment)
         if cut:
             extra = {"partition": directory.name, "segment": segment.path.name, "bytes": cut}
             log.warning("log_truncated_at_torn_batch", extra=extra)
@@ -157,5 +194,3 @@ def _open_segments(directory: Path, config: LogConfig, options: LoadOptions, epo
                 for path in doomed.files():
                     remove_if_there(path)
             break
-    epochs.write()
-    return segments

@@ -370,7 +370,10 @@ class LogManager:
         partition_log.check_online()
         if self.compactor.lock.locked() and partition_log.config.is_compacted:
             return None
-        detached = partition_log.take_expired(self._clock_ms(), partition_log.log_end_offset)
+        try:
+            detached = partition_log.take_expired(self._clock_ms(), partition_log.log_end_offset)
+        except OSError as error:
+            raise partition_log.storage_error("delete segments of", error) from error
         if not detached:
             return None
         extra = {"partition": partition_log.directory.name, "segments": len(detached)}
