@@ -34,12 +34,12 @@ class RepeatFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: OrderedDict[tuple[object, ...], _Line] = OrderedDict()
+        self._lines: OrderedDict[int, _Line] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Say whether to write the record; one that stands for others gets the field `suppressed`."""
         fields = [(name, str(value)) for name, value in vars(record).items() if name not in STANDARD_FIELDS]
-        key = (record.name, record.levelno, record.getMessage(), *fields)
+        key = hash((record.name, record.levelno, record.getMessage(), *fields))  # what it was made of may be long
         line, now = self._lines.get(key), record.created
         if line is None or not 0 <= now - line.seen_at < PERIOD_SECONDS:
             self._lines[key] = _Line(now, now)
