@@ -32,7 +32,7 @@ from kraft_core.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
@@ -40,6 +40,16 @@ if TYPE_CHECKING:
 _NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 _KINDS: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 _UNAUTHORIZED: Final = {TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED, GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+def first_of_each(
+    resources: Iterable[DescribeConfigsRequestDescribeConfigsResource],
+) -> Iterable[DescribeConfigsRequestDescribeConfigsResource]:
+    """Return each resource once, so that a request which names one 50,000 times is answered for one."""
+    found: dict[tuple[int, str], DescribeConfigsRequestDescribeConfigsResource] = {}
+    for resource in resources:
+        found.setdefault((resource.resource_type, resource.resource_name), resource)
+    return found.values()
 
 
 def describe_configs(
@@ -61,7 +71,7 @@ def describe_configs(
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     nodes = NodeConfigs.of(image.configs, node_id, static_configs)
     results = []
-    for resource in request.resources:
+    for resource in first_of_each(request.resources):
         kind, name = resource.resource_type, resource.resource_name
         try:
             if not access.may_describe_configs_of(kind, name):

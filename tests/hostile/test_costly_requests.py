@@ -14,6 +14,8 @@ from kraft_core.protocol.api_keys import APIS, ApiKey, request_class
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
     FindCoordinatorRequest,
     JoinGroupRequest,
     JoinGroupRequestJoinGroupRequestProtocol,
@@ -36,11 +38,18 @@ MEMBERS = 200
 MEMBER_BYTES = 900_000
 
 
+async def has_coordinator(port: int) -> bool:
+    """Whether groups have a coordinator; asking for it creates __consumer_offsets."""
+    found = await call(port, FindCoordinatorRequest(key_type=0, coordinator_keys=("large",)), 4)
+    return bool(found.coordinators[0].error_code == ErrorCode.NONE)
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedNode]:
     folder: Path = tmp_path_factory.mktemp("costly")
     with running_node(folder) as found:
         asyncio.run(call(found.port, create_topics(["known"], partitions=3), 7))
+        wait_until(lambda: asyncio.run(has_coordinator(found.port)), PATIENCE_S, "groups have a coordinator")
         yield found
         assert found.process is not None
         assert found.process.alive, found.process.output
@@ -130,11 +139,6 @@ def test_200_members_of_900_kb_keep_no_more_than_a_group_may(node: EmbeddedNode)
             writer.close()
         return grown
 
-    async def is_coordinated() -> bool:
-        found = await call(node.port, FindCoordinatorRequest(key_type=0, coordinator_keys=("large",)), 4)
-        return found.coordinators[0].error_code == ErrorCode.NONE
-
-    wait_until(lambda: asyncio.run(is_coordinated()), PATIENCE_S, "the group has a coordinator")
     assert node.process is not None
     before = resident_mb(node.process)
     assert asyncio.run(scenario()) < 150, "less than was sent"
@@ -153,3 +157,20 @@ def test_nobody_writes_internal_topics_by_produce_whatever_the_client_calls_itse
     _, response = decode_response(ApiKey.PRODUCE, 9, answer)
     assert isinstance(response, ProduceResponse)
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("listener", ["broker", "controller"])
+def test_a_topic_named_40000_times_is_described_once(node: EmbeddedNode, listener: str) -> None:
+    resource = DescribeConfigsRequestDescribeConfigsResource(
+        resource_type=2, resource_name="known", configuration_keys=None
+    )
+    body = DescribeConfigsRequest(resources=(resource,) * 40_000)
+    port = node.port if listener == "broker" else node.controller_port
+
+    async def scenario() -> float:
+        async with Bystander(port) as client:
+            answer = await call(port, body, 4, timeout_s=PATIENCE_S)
+        assert len(answer.results) == 1
+        return client.longest_s
+
+    assert asyncio.run(scenario()) < LONGEST_WAIT_S

@@ -9,7 +9,8 @@ from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.unified_log import UnifiedLog
-from kraft_core.controller.describe_configs import config_result
+from kraft_core.broker.slices import Work
+from kraft_core.controller.describe_configs import config_result, first_of_each
 from kraft_core.controller.effective_config import (
     ConfigEntry,
     NodeConfigs,
@@ -35,6 +36,7 @@ from kraft_core.protocol.messages import (
     ListConfigResourcesResponse,
     ListConfigResourcesResponseConfigResource,
 )
+from kraft_core.server.client_connection import Request
 
 _BROKER_LOGGER: Final = 8
 _LISTED_TYPES: Final = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
@@ -46,13 +48,20 @@ class DescribeHandler:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    def configs(self, body: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        """Settings at work, with source and synonyms.
+    def configs(self, body: DescribeConfigsRequest, request: Request) -> None:
+        """Settings at work, with source and synonyms; each resource once, in slices.
 
         Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST,
         UNSUPPORTED_VERSION for a type this broker has none of (broker loggers).
         """
-        return DescribeConfigsResponse(results=tuple(self._described(body, resource) for resource in body.resources))
+        self._context.work(request, self._configs(body, request))
+
+    def _configs(self, body: DescribeConfigsRequest, request: Request) -> Work[None]:
+        results = []
+        for resource in first_of_each(body.resources):
+            results.append(self._described(body, resource))
+            yield 0
+        request.respond(DescribeConfigsResponse(results=tuple(results)))
 
     def _described(
         self, body: DescribeConfigsRequest, resource: DescribeConfigsRequestDescribeConfigsResource

@@ -168,7 +168,9 @@ class GroupsHandler:
 
     def describe(self, body: DescribeGroupsRequest, version: int) -> DescribeGroupsResponse:
         """Members and assignments. An unknown group is Dead; since version 6 it is GROUP_ID_NOT_FOUND as well."""
-        return DescribeGroupsResponse(groups=tuple(self._described(group_id, version) for group_id in body.groups))
+        return DescribeGroupsResponse(
+            groups=tuple(self._described(group_id, version) for group_id in dict.fromkeys(body.groups))
+        )
 
     def _described(self, group_id: str, version: int) -> DescribeGroupsResponseDescribedGroup:
         error = self._context.coordinator.check(group_id)

@@ -144,8 +144,10 @@ class KafkaApis:
             **dict.fromkeys(FORWARDED, self._forwarding.handle),
         }
         self._metadata = MetadataHandler(context)
+        self._describe = DescribeHandler(context)
         self._deferred: dict[int, Callable[[Any, Request], None]] = {
             ApiKey.METADATA: self._metadata.metadata,
+            ApiKey.DESCRIBE_CONFIGS: self._describe.configs,
             ApiKey.JOIN_GROUP: self._groups.join,
             ApiKey.SYNC_GROUP: self._groups.sync,
             ApiKey.INIT_PRODUCER_ID: self._producer_ids.handle,
@@ -155,7 +157,7 @@ class KafkaApis:
 
     def _direct_answers(self) -> dict[int, Answer]:
         groups, metadata = self._groups, self._metadata
-        offsets, describe = self._offsets, DescribeHandler(self._context)
+        offsets, describe = self._offsets, self._describe
         offset_fetch = OffsetFetchHandler(self._context)
         return {
             ApiKey.OFFSET_COMMIT: lambda body, request: groups.commit(body),
@@ -166,7 +168,6 @@ class KafkaApis:
             ApiKey.DESCRIBE_GROUPS: lambda body, request: groups.describe(body, request.header.api_version),
             ApiKey.LIST_GROUPS: lambda body, request: groups.list(body),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda body, request: offsets.offset_for_leader_epoch(body),
-            ApiKey.DESCRIBE_CONFIGS: lambda body, request: describe.configs(body),
             ApiKey.DESCRIBE_LOG_DIRS: lambda body, request: describe.log_dirs(body, request.header.api_version),
             ApiKey.DELETE_GROUPS: lambda body, request: groups.delete(body),
             ApiKey.OFFSET_DELETE: lambda body, request: groups.delete_offsets(body),

@@ -205,7 +205,7 @@ class OffsetsHandler:
         topics = []
         for topic in body.topics:
             partitions = []
-            for index in topic.partition_indexes:
+            for index in dict.fromkeys(topic.partition_indexes):
                 try:
                     _, partition_log = self._context.replicas.leader(topic.name, index)
                     producers = tuple(
