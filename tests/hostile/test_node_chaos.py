@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.hostile.node_chaos import run
 
 SEED = 2
-SECONDS = 7
+SECONDS = 5
 
 
 def test_what_a_node_acknowledged_outlives_kills_stops_and_pauses(tmp_path: Path) -> None:
