@@ -96,7 +96,7 @@ async def _look(client: ControllerClient, *, as_json: bool) -> tuple[str, KafkaE
         return json.dumps({"error": str(refused)}) if as_json else f"No answer: {refused}", refused
     except ConnectionError as cause:
         quorum = await look_around(client.bootstrap, client.security, str(cause))
-        said = state_text(quorum, "controller")
+        said = str(cause) if quorum.standing == "unknown" else state_text(quorum, "controller")
         state = {**quorum_state(quorum), "error": said}
         return json.dumps(state) if as_json else "\n".join(missing_lines(quorum)), NoActiveController(said)
     return json.dumps(quorum_state(quorum)) if as_json else "\n".join(state_lines(quorum)), None
