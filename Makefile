@@ -86,6 +86,9 @@ chaos: setup-test
 explore: setup-test
 	$(BIN)/python -m tests.explore --minutes $(MINUTES)
 
+costs: setup-test
+	$(BIN)/python -m tests.hostile.explore_costs $(ARGS)
+
 bench: setup-test
 	$(BIN)/python -m benchmarks
 
