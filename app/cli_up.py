@@ -143,7 +143,7 @@ def run_up(options: UpOptions) -> int:
     try:
         _refuse_busy_ports(options)
         config_path = prepare_data(options, data)
-        return _Supervisor(options, data, config_path).run()
+        return _Supervisor(options, data, config_path, _cluster_id(config_path)).run()
     finally:
         lock.release()
 
@@ -252,17 +252,16 @@ def _addresses(options: UpOptions) -> dict[str, str]:
     }
 
 
-def _cluster_of(config_path: Path) -> dict[str, str]:
-    """The cluster that the node's folder is formatted for, which the web process follows whatever its database says."""
+def _cluster_id(config_path: Path) -> str | None:
+    """Return the cluster that the node's folder is formatted for; the web process follows it whatever its database says."""
     properties = read_meta_properties(KafkaConfig.load(config_path).metadata_log_dir)
-    known = None if properties is None else properties.cluster_id
-    return {} if known is None or "CONCLAVE_CLUSTER_ID" in os.environ else {"CONCLAVE_CLUSTER_ID": known}
+    return None if properties is None else properties.cluster_id
 
 
 class _Supervisor:
     """Starts both children, watches them, stops them."""
 
-    def __init__(self, options: UpOptions, data: Path, config_path: Path) -> None:
+    def __init__(self, options: UpOptions, data: Path, config_path: Path, cluster_id: str | None) -> None:
         self._options = options
         self._data = data
         self._told = False  # a plain flag: a lock taken in a signal handler may be held by the code it interrupts
@@ -275,8 +274,9 @@ class _Supervisor:
             "CONCLAVE_DATA_DIR": str(data),
             "CONCLAVE_HOST": options.host,
             "CONCLAVE_HTTP_PORT": str(options.http_port),
-            **_cluster_of(config_path),
         }
+        if cluster_id is not None and "CONCLAVE_CLUSTER_ID" not in os.environ:
+            web_environment["CONCLAVE_CLUSTER_ID"] = cluster_id
         if options.host in _WILDCARDS and "CONCLAVE_ALLOWED_HOSTS" not in os.environ:
             web_environment["CONCLAVE_ALLOWED_HOSTS"] = f"{socket.gethostname()},{socket.getfqdn()}"
         logs = data / "logs"

@@ -26,10 +26,12 @@ def test_the_stream_says_at_once_who_leads(web: LiveWeb) -> None:
 def test_a_change_moves_the_stamp_and_the_passing_of_time_does_not(web: LiveWeb) -> None:
     with web.client.stream("GET", "/events") as response:
         heard = states(response)
-        before = [next(heard) for _ in range(2)]
-        assert before[0]["stamp"] == before[1]["stamp"]
+        stamps = [next(heard)["stamp"] for _ in range(2)]
+        while len(stamps) < 30 and stamps[-1] != stamps[-2]:  # what the start has begun may still change
+            stamps.append(next(heard)["stamp"])
+        assert stamps[-1] == stamps[-2]
         web.client.post(f"{web.cluster}/topics", json={"topic_name": "events.stamp"}).raise_for_status()
-        assert next(heard)["stamp"] != before[0]["stamp"]
+        assert any(next(heard)["stamp"] != stamps[-1] for _ in range(5))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,7 @@ def test_a_change_moves_the_stamp_and_the_passing_of_time_does_not(web: LiveWeb)
         (f"voter/1/{uuid_to_text(random_uuid(None))}", "is no voter any more."),
         (f"topic/{uuid_to_text(random_uuid(None))}/gone", "Topic gone was deleted."),
     ],
+    ids=["broker", "voter", "topic"],
 )
 def test_a_subject_that_is_not_there_is_said_to_be_gone(web: LiveWeb, subject: str, words: str) -> None:
     with web.client.stream("GET", "/events", params={"subject": subject}) as response:

@@ -145,7 +145,7 @@ def test_a_child_goes_with_a_supervisor_that_was_killed(tmp_path: Path):
 
 
 def supervised(tmp_path: Path, node: str, web: str) -> cli_up._Supervisor:
-    supervisor = cli_up._Supervisor(options(tmp_path), tmp_path, tmp_path / "server.properties")
+    supervisor = cli_up._Supervisor(options(tmp_path), tmp_path, tmp_path / "server.properties", None)
     supervisor._children = [child(tmp_path, "node", node), child(tmp_path, "web", web)]
     return supervisor
 
