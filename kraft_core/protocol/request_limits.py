@@ -29,16 +29,15 @@ MEDIUM: Final = RequestLimit(1 * MIB, 5_000)
 """Lists that people make: groups, ACLs, users, features."""
 LARGE: Final = RequestLimit(8 * MIB, 50_000)
 """Lists of topics and partitions."""
-CLUSTER_WIDE: Final = RequestLimit(8 * MIB, 250_000)
-"""One request for all partitions of a broker or a cluster: ISR changes after a failure, plans of reassignment."""
+ISR_CHANGES: Final = RequestLimit(8 * MIB, 250_000)
+"""What a broker repeats until it is answered, for all the partitions that it leads: ISR changes after a failure."""
 WHOLE: Final = RequestLimit(2**31 - 1, 20_000)
 """Records: up to `socket.request.max.bytes`."""
 
 REQUEST_LIMITS: Final[dict[int, RequestLimit]] = {
     **dict.fromkeys(APIS, MEDIUM),
     ApiKey.PRODUCE: WHOLE,
-    ApiKey.ALTER_PARTITION: CLUSTER_WIDE,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: CLUSTER_WIDE,
+    ApiKey.ALTER_PARTITION: ISR_CHANGES,
     ApiKey.ENVELOPE: RequestLimit(9 * MIB, SMALL.max_elements),
     ApiKey.JOIN_GROUP: RequestLimit(2 * MIB, 1_000),
     ApiKey.SYNC_GROUP: RequestLimit(2 * MIB, 5_000),
@@ -59,6 +58,7 @@ REQUEST_LIMITS: Final[dict[int, RequestLimit]] = {
             ApiKey.ALTER_CONFIGS,
             ApiKey.DESCRIBE_LOG_DIRS,
             ApiKey.ELECT_LEADERS,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
             ApiKey.LIST_PARTITION_REASSIGNMENTS,
             ApiKey.OFFSET_DELETE,
             ApiKey.DESCRIBE_PRODUCERS,
