@@ -8,7 +8,8 @@ Jobs of addresses, then of connections, that were hardly served lately come firs
 its own work; the rest is done one after the other.
 
 A step yields 0, or the bytes of memory that the next steps need (a decoder's window). Such a job starts when the jobs under way
-leave room for it; a part of the room is kept for owners that were hardly served lately.
+leave room for it; a part of the room is kept for owners that were hardly served lately. A step that yields NEEDS_PYARROW resumes
+when a thread has imported pyarrow, which would hold the loop for some 0.2 s; `decoding` does both for a batch.
 
 Source: our own; Apache Kafka does such work on its request handler threads.
 """
@@ -18,13 +19,18 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, Final, Generic, TypeVar
 
+from kraft_core.protocol.compression import is_loaded, load_pyarrow
+
 T = TypeVar("T")
+NEEDS_PYARROW: Final = -1
 Work = Generator[int, None, T]
 """Work that pauses after each step; see the module for what it yields."""
 
 SLICE_S: Final = 0.002
 FIRST_STEPS_A_TURN_S: Final = 0.005
 """Bound on the first slices of all requests of one turn of the loop together."""
+_UNCOUNTED_S: Final = FIRST_STEPS_A_TURN_S / 5
+"""Time of first slices that is carried into the next turn, so that a turn of few short ones costs no callback of the loop."""
 MEMORY_BYTES: Final = 64 * 1024 * 1024
 RESERVED_BYTES: Final = 32 * 1024 * 1024
 """More memory, for owners that were served less than HARDLY_SERVED_S lately."""
@@ -33,6 +39,12 @@ _HALF_LIFE_S: Final = 1.0
 
 Owner = tuple[str, str]
 """An address, and a connection of it."""
+
+
+def decoding(codec: int) -> Work[None]:
+    """Pause until batches of this codec can be decompressed; not at all when they can be."""
+    if not is_loaded(codec):
+        yield NEEDS_PYARROW
 
 
 class Job(Generic[T]):
@@ -55,19 +67,19 @@ class Slices:
         self._clock = clock
         self._ready: list[Job[Any]] = []
         self._waiting: list[Job[Any]] = []
+        self._loading: list[Job[Any]] = []
         self._held_bytes = 0
         self._queued = 0
         self._served_s: dict[str | Owner, float] = {}
         self._halved_s = clock()
         self._is_pumping = False
         self._spent_s = 0.0
+        self._ends_turn = False
 
     def begin(self, work: Work[None], owner: Owner) -> Job[None] | None:
         """Run the first steps of `work`; None when that was all, else the job for `finish`. Raises what the work raises."""
         if self._spent_s >= FIRST_STEPS_A_TURN_S:
             return Job(work, owner, 0)
-        if not self._spent_s:
-            asyncio.get_running_loop().call_soon(self._new_turn)
         started = self._clock()
         needed = 0
         try:
@@ -76,12 +88,19 @@ class Slices:
         except StopIteration:
             return None
         finally:
-            self._spent_s += self._clock() - started
+            self._spend(self._clock() - started)
         self._serve(owner, self._clock() - started)
         return Job(work, owner, needed)
 
+    def _spend(self, seconds: float) -> None:
+        self._spent_s += seconds
+        if self._spent_s > _UNCOUNTED_S and not self._ends_turn:
+            self._ends_turn = True
+            asyncio.get_running_loop().call_soon(self._new_turn)
+
     def _new_turn(self) -> None:
         self._spent_s = 0.0
+        self._ends_turn = False
 
     async def finish(self, job: Job[T]) -> T:
         """Run the rest of a job and return its result. Raises what the work raises; a cancelled caller ends the work."""
@@ -89,10 +108,8 @@ class Slices:
         job.done = loop.create_future()
         self._queued += 1
         job.number = self._queued
-        self._enqueue(job)
-        if not self._is_pumping:
-            self._is_pumping = True
-            loop.call_soon(self._pump, loop)
+        self._enqueue(job, loop)
+        self._start_pump(loop)
         try:
             return await job.done
         finally:
@@ -102,11 +119,26 @@ class Slices:
         """Run work that nobody waits for in this turn; as `finish` otherwise."""
         return await self.finish(Job(work, owner, 0))
 
-    def _enqueue(self, job: Job[Any]) -> None:
-        if job.needed:
+    def _enqueue(self, job: Job[Any], loop: asyncio.AbstractEventLoop) -> None:
+        if job.needed == NEEDS_PYARROW:
+            job.needed = 0
+            self._loading.append(job)
+            if len(self._loading) == 1:
+                loop.run_in_executor(None, load_pyarrow).add_done_callback(lambda _: self._resume_loading(loop))
+        elif job.needed:
             self._waiting.append(job)
         else:
             self._ready.append(job)
+
+    def _resume_loading(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._ready += self._loading
+        self._loading.clear()
+        self._start_pump(loop)
+
+    def _start_pump(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._is_pumping:
+            self._is_pumping = True
+            loop.call_soon(self._pump, loop)
 
     def _pump(self, loop: asyncio.AbstractEventLoop) -> None:
         self._admit()
@@ -120,7 +152,7 @@ class Slices:
             self._release(job)
         else:
             started = self._clock()
-            self._run_slice(job, job.done, started + SLICE_S)
+            self._run_slice(job, job.done, started + SLICE_S, loop)
             self._serve(job.owner, self._clock() - started)
         loop.call_soon(self._pump, loop)
 
@@ -142,14 +174,16 @@ class Slices:
             self._halved_s = self._clock()
             self._served_s = {key: served / 2 for key, served in self._served_s.items() if served > SLICE_S / 4}
 
-    def _run_slice(self, job: Job[Any], done: asyncio.Future[Any], deadline: float) -> None:
+    def _run_slice(
+        self, job: Job[Any], done: asyncio.Future[Any], deadline: float, loop: asyncio.AbstractEventLoop
+    ) -> None:
         try:
             while True:
                 needed = next(job.work)
                 if needed:
                     self._release(job)
                     job.needed = needed
-                    self._waiting.append(job)
+                    self._enqueue(job, loop)
                     return
                 if self._clock() >= deadline:
                     self._ready.append(job)

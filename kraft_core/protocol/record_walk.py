@@ -27,6 +27,8 @@ _HEADERS_AT_ONCE: Final = 128
 """One byte of a varint: a record with 64 headers or more is passed over piece by piece."""
 _JOINED_BYTES: Final = 128 * 1024
 """A longer record is passed over piece by piece."""
+_ZIGZAG: Final = tuple(value >> 1 ^ -(value & 1) for value in range(128))
+"""Numbers of one byte of a varint."""
 
 
 class Walked(NamedTuple):
@@ -130,8 +132,9 @@ def walk_records(raw: bytes, start: int, codec: int, count: int) -> Iterator[Wal
                 yield from _long_record(window, size, walked)
                 done += 1
                 yield walked
-        for _ in window.grow(1):
-            yield Walked(done, [], [], [])
+        if not window.ended:
+            for _ in window.grow(1):
+                yield Walked(done, [], [], [])
         if window.available:
             raise Malformed(f"{window.available} bytes behind the last record")
     except (IndexError, Malformed) as failure:
@@ -153,6 +156,7 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
     data, position, end = window.data, window.position, len(window.data)
     safe = end if window.ended else end - _LENGTH_BYTES
     index, timestamps, offsets, keyless = walked
+    zigzag = _ZIGZAG
     stop_index = index + count
     while position < safe and index < stop_index:
         size = data[position]
@@ -169,24 +173,27 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
             break
         delta = data[at + 1]
         at += 2
-        if delta > 127:
-            delta, at = decode_varlong(data, at - 1)
+        if delta < 128:
+            delta = zigzag[delta]
         else:
-            delta = delta >> 1 ^ -(delta & 1)
+            delta, at = decode_varlong(data, at - 1)
         offset = data[at]
         at += 1
-        if offset > 127:
-            offset, at = decode_varint(data, at - 1)
-        else:
+        if offset < 128:
+            offset = zigzag[offset]
+        elif (byte := data[at]) < 128:
+            at += 1
+            offset = offset & 127 | byte << 7
             offset = offset >> 1 ^ -(offset & 1)
-        length = data[at]
+        else:
+            offset, at = decode_varint(data, at - 1)
+        key_length = data[at]
         at += 1
-        if length > 127:
-            length, at = decode_uvarint(data, at - 1)
-        without_key = length == 1
-        if length & 1 and not without_key:
+        if key_length > 127:
+            key_length, at = decode_uvarint(data, at - 1)
+        if key_length & 1 and key_length != 1:
             raise Malformed("a key of negative length")
-        at += length >> 1
+        at += key_length >> 1
         length = data[at]
         at += 1
         if length > 127:
@@ -210,7 +217,7 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
             raise Malformed("its length is not that of its fields")
         timestamps.append(delta)
         offsets.append(offset)
-        if without_key:
+        if key_length == 1:
             keyless.append(index)
         index += 1
         position = stop

@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 
 TURN_BUDGET_S: Final = 0.005
 LARGE_REQUEST_BYTES: Final = 65_536
+_UNCOUNTED_S: Final = TURN_BUDGET_S / 5
+"""Time of requests that is carried into the next turn, so that a turn of few small requests costs no callback of the loop."""
 
 
 class Rank(IntEnum):
@@ -68,14 +70,14 @@ class RequestTurns:
 
     def begin(self) -> float:
         """Begin a request; give the result to `end`."""
-        if not self._is_open:
-            self._is_open = True
-            self._call_soon(self._next_turn)
         return self.clock_s()
 
     def end(self, began_s: float) -> None:
         """Count the time of a request."""
         self._spent_s += self.clock_s() - began_s
+        if self._spent_s > _UNCOUNTED_S and not self._is_open:
+            self._is_open = True
+            self._call_soon(self._next_turn)
 
     def wait(self, connection: WaitingConnection, rank: Rank) -> None:
         """Let a connection wait for a turn."""

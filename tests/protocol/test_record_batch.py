@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_core.protocol.compression import decompress
+from kraft_core.protocol.compression import decompress_chunks
 from kraft_core.protocol.control_records import (
     SnapshotHeaderRecord,
     decode_control,
@@ -90,15 +90,15 @@ def test_a_cut_control_record_is_corrupt(key: bytes, value: bytes) -> None:
 
 def test_gzip_output_beyond_the_limit_is_refused() -> None:
     bomb = gzip.compress(bytes(1_000_000))
-    assert decompress(1, bomb) == bytes(1_000_000)
+    assert b"".join(decompress_chunks(1, bomb, 1_000_000)) == bytes(1_000_000)
     with pytest.raises(CorruptBatch, match="999999"):
-        decompress(1, bomb, 999_999)
+        list(decompress_chunks(1, bomb, 999_999))
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_damaged_compressed_data_is_corrupt(codec: int) -> None:
     with pytest.raises(CorruptBatch):
-        decompress(codec, b"\xff\xff\xff\xff\x07 this was never compressed")
+        list(decompress_chunks(codec, b"\xff\xff\xff\xff\x07 this was never compressed", 1_000_000))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_record_whose_fields_do_not_fit_its_length_is_corrupt(record: bytes, r
 
 def test_an_unknown_compression_is_refused_by_name() -> None:
     with pytest.raises(KafkaError) as failure:
-        decompress(7, b"")
+        list(decompress_chunks(7, b"", 1_000_000))
     assert failure.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 

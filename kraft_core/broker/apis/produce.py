@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kraft_core.broker.apis.context import BrokerContext
-from kraft_core.broker.log.batch_header import HEADER_BYTES, MAGIC, read_header
+from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, HEADER_BYTES, MAGIC, MAGIC_POSITION
 from kraft_core.broker.log.log_validator import RECORD_ERRORS_MAX, ZSTD, InvalidRecords, validate_produced
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.slices import Work
@@ -26,6 +26,7 @@ from kraft_core.protocol.messages import (
     ProduceResponsePartitionProduceResponse,
     ProduceResponseTopicProduceResponse,
 )
+from kraft_core.protocol.record_batch import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.server.client_connection import Request
 
@@ -169,14 +170,12 @@ class ProduceHandler:
 
     @staticmethod
     def _check_features(body: ProduceRequest, records: bytes, version: int) -> None:
-        if len(records) < HEADER_BYTES:
-            return
-        header = read_header(records)
-        if header.magic != MAGIC:
+        if len(records) < HEADER_BYTES or records[MAGIC_POSITION] != MAGIC:
             return  # the log refuses it
-        if header.is_transactional or body.transactional_id is not None:
+        attributes = records[ATTRIBUTES_POSITION + 1]
+        if attributes & TRANSACTIONAL_MASK or body.transactional_id is not None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "This broker does not serve transactions.")
-        if header.codec == ZSTD and version < _ZSTD_SINCE:
+        if attributes & COMPRESSION_MASK == ZSTD and version < _ZSTD_SINCE:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {version} does not support zstd."
             )

@@ -20,7 +20,7 @@ from kraft_core.broker.coordinator.subscriptions import subscribed_topics
 from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
-from kraft_core.broker.slices import Slices, Work
+from kraft_core.broker.slices import Slices, Work, decoding
 from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
@@ -186,6 +186,7 @@ class CoordinatorService:
             offset = batches[-1].last_offset + 1
             for batch in batches:
                 try:
+                    yield from decoding(batch.compression)
                     yield batch.decoder_bytes
                     yield from self._replay_batch(batch, records, unread)
                 except KafkaError as error:

@@ -21,6 +21,7 @@ HEADER_BYTES: Final = HEADER.size
 MAGIC: Final = 2
 LOG_OVERHEAD: Final = 12
 """Bytes of base offset and length, which `batch_length` does not count."""
+MAGIC_POSITION: Final = 16
 CRC_POSITION: Final = 17
 ATTRIBUTES_POSITION: Final = 21
 MAX_SEQUENCE: Final = 2**31 - 1

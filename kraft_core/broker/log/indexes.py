@@ -7,14 +7,19 @@ Source: OffsetIndex and TimeIndex, Kafka 4.3.1.
 """
 
 import bisect
+import errno
 import itertools
+import os
+import struct
 import sys
 from array import array
 from pathlib import Path
 from typing import Final
 
-OFFSET_ENTRY_BYTES: Final = 8
-TIME_ENTRY_BYTES: Final = 12
+_OFFSET_ENTRY: Final = struct.Struct(">II")
+_TIME_ENTRY: Final = struct.Struct(">qI")
+OFFSET_ENTRY_BYTES: Final = _OFFSET_ENTRY.size
+TIME_ENTRY_BYTES: Final = _TIME_ENTRY.size
 
 
 class CorruptIndexError(Exception):
@@ -28,9 +33,15 @@ def _big_endian(values: "array[int]") -> bytes:
     return values.tobytes()
 
 
-def _append(path: Path, entry: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(entry)
+def _append(path: Path, entry: bytes, position: int) -> None:
+    """Write an entry behind the last one, at `position`, over what a write that failed may have left there."""
+    file_descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        written = os.pwrite(file_descriptor, entry, position)
+        if written < len(entry):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    finally:
+        os.close(file_descriptor)
 
 
 class OffsetIndex:
@@ -74,7 +85,7 @@ class OffsetIndex:
         relative = offset - self._base_offset
         if self._positions and (relative <= self._relative_offsets[-1] or position <= self._positions[-1]):
             return
-        _append(self._path, _big_endian(array("I", (relative, position))))
+        _append(self._path, _OFFSET_ENTRY.pack(relative, position), len(self._positions) * OFFSET_ENTRY_BYTES)
         self._relative_offsets.append(relative)
         self._positions.append(position)
 
@@ -132,7 +143,7 @@ class TimeIndex:
         if timestamp < 0 or (self._timestamps and timestamp <= self._timestamps[-1]):
             return
         relative = offset - self._base_offset
-        _append(self._path, timestamp.to_bytes(8, "big", signed=True) + relative.to_bytes(4, "big"))
+        _append(self._path, _TIME_ENTRY.pack(timestamp, relative), len(self._timestamps) * TIME_ENTRY_BYTES)
         self._timestamps.append(timestamp)
         self._relative_offsets.append(relative)
 

@@ -48,7 +48,7 @@ class LogSegment:
         self._is_open = True
         self.size = os.fstat(self.file_descriptor).st_size
 
-    def append(self, data: bytes, batches: list[BatchHeader]) -> None:
+    def append(self, data: bytes | bytearray, batches: list[BatchHeader]) -> None:
         """Append whole batches in one write; `batches` are their headers as written.
 
         Raises OSError; the file then ends where it did, unless the disk refuses that too.

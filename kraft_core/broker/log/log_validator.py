@@ -29,7 +29,7 @@ from kraft_core.broker.log.batch_header import (
     read_header,
 )
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.slices import Work
+from kraft_core.broker.slices import Work, decoding
 from kraft_core.protocol.compression import decoder_bytes
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError, OversizedBatch
 from kraft_core.protocol.record_walk import Walked, walk_records
@@ -46,6 +46,7 @@ _MAX_TIMESTAMP_POSITION: Final = 35
 _NO_TIMESTAMP: Final = -1
 _TRIAL_STEPS: Final = 16
 """Some 0.5 MiB of content or 4,000 records: such a batch waits for nobody's memory. More would hold the loop for longer."""
+_TRIAL_PLAIN_RECORDS: Final = 1_000
 _TRIAL_SNAPPY_BYTES: Final = 64 * 1024
 _SHOWN_ERRORS: Final = 3
 
@@ -75,11 +76,12 @@ def validate_produced(data: bytes, config: LogConfig, now_ms: int, partition: st
     header = _check_frame(data, config)
     _check_header(header)
     try:
-        tally = _try_at_once(data, header, config, now_ms, partition) if header.codec else None
+        if header.codec:
+            yield from decoding(header.codec)
+        tally = _try_at_once(data, header, config, now_ms, partition)
         if tally is None:
             tally = _Tally(header, config, now_ms, partition)
-            if header.codec:
-                yield decoder_bytes(header.codec, memoryview(data)[HEADER_BYTES:])
+            yield decoder_bytes(header.codec, memoryview(data)[HEADER_BYTES:])
             for walked in _walk(data, header):
                 tally.add(walked)
                 yield 0
@@ -160,7 +162,9 @@ def _walk(data: bytes, header: BatchHeader) -> Iterator[Walked]:
 
 
 def _try_at_once(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> "_Tally | None":
-    """Walk over a compressed batch that is done within a few steps; None, and no decoder is left behind, when it is not."""
+    """Walk over a batch that is done within a few steps; None, and no decoder is left behind, when it is not."""
+    if not header.codec and header.record_count > _TRIAL_PLAIN_RECORDS:
+        return None
     if header.codec == _SNAPPY and len(data) > _TRIAL_SNAPPY_BYTES:
         return None
     tally = _Tally(header, config, now_ms, partition)
@@ -241,7 +245,9 @@ class _Tally:
         raise InvalidRecords(self._code, message, tuple(self._errors))
 
 
-def stamp(data: bytes, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int | None) -> bytes:
+def stamp(
+    data: bytes, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int | None
+) -> bytearray:
     """Return the batch as it goes to the log: offset and epoch assigned, and with `append_time_ms` the broker's time on every record."""
     stamped = bytearray(data)
     struct.pack_into(">q", stamped, 0, base_offset)
@@ -250,7 +256,7 @@ def stamp(data: bytes, header: BatchHeader, base_offset: int, leader_epoch: int,
         struct.pack_into(">h", stamped, ATTRIBUTES_POSITION, header.attributes | _LOG_APPEND_TIME)
         struct.pack_into(">q", stamped, _MAX_TIMESTAMP_POSITION, append_time_ms)
         _seal(stamped)
-    return bytes(stamped)
+    return stamped
 
 
 def _seal(data: bytearray) -> None:
