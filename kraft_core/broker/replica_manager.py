@@ -50,7 +50,7 @@ class Partition:
         Other replicas have no copy of our log in this version, so nothing is acknowledged, and no high watermark rises, while one could lead.
         """
         registration = self.registration
-        return registration.isr == (broker_id,) and all(replica == broker_id for replica in registration.elr)
+        return registration.isr == (broker_id,) and registration.elr in ((), (broker_id,))
 
     def has_isr_to_alter(self, broker_id: int) -> bool:
         """Whether the controller must hear of a smaller ISR, or that we recovered after an unclean election."""

@@ -156,15 +156,13 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
     data, position, end = window.data, window.position, len(window.data)
     safe = end if window.ended else end - _LENGTH_BYTES
     index, timestamps, offsets, keyless = walked
-    zigzag = _ZIGZAG
     stop_index = index + count
     while position < safe and index < stop_index:
         size = data[position]
         at = position + 1
         if size > 127:
-            byte = data[at]
-            at += 1
-            if byte < 128:
+            if (byte := data[at]) < 128:
+                at += 1
                 size = size & 127 | byte << 7
             else:
                 size, at = decode_uvarint(data, position)
@@ -174,17 +172,16 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
         delta = data[at + 1]
         at += 2
         if delta < 128:
-            delta = zigzag[delta]
+            delta = _ZIGZAG[delta]
         else:
             delta, at = decode_varlong(data, at - 1)
         offset = data[at]
         at += 1
         if offset < 128:
-            offset = zigzag[offset]
+            offset = _ZIGZAG[offset]
         elif (byte := data[at]) < 128:
             at += 1
-            offset = offset & 127 | byte << 7
-            offset = offset >> 1 ^ -(offset & 1)
+            offset = (offset & 127 | byte << 7) >> 1 ^ -(offset & 1)
         else:
             offset, at = decode_varint(data, at - 1)
         key_length = data[at]
@@ -197,12 +194,11 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
         length = data[at]
         at += 1
         if length > 127:
-            byte = data[at]
-            at += 1
-            if byte < 128:
+            if (byte := data[at]) < 128:
+                at += 1
                 length = length & 127 | byte << 7
             else:
-                length, at = decode_uvarint(data, at - 2)
+                length, at = decode_uvarint(data, at - 1)
         if length & 1 and length != 1:
             raise Malformed("a value of negative length")
         at += (length >> 1) + 1

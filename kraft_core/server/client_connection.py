@@ -74,6 +74,11 @@ class Request:
         return self._connection.server.listener_name
 
     @property
+    def owner(self) -> tuple[str, str]:
+        """The client's address, and what names the connection within this process."""
+        return self._connection.owner
+
+    @property
     def security_protocol(self) -> int:
         """Number of that listener's SecurityProtocol."""
         return self._connection.server.login.security.security_protocol
@@ -148,6 +153,7 @@ class ClientConnection(asyncio.Protocol):
         "held_by",
         "in_flight_bytes",
         "last_activity",
+        "owner",
         "principal",
         "server",
         "token_authenticated",
@@ -158,6 +164,7 @@ class ClientConnection(asyncio.Protocol):
         self.server = server
         self.connection_id = next(server.connection_ids)
         self.client_host = address
+        self.owner = address, f"{server.listener_name} {self.connection_id}"
         self.principal = ANONYMOUS
         self.token_authenticated = False
         self.buffered_bytes = 0

@@ -59,7 +59,7 @@ class RequestTurns:
         """Whether a request of this rank may be served now; else its connection waits."""
         if self._serving is not None:
             return rank is self._serving and self._spent_s < self._budget_s(rank)
-        if any(self._waiting[: rank + 1]):
+        if self._is_open and any(self._waiting[: rank + 1]):
             return False
         return self._spent_s < self._budget_s(rank)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow
+import pyarrow as pa
 import pytest
 
 from kraft_core.broker.log.batch_header import HEADER_BYTES, read_header
@@ -52,7 +52,7 @@ def importer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
 
 def compressed(codec: int) -> bytes:
     plain = batch([b"a" * 100, b"b" * 100], attributes=codec)
-    data = bytearray(plain[:HEADER_BYTES] + pyarrow.Codec(CODECS[codec]).compress(plain[HEADER_BYTES:], asbytes=True))
+    data = bytearray(plain[:HEADER_BYTES] + pa.Codec(CODECS[codec]).compress(plain[HEADER_BYTES:], asbytes=True))
     struct.pack_into(">i", data, 8, len(data) - 12)
     return resealed(data)
 

@@ -57,8 +57,7 @@ class BrokerContext:
 
     def work(self, request: Request, work: Work[None]) -> None:
         """Run the work that answers a request: now if it is short, else in slices, while its connection hands over no further request."""
-        owner = request.client_host, f"{request.listener_name} {request.connection_id}"
-        job = self.slices.begin(work, owner)
+        job = self.slices.begin(work, request.owner)
         if job is not None:
             request.hold()
             self.spawn(self._finish(request, job))

@@ -88,7 +88,7 @@ class ProduceHandler:
             else:
                 request.respond_nothing()
             return
-        response = ProduceResponse(responses=tuple(topics), node_endpoints=self._endpoints(answer.moved, request))
+        response = ProduceResponse(responses=tuple(topics), node_endpoints=self._endpoints(answer, request))
         if answer.unflushed:
             self._context.spawn(self._respond_flushed(request, response, answer.unflushed))
         else:
@@ -146,13 +146,15 @@ class ProduceHandler:
     ) -> Work[ProduceResponsePartitionProduceResponse]:
         if body.acks not in _ALLOWED_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1.")
-        if not self._context.metadata.has_partition(topic, data.index):
+        replicas = self._context.replicas
+        if (topic, data.index) not in replicas.partitions and not self._context.metadata.has_partition(
+            topic, data.index
+        ):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{data.index}.")
         if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to the internal topic {topic}.")
         records = data.records or b""
         self._check_features(body, records, answer.request.header.api_version)
-        replicas = self._context.replicas
         _, partition_log = replicas.leader(topic, data.index)
         batch = yield from validate_produced(
             records, partition_log.config, self._context.clock_ms(), f"{topic}-{data.index}"
@@ -207,8 +209,10 @@ class ProduceHandler:
             current_leader=leader,
         )
 
-    def _endpoints(self, moved: set[int], request: Request) -> tuple[ProduceResponseNodeEndpoint, ...]:
+    def _endpoints(self, answer: "_Answer", request: Request) -> tuple[ProduceResponseNodeEndpoint, ...]:
+        if not answer.moved:
+            return ()
         return tuple(
             ProduceResponseNodeEndpoint(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-            for broker, endpoint in self._context.metadata.alive_of(moved, request.listener_name)
+            for broker, endpoint in self._context.metadata.alive_of(answer.moved, request.listener_name)
         )
