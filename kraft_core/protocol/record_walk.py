@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kraft_core.protocol.compression import decompress_chunks, decompressed_bytes_max, headers_max, records_max
-from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
+from kraft_core.protocol.errors import CorruptBatch, KafkaError, OversizedBatch
 from kraft_core.protocol.primitives import Malformed, decode_uvarint, decode_varint, decode_varlong
 
 WALK_RECORDS: Final = 256
 PAUSE: Final = (b"", 0, 0)
+_AT_ONCE: Final = 4 * WALK_RECORDS
+"""Records, with their headers, that `walk_plain` passes over: about 1 ms of CPU."""
 _LENGTH_BYTES: Final = 5
 _FIXED_BYTES: Final = 1 + 10 + 5 + 5
 """At most: attributes, timestamp delta, offset delta and the length of the key."""
@@ -139,6 +141,18 @@ def walk_records(raw: bytes, start: int, codec: int, count: int) -> Iterator[Wal
             raise Malformed(f"{window.available} bytes behind the last record")
     except (IndexError, Malformed) as failure:
         raise CorruptBatch(window.consumed, f"record {done} of {count} does not fit: {failure}") from None
+
+
+def walk_plain(raw: bytes, start: int, count: int) -> Walked | None:
+    """Pass over all `count` uncompressed records at once; None when that is work for `walk_records`: they are too many or malformed."""
+    if count > _AT_ONCE:
+        return None
+    walked = Walked(0, [], [], [])
+    try:
+        position = _pass_over(_Window(raw, start, 0, 0), _AT_ONCE, walked)
+    except (IndexError, KafkaError, Malformed):
+        return None
+    return walked if len(walked.offset_deltas) == count and position == len(raw) else None
 
 
 def check_count(batch_bytes: int, count: int) -> None:

@@ -11,10 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft_core.protocol import record_walk
-from kraft_core.protocol.compression import DECOMPRESSED_BYTES_LEAST, RECORDS_LEAST, decoder_bytes
+from kraft_core.protocol.compression import DECOMPRESSED_BYTES_LEAST, RECORDS_LEAST, decoder_bytes, decompress_chunks
 from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
 from kraft_core.protocol.primitives import encode_varint
-from kraft_core.protocol.record_batch import METADATA_BYTES_MAX, PACED_RECORD_BYTES_MAX, RecordBatch, read_batches
+from kraft_core.protocol.record_batch import (
+    HEADER_BYTES,
+    METADATA_BYTES_MAX,
+    PACED_RECORD_BYTES_MAX,
+    RecordBatch,
+    read_batches,
+)
+from kraft_core.protocol.record_walk import walk_plain
 from tests.broker.crafted import CODECS, XERIAL, crafted, record
 
 
@@ -62,6 +69,10 @@ def test_the_walk_sees_what_the_general_reader_sees(
     assert offsets == [found.offset for found in read] == list(range(len(rows)))
     assert keyless == [found.offset for found in read if found.key is None]
     assert [(found.key, found.value) for found in read] == [(key, value) for key, value, _, _ in rows]
+    if not codec:
+        at_once = walk_plain(batch.raw, HEADER_BYTES, len(rows))
+        is_small = len(rows) + repeat * sum(len(headers) for *_, headers, _ in drawn) < 4 * record_walk.WALK_RECORDS
+        assert at_once == (0, timestamps, offsets, keyless) or (at_once is None and not is_small)
 
 
 GOOD = record(0, b"k", b"v")
@@ -93,6 +104,45 @@ def test_both_readers_refuse_records_that_do_not_fit(data: bytes, codec: int) ->
         walked(batch)
     with pytest.raises(CorruptBatch):
         list(batch.records())
+    if not codec:
+        assert walk_plain(batch.raw, HEADER_BYTES, 1) is None
+
+
+def test_records_of_very_many_headers_are_not_walked_at_once() -> None:
+    few, many = (record(0, b"k", b"v", [(b"h", b"x")] * count) for count in (60, 64))
+    assert walk_plain(framed(few, 1).raw, HEADER_BYTES, 1) is not None
+    assert walk_plain(framed(many, 1).raw, HEADER_BYTES, 1) is None
+
+
+ZSTD_CONTENT = bytes(range(256)) * 40
+ZSTD_FRAME = pa.Codec("zstd").compress(ZSTD_CONTENT, asbytes=True)
+SKIPPED_FRAME = b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip"
+LARGE_ZSTD_FRAME = pa.Codec("zstd").compress(bytes(2**20 + 1), asbytes=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "content"),
+    [
+        (ZSTD_FRAME, ZSTD_CONTENT),
+        (ZSTD_FRAME + ZSTD_FRAME, 2 * ZSTD_CONTENT),
+        (SKIPPED_FRAME + ZSTD_FRAME, ZSTD_CONTENT),
+        (ZSTD_FRAME + SKIPPED_FRAME, ZSTD_CONTENT),
+        (LARGE_ZSTD_FRAME, bytes(2**20 + 1)),
+        (ZSTD_FRAME[:-1], None),
+        (ZSTD_FRAME + b"more", None),
+        (ZSTD_FRAME[:5] + b"\x00\x01" + ZSTD_FRAME[7:], None),
+        (ZSTD_FRAME[:5] + b"\xff\xff" + ZSTD_FRAME[7:], None),
+        (ZSTD_FRAME[:5], None),
+    ],
+)
+def test_zstd_frames_of_known_size_are_read_as_the_stream_reads_them(data: bytes, content: bytes | None) -> None:
+    if content is None:
+        with pytest.raises(CorruptBatch):
+            list(decompress_chunks(4, data, 2**22))
+    else:
+        assert b"".join(decompress_chunks(4, data, 2**22)) == content
+        with pytest.raises(OversizedBatch):
+            list(decompress_chunks(4, data, len(content) - 1))
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])

@@ -57,6 +57,15 @@ def test_requests_are_taken_at_once_while_the_turn_has_time() -> None:
     assert not loop.turns.waiting
 
 
+def test_few_small_requests_a_turn_cost_the_loop_no_callback() -> None:
+    loop = Loop()
+    for _ in range(9):
+        Client(loop, cost_s=TURN_BUDGET_S / 50).take_turn()
+        assert not loop.due
+    Client(loop, left=100).take_turn()
+    assert loop.due
+
+
 def test_requests_of_all_connections_together_take_no_more_of_a_turn_than_its_budget_and_one_request() -> None:
     loop = Loop()
     clients = [Client(loop, left=100) for _ in range(200)]

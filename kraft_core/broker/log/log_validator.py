@@ -32,7 +32,7 @@ from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.slices import Work, decoding
 from kraft_core.protocol.compression import decoder_bytes
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError, OversizedBatch
-from kraft_core.protocol.record_walk import Walked, walk_records
+from kraft_core.protocol.record_walk import Walked, walk_plain, walk_records
 
 ZSTD: Final = 4
 RECORD_ERRORS_MAX: Final = 1000
@@ -46,7 +46,6 @@ _MAX_TIMESTAMP_POSITION: Final = 35
 _NO_TIMESTAMP: Final = -1
 _TRIAL_STEPS: Final = 16
 """Some 0.5 MiB of content or 4,000 records: such a batch waits for nobody's memory. More would hold the loop for longer."""
-_TRIAL_PLAIN_RECORDS: Final = 1_000
 _TRIAL_SNAPPY_BYTES: Final = 64 * 1024
 _SHOWN_ERRORS: Final = 3
 
@@ -163,11 +162,15 @@ def _walk(data: bytes, header: BatchHeader) -> Iterator[Walked]:
 
 def _try_at_once(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> "_Tally | None":
     """Walk over a batch that is done within a few steps; None, and no decoder is left behind, when it is not."""
-    if not header.codec and header.record_count > _TRIAL_PLAIN_RECORDS:
-        return None
     if header.codec == _SNAPPY and len(data) > _TRIAL_SNAPPY_BYTES:
         return None
     tally = _Tally(header, config, now_ms, partition)
+    if not header.codec:
+        at_once = walk_plain(data, HEADER_BYTES, header.record_count)
+        if at_once is None:
+            return None
+        tally.add(at_once)
+        return tally
     for step, walked in enumerate(_walk(data, header)):
         if step == _TRIAL_STEPS:
             return None
