@@ -201,7 +201,7 @@ def prepare_data(options: UpOptions, data: Path) -> Path:
 def rotate_log(path: Path, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT) -> None:
     """Set a log that has grown aside as `path.1`, the one before as `path.2`, and so on; keep only the newest `kept`.
 
-    The child goes on writing to the file it has open (in append mode), so the file is copied and emptied. A line that is
+    The child keeps writing to the file it has open (in append mode), so the file is copied and emptied. A line that is
     written between the two is lost.
     """
     if not path.exists() or path.stat().st_size <= bytes_max:

@@ -136,7 +136,7 @@ class Crowd:
     """All connections of a server that have no request running, the one that has waited longest first.
 
     When there are more connections than the process may hold, or more bytes of heads that are not whole, the ones that
-    have waited longest go: whoever comes now is heard, however many come and say nothing.
+    have waited longest are closed, so a new client is heard however many others say nothing.
     """
 
     def __init__(self, connections_max: int) -> None:

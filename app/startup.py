@@ -111,7 +111,7 @@ def _on_a_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
         result, error = None, None
         try:
             result = work()
-        except BaseException as raised:  # noqa: BLE001 - goes to whoever awaits
+        except BaseException as raised:  # noqa: BLE001 - is raised where the result is awaited
             error = raised
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)

@@ -21,7 +21,7 @@ LISTENER: Final = "CONTROLLER"  # the answer names no listener
 async def look_around(bootstrap: Sequence[Address], security: ClientSecurity, error: str) -> Quorum:
     """Ask every bootstrap server, and then every controller that has registered with one of them, whether it answers.
 
-    The voter set itself is told by a leader alone, so the registered controllers stand in for it. Never raises for a node that
+    Only a leader tells the voter set, so the registered controllers stand in for it. Never raises for a node that
     does not answer; takes at most a few seconds.
     """
     found = await _ask_all(bootstrap, security)

@@ -235,8 +235,8 @@ def unmeasured(
 def with_reach(quorum: Quorum, found: Mapping[Address, Reach]) -> Quorum:
     """Return the quorum with what is known of each voter's answers.
 
-    A voter is not silent while the leader hears from it, be it unreachable from here. That is told by how long before the
-    leader's answer it fetched, so the leader's clock and ours need not agree.
+    A voter is not silent while the leader hears from it, even if this process cannot reach it. The measure is how long
+    before the leader's answer it fetched, so the leader's clock and ours need not agree.
     """
     leader = quorum.leader
     leader_now = leader.last_caught_up_timestamp if leader is not None else -1

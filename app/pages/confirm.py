@@ -34,7 +34,7 @@ def curl_line(base_url: str, cluster_id: str | None, method: str, path: str, bod
 
 
 def account_curl_line(base_url: str, method: str, path: str, body: object | None = None) -> str:
-    """A change that is none of a cluster's, as a REST call."""
+    """A change outside any cluster, as a REST call."""
     where = f"{base_url}/v3/{path}"
     text = json.dumps(body).replace("'", "'\\''")
     data = "" if body is None else f" -H \"Content-Type: application/json\" \\\n  -d '{text}'"

@@ -185,7 +185,7 @@ class ReportRunner:
         assert run is not None, "called from the run's own task"
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            with contextlib.suppress(SQLAlchemyError):  # tried again; whoever ends the run meanwhile is seen then
+            with contextlib.suppress(SQLAlchemyError):  # the next try sees a run that was ended meanwhile
                 kept = await self._database.write(leases.renew_lease, run_id, utc_now())
                 if kept is None or kept.cancelled_by is not None:
                     run.cancel()

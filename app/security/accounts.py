@@ -261,7 +261,7 @@ def make_login_link(
     """Return a token that logs `user_name` in once. Raises AccountError.
 
     Earlier links of the user end. A way in, made on the machine and not by an admin, also ends the earlier way in,
-    whoever it was for: a database has one.
+    for any user: a database has one.
     """
     user = known_user(session, user_name)
     ended = LoginLink.user_id == user.id

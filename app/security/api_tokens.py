@@ -161,7 +161,7 @@ def take_environment_token(session: OrmSession, text: str, now: dt.datetime) -> 
 
 
 def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
-    """Revoke a token for good, and so those that were made with it. Raises AccountError when there is none of this name."""
+    """Revoke a token and all tokens made with it. Raises AccountError when there is none of this name."""
     found = token_by_name(session, name)
     if found is None:
         raise AccountError(f"There is no token '{name}'.", "name")

@@ -158,7 +158,7 @@ def is_https(scope: Scope, settings: Settings) -> bool:
 
 
 def is_for_everybody(path: str) -> bool:
-    """Whether a path is answered the same whoever asks: health, metrics and static files."""
+    """Say whether a path is answered the same for every caller: health, metrics and static files."""
     return path in HEALTH_PATHS or path.startswith(OPEN_PREFIXES)
 
 

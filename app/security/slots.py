@@ -1,6 +1,6 @@
 """Who may have how much of the process at once, so that no caller takes it from the others.
 
-    health    /healthz, /readyz, /metrics           slots of their own: probes are answered whatever else goes on
+    health    /healthz, /readyz, /metrics           slots of their own: probes are answered under any load
     login     /login, /login/link, /static/         slots of their own, some for each source
     streams   event streams                         some for each caller, and a bound on all
     requests  everything else                       some for each caller, and a bound on all
