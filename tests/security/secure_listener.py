@@ -13,6 +13,7 @@ from kraft_core.protocol.messages import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.security.listener_security import (
     ClientSecurity,
     ServerSecurity,
@@ -56,7 +57,7 @@ def run(scenario: Awaitable[None], loop_factory: Callable[[], asyncio.AbstractEv
 
 
 def api_versions(header: RequestHeader, request: ApiVersionsRequest | None) -> bytes:
-    answers = ApiVersionsAnswers(controller_versions(), lambda: (-1, {}))
+    answers = ApiVersionsAnswers(controller_versions(), FEATURES, lambda: (-1, {}))
     return answers.unsupported(header) if request is None else answers.answer(header, request)
 
 

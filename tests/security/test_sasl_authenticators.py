@@ -16,6 +16,7 @@ from kraft_core.protocol.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
 from kraft_core.security.plain import PlainSaslClient, PlainSaslServer
@@ -33,7 +34,7 @@ VERSIONS = controller_versions()
 
 
 def server(max_reauth_ms: int = 0) -> SaslServerAuthenticator:
-    answers = ApiVersionsAnswers(VERSIONS, lambda: (-1, {}))
+    answers = ApiVersionsAnswers(VERSIONS, FEATURES, lambda: (-1, {}))
 
     def api_versions(header: RequestHeader, request: ApiVersionsRequest | None) -> bytes:
         return answers.unsupported(header) if request is None else answers.answer(header, request)
