@@ -65,14 +65,15 @@ class Acceptor:
         self._look()
 
     def stop(self) -> None:
-        """Close the listening sockets."""
+        """Close the listening sockets. Connections being made still reach their protocols.
+
+        Their tasks are not cancelled: a transport that was cancelled after connection_made never calls connection_lost.
+        """
         self._pause(math.inf)
         self._is_started = False
         for listening in self._sockets:
             listening.close()
         self._sockets = []
-        for task in self._tasks:
-            task.cancel()
 
     def resume(self) -> None:
         """Look for connections again, a moment from now: others may end as well."""

@@ -195,7 +195,7 @@ class ClientConnection(asyncio.Protocol):
         self.last_activity = self.server.loop.time()
         self._transport.set_write_buffer_limits(high=self.server.limits.write_high_water_bytes)
         self.server.enter(self)
-        if self.server.login.mechanisms:
+        if self.server.login.mechanisms and not self._closed:
             self._session = SaslSession(self, self.server.login, self.server.listener_name, self.server.loop)
 
     def data_received(self, data: bytes) -> None:

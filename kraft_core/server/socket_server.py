@@ -132,11 +132,13 @@ class SocketServer:
         return min(idle, key=lambda connection: (connection.has_asked, connection.last_activity), default=None)
 
     def enter(self, connection: ClientConnection) -> None:
-        """Take a new connection in."""
+        """Take a new connection in; it is closed at once when the listener has stopped meanwhile."""
         self._open += 1
         self._nobody.clear()
         self._connections.add(connection)
         self.counters.connections_opened += 1
+        if self._acceptor is None:
+            connection.close(LISTENER_STOPPED)
 
     def left(self, address: str) -> None:
         """Count out a connection whose socket is closed."""

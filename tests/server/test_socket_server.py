@@ -1,11 +1,14 @@
 """The listener against real sockets: order of answers, back-pressure, and what strangers may not do to it."""
 
 import asyncio
+import socket
 import struct
 from collections import Counter
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 
 from kraft_core.protocol.framing import decode_response, encode_request, encode_response
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, SaslHandshakeResponse
@@ -477,3 +480,21 @@ def test_answers_held_back_by_an_earlier_request_stop_the_reading() -> None:
                 await reader.readexactly(size)
 
     run(scenario())
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("turns", range(8))
+def test_a_listener_stops_while_a_connection_is_being_made(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], turns: int
+) -> None:
+    async def scenario() -> None:
+        server = SocketServer("127.0.0.1", 0, lambda request: None)
+        await server.start()
+        with socket.create_connection(("127.0.0.1", server.port)):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(20):
+                await server.stop()
+
+    with asyncio.Runner(loop_factory=loop_factory) as loop:
+        loop.run(scenario())
