@@ -122,7 +122,12 @@ def test_a_leader_that_is_not_preferred_gives_way_only_to_one_in_sync(moving: Li
 
 
 def test_a_dry_election_lists_who_would_be_asked_and_asks_nobody(moving: LiveWeb, topic: str) -> None:
-    data = [{"topic_name": topic, "partition_id": 1, "replica_ids": [2, 1]}]
+    second = {"topic_name": f"{topic}.second", "replicas_assignments": {"0": [1]}}  # one alone is answered as its error
+    assert moving.client.post(f"{moving.cluster}/topics", json=second).status_code == 201
+    data = [
+        {"topic_name": topic, "partition_id": 1, "replica_ids": [2, 1]},
+        {"topic_name": f"{topic}.second", "partition_id": 0, "replica_ids": [2, 1]},
+    ]
     assert moving.client.post(f"{moving.cluster}/reassignments", json={"data": data}).status_code == 200
     every = f"{moving.cluster}/topics/-/partitions/-:elect-leader"
     path = f"{moving.cluster}/topics/{topic}/partitions/1"
