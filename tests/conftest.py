@@ -19,6 +19,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     database=None,
+    derandomize=False,
     print_blob=True,
 )
 settings.load_profile("any machine")
