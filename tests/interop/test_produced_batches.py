@@ -192,9 +192,27 @@ def departures() -> Iterator[Case]:
 CASES = [*good_cases(), *bad_records(), *bad_structure(), *bad_batches(), *departures()]
 
 
+@dataclass(frozen=True)
+class Brokers:
+    """The ports of Apache's broker and ours, and what they answered to each case."""
+
+    ports: tuple[int, int]
+    answers: list[tuple[Any, Any]]
+
+
+async def ask_all(ports: tuple[int, int]) -> list[tuple[Any, Any]]:
+    """Send every case to both brokers."""
+    connections = [await KafkaConnection.open("127.0.0.1", port, "test", 60_000) for port in ports]
+    try:
+        return [(await produce(connections[0], case), await produce(connections[1], case)) for case in CASES]
+    finally:
+        for connection in connections:
+            connection.close()
+
+
 @pytest.fixture(scope="module")
-def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """Apache's broker and ours, with the same topics."""
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    """Apache's broker and ours, with the same topics, after every case."""
     kafka.require()
     folder = tmp_path_factory.mktemp("batches")
     with (
@@ -208,7 +226,8 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]
             topics = [NewTopic(name, 1, 1, config=config) for name, config in TOPICS.items()]
             for future in admin.create_topics(topics).values():
                 future.result(PATIENCE_S)
-        yield int(address.rpartition(":")[2]), node.port
+        ports = int(address.rpartition(":")[2]), node.port
+        yield Brokers(ports, asyncio.run(ask_all(ports)))
 
 
 async def produce(connection: KafkaConnection, case: Case) -> Any:
@@ -237,17 +256,9 @@ def said(found: Any, case: Case) -> dict[str, Any]:
     }
 
 
-def test_both_brokers_give_the_same_answers_to_batches_right_and_wrong(ports: tuple[int, int]) -> None:
-    async def ask_all() -> list[tuple[Any, Any]]:
-        connections = [await KafkaConnection.open("127.0.0.1", port, "test", 60_000) for port in ports]
-        try:
-            return [(await produce(connections[0], case), await produce(connections[1], case)) for case in CASES]
-        finally:
-            for connection in connections:
-                connection.close()
-
+def test_both_brokers_give_the_same_answers_to_batches_right_and_wrong(brokers: Brokers) -> None:
     wrong = []
-    for case, (apache, ours) in zip(CASES, asyncio.run(ask_all()), strict=True):
+    for case, (apache, ours) in zip(CASES, brokers.answers, strict=True):
         expected, found = said(apache, case), said(ours, case)
         if case.ours is not None:
             assert case.why
@@ -258,17 +269,17 @@ def test_both_brokers_give_the_same_answers_to_batches_right_and_wrong(ports: tu
     assert not wrong, "\n".join(wrong)
 
 
-def test_both_brokers_give_consumers_the_same_records(ports: tuple[int, int]) -> None:
+def test_both_brokers_give_consumers_the_same_records(brokers: Brokers) -> None:
     for topic in ("plain", "compacted", "timed"):
-        read = [contents(port, topic) for port in ports]
+        read = [contents(port, topic) for port in brokers.ports]
         assert read[0] == read[1]
         assert read[0]
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["apache", "ours"])
-def test_librdkafka_gives_invalid_records_their_own_error(ports: tuple[int, int], side: int) -> None:
+def test_librdkafka_gives_invalid_records_their_own_error(brokers: Brokers, side: int) -> None:
     """As its test 0011 has it: the records without a key are invalid, the others were in a batch with them (KIP-467)."""
-    settings = {"bootstrap.servers": f"127.0.0.1:{ports[side]}", "linger.ms": 2_000, "retries": 0}
+    settings = {"bootstrap.servers": f"127.0.0.1:{brokers.ports[side]}", "linger.ms": 2_000, "retries": 0}
     producer = Producer(settings)
     outcomes: dict[int, int] = {}
     for number in range(10):

@@ -78,7 +78,6 @@ def describe_requests() -> Iterator[Case]:
         yield fixed("settings with synonyms", settings_of((TOPIC, "made-2"), (GROUP, "workers"), docs=False), version)
     yield fixed("no settings", settings_of((TOPIC, "made-2"), keys=()), 4)
     yield fixed("settings of nothing", settings_of(), 4)
-    yield fixed("settings of one topic twice", settings_of((TOPIC, "made-2"), (TOPIC, "made-2"), keys=SOME_KEYS), 4)
     for version in range(3):
         for topic, partition in (("__cluster_metadata", 0), ("__cluster_metadata", 1), ("other", 0)):
             yield fixed(f"quorum of {topic}-{partition}", quorum_of((topic, partition)), version)
