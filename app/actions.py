@@ -15,8 +15,8 @@ from app.cluster.voter_changes import Endpoints, VoterChange
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal
 from app.security.service import Security
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.image.changes import is_secret_config
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.uuids import uuid_to_text
 

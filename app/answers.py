@@ -15,7 +15,7 @@ from app.cluster.history import OffsetGone
 from app.cluster.operations import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.voter_changes import VoterChangeRefused
 from app.db.outage import DatabaseUnavailableError
-from app.errors import (
+from app.http.errors import (
     PROBLEM_JSON,
     ApiError,
     FieldError,
@@ -25,7 +25,7 @@ from app.errors import (
     problem,
     wants_problem_json,
 )
-from app.locations import htmx_redirect, redirect
+from app.http.locations import htmx_redirect, redirect
 from app.security.accounts import AccountError
 from kraft_core.protocol.errors import KafkaError
 

@@ -9,7 +9,7 @@ from app.actions import Actions, Caller
 from app.cluster.cluster import Cluster
 from app.config import Settings
 from app.db.database import Database
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.operator_actions import OperatorActions
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler

@@ -14,7 +14,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.db.outage import REMIND_SECONDS, trouble_of
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.security.guard import is_for_everybody
 
 log = structlog.get_logger(__name__)

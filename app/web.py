@@ -24,9 +24,10 @@ from app.cluster.history import OffsetGone
 from app.cluster.operations import BrokerInUseError
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
-from app.errors import ApiError
 from app.file_limits import connections_allowed
-from app.http_server import WebServer, listen
+from app.http.errors import ApiError
+from app.http.server import WebServer, listen
+from app.http.templating import static_files
 from app.metrics import Metrics
 from app.operator_actions import OperatorActions
 from app.pages import site
@@ -43,7 +44,6 @@ from app.security.service import Security
 from app.security.slots import Slots
 from app.services import Services
 from app.startup import Startup, StartupGate
-from app.templating import static_files
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
 

@@ -6,12 +6,12 @@ from typing import cast
 
 from benchmarks.load import connected, read_answer
 from benchmarks.sides import Cluster
+from kraft_core.clients.quorum_fetch import ObserverIdentity, fetch_partition, fetch_request
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import FetchResponse
 from kraft_core.protocol.record_batch import read_batches
-from kraft_core.server.quorum_fetch import ObserverIdentity, fetch_partition, fetch_request
 
 FETCH_VERSION = 17
 FETCH_BYTES = 8 * 1024 * 1024

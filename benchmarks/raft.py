@@ -20,6 +20,7 @@ from benchmarks.figures import Figure, shown
 from benchmarks.load import read_answer
 from benchmarks.plan import Plan
 from benchmarks.sides import WITH_LINGER, Side, apache_command
+from kraft_core.clients.quorum_fetch import fetch_partition
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
@@ -30,7 +31,6 @@ from kraft_core.protocol.messages import (
     FetchResponsePartitionData,
 )
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID, uuid_to_text
-from kraft_core.server.quorum_fetch import fetch_partition
 from tests.interop import kafka
 
 RECORD_BYTES: Final = 256

@@ -17,7 +17,7 @@ from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.raft.batch_reader import BatchReader
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.snapshot_reader import SnapshotReader
+from kraft_core.raft.snapshot.reader import SnapshotReader
 
 PRINT_INTERVAL_S: Final = 5.0
 WINDOW_S: Final = 30.0

@@ -18,7 +18,8 @@ from typing import Final
 from uuid import UUID
 
 from benchmarks.raft_load import Workload
-from kraft_core.kraft_server import GC_THRESHOLDS, LOOP_FACTORY, SWITCH_INTERVAL_S
+from kraft_core.clients.channel_manager import ChannelConfig, ChannelManager, Result
+from kraft_core.kafka_raft_server import GC_THRESHOLDS, LOOP_FACTORY, SWITCH_INTERVAL_S
 from kraft_core.node import NodeEvent
 from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
@@ -35,15 +36,14 @@ from kraft_core.raft.events import (
 )
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
-from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.clock import Clock
-from kraft_core.server.config import KafkaConfig
+from kraft_core.server.config.kafka_config import KafkaConfig
 from kraft_core.server.controller_apis import RAFT_APIS, ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.log_format import configure_logging
+from kraft_core.server.network.socket_server import SocketServer
 from kraft_core.server.node_settings import advertised_endpoints, raft_config, socket_limits
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
-from kraft_core.server.socket_server import SocketServer
 from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.quorum_state_store import QuorumStateStore

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from kraft_core.kraft_server import run_node
-from kraft_core.server.config import ConfigError, KafkaConfig
+from kraft_core.kafka_raft_server import run_node
+from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
 from kraft_core.server.log_format import configure_logging
 
 

@@ -38,14 +38,14 @@ from kraft_core.raft.effects import Effect as RaftEffect
 from kraft_core.raft.effects import Respond, Stopped
 from kraft_core.raft.events import Event as RaftEvent
 from kraft_core.raft.events import SnapshotCreated
+from kraft_core.raft.internals.threshold_purgatory import ThresholdPurgatory
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
-from kraft_core.raft.snapshot_reader import SnapshotReader
-from kraft_core.raft.snapshot_writer import SnapshotWriter
-from kraft_core.raft.threshold_purgatory import ThresholdPurgatory
+from kraft_core.raft.snapshot.reader import SnapshotReader
+from kraft_core.raft.snapshot.writer import SnapshotWriter
 
 EVENTS_PER_STEP: Final = 128
 """How much of its queue the controller works off in one step, requests that write much counting as many: some ms, so that

@@ -12,7 +12,7 @@ from kraft_core.image.image_writer import image_records
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.metadata_records import encode_record
 from kraft_core.protocol.metadata_version import MINIMUM_METADATA_VERSION, record_version
-from kraft_core.raft.snapshot_writer import SnapshotWriter
+from kraft_core.raft.snapshot.writer import SnapshotWriter
 
 RECORDS_PER_BATCH: Final = 1024
 

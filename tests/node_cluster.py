@@ -43,10 +43,10 @@ from kraft_core.raft.events import (
     SnapshotCreated,
     Timer,
 )
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
+from tests.raft.memory_raft_log import MemoryRaftLog
 
 CLUSTER_ID = "node-cluster"
 DIRECTORY = UUID(int=1 << 100)

@@ -67,7 +67,7 @@ class Product:
 @contextmanager
 def running_product(
     folder: Path,
-    command: tuple[str, ...] = (sys.executable, "-m", "app.cli", "up"),
+    command: tuple[str, ...] = (sys.executable, "-m", "app.cli.main", "up"),
     environment: Mapping[str, str] | None = None,
     start_seconds: float = START_SECONDS,
 ) -> Iterator[Product]:

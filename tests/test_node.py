@@ -13,7 +13,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import CreateTopicsRequest
 from kraft_core.protocol.metadata_records import BeginTransactionRecord, NoOpRecord, TopicRecord
 from kraft_core.raft.events import Shutdown, Timer
-from kraft_core.raft.snapshot_reader import SnapshotReader
+from kraft_core.raft.snapshot.reader import SnapshotReader
 from tests.node_cluster import Cluster, Member, create_topic
 
 

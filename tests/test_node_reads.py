@@ -2,8 +2,8 @@
 
 import pytest
 
+from kraft_core.configs.config_resource import BROKER
 from kraft_core.controller.controller_result import RequestContext
-from kraft_core.image.metadata_image import BROKER
 from kraft_core.node import ControllerRequest
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.internal_topics import METADATA_TOPIC

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from app.cluster.changes import Changes, only, raise_for
-from kraft_core.image.metadata_image import TOPIC
+from kraft_core.configs.config_resource import TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     CreatePartitionsRequest,

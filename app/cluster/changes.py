@@ -11,11 +11,11 @@ from typing import TypeVar, cast
 from app.cluster.history import History
 from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.rehearsal import rehearse
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.wire import Message
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
 
 T = TypeVar("T")
 Answer = TypeVar("Answer", bound=Message)

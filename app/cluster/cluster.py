@@ -21,7 +21,11 @@ from app.cluster.tokens import DelegationTokenAdmin
 from app.cluster.topic_table import TopicTable
 from app.cluster.voters import VoterAdmin
 from app.db.database import Database
-from kraft_core.controller.effective_config import (
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.quorum_fetch import ObserverIdentity
+from kraft_core.configs.config_resource import CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.effective_config import (
     ConfigEntry,
     NodeConfigs,
     broker_entries,
@@ -30,11 +34,8 @@ from kraft_core.controller.effective_config import (
     group_entries,
     topic_entries,
 )
-from kraft_core.image.metadata_image import CLIENT_METRICS, GROUP, TOPIC, MetadataImage
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.quorum_fetch import ObserverIdentity
 
 log = logging.getLogger(__name__)
 

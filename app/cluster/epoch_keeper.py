@@ -16,9 +16,9 @@ from app.cluster.history import History
 from app.db.database import Database
 from app.db.models import QuorumEpoch
 from app.db.outage import DatabaseUnavailableError
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.metadata_observer import MetadataObserver, PartingKind
 from kraft_core.protocol.errors import KafkaError
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver, PartingKind
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from app.cluster.epochs import Epoch
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.quorum_fetch import ObserverIdentity, fetch_partition, fetch_request
 from kraft_core.protocol.control_records import LeaderChangeMessage, decode_control
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionData
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.quorum_fetch import ObserverIdentity, fetch_partition, fetch_request
 
 BEYOND_EVERYTHING: Final = 2**62
 WALK_MAX: Final = 500  # epochs asked for at most

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kraft_core.clients.metadata_observer import Parting, PartingKind
 from kraft_core.protocol.control_records import LeaderChangeMessage
-from kraft_core.server.metadata_observer import Parting, PartingKind
 
 EPOCHS_MAX: Final = 2_000
 LONG_GAP_MS: Final = 2_000

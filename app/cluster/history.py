@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from app.cluster.epochs import Epoch, EpochHistory
+from kraft_core.clients.observed_log import CommittedChange
 from kraft_core.image.changes import describe_batch, image_changes
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
@@ -22,7 +23,6 @@ from kraft_core.protocol.metadata_records import (
     MetadataRecord,
     NoOpRecord,
 )
-from kraft_core.server.observed_log import CommittedChange
 
 VOTER_SETS_MAX: Final = 100
 _PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")

@@ -16,12 +16,12 @@ from sqlalchemy.orm import Session
 
 from app.db.database import Database
 from app.db.models import QuorumEpoch
+from kraft_core.clients.kafka_client import ControllerClient, KafkaConnection
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.quorum_fetch import ObserverIdentity
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.security.listener_security import ClientSecurity
-from kraft_core.server.kafka_client import ControllerClient, KafkaConnection
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.quorum_fetch import ObserverIdentity
 
 log = logging.getLogger(__name__)
 

@@ -7,18 +7,18 @@ size and, in its header record, the time of the newest record in it. Source: KIP
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kraft_core.protocol.control_records import SnapshotHeaderRecord, decode_control
-from kraft_core.protocol.errors import CorruptBatch, ErrorCode
-from kraft_core.protocol.messages import FetchResponse, FetchSnapshotResponse
-from kraft_core.protocol.record_batch import read_batches
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.quorum_fetch import (
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.quorum_fetch import (
     ObserverIdentity,
     fetch_partition,
     fetch_request,
     fetch_snapshot_request,
     snapshot_partition,
 )
+from kraft_core.protocol.control_records import SnapshotHeaderRecord, decode_control
+from kraft_core.protocol.errors import CorruptBatch, ErrorCode
+from kraft_core.protocol.messages import FetchResponse, FetchSnapshotResponse
+from kraft_core.protocol.record_batch import read_batches
 
 HEADER_BYTES: Final = 4096
 

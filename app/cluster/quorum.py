@@ -10,6 +10,7 @@ from typing import Final, Literal, cast
 
 from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.reach import Address, Reach
+from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
@@ -19,7 +20,6 @@ from kraft_core.protocol.messages import (
     DescribeQuorumResponse,
     DescribeQuorumResponseReplicaState,
 )
-from kraft_core.server.kafka_client import ControllerClient
 
 Standing = Literal["led", "no-leader", "no-majority", "unknown"]
 """A confirmed leader and a majority; a majority without a leader; fewer voters than a decision needs; nothing known yet."""

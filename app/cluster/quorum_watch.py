@@ -16,10 +16,10 @@ from typing import Any, Final
 from app.cluster.latest_snapshot import LatestSnapshot, SnapshotWatch
 from app.cluster.quorum import Quorum, Replica, describe_quorum, quorum_of, unmeasured, with_reach
 from app.cluster.reach import Address, Reachability
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
+from kraft_core.clients.kafka_client import KafkaConnection
+from kraft_core.clients.quorum_fetch import fetch_partition, leader_probe
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.messages import FetchResponse
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 from kraft_core.security.sasl_client_authenticator import LoginFailed
-from kraft_core.server.kafka_client import KafkaConnection
-from kraft_core.server.quorum_fetch import fetch_partition, leader_probe
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ this process do.
 import random
 from typing import Any, Final, TypeVar, cast
 
-from kraft_core.controller import acl_control_manager, scram_control_manager
-from kraft_core.controller.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.access import acl_control_manager, scram_control_manager
+from kraft_core.controller.brokers.broker_lifecycle import BrokerLifecycle
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.controller.controller_result import ControllerResult
-from kraft_core.controller.replication_control_manager import ReplicationControlManager
+from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.wire import Message

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
-from kraft_core.image.metadata_image import BROKER, BrokerRegistration, MetadataImage
+from kraft_core.clients.kafka_client import KafkaConnection
+from kraft_core.configs.config_resource import BROKER
+from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from kraft_core.server.kafka_client import KafkaConnection
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from uuid import UUID
 
 import msgspec
 
-from kraft_core.controller.effective_config import NodeConfigs, topic_config
-from kraft_core.image.metadata_image import TOPIC, MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.configs.effective_config import NodeConfigs, topic_config
+from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text

@@ -14,6 +14,7 @@ from typing import Final
 from app.cluster.changes import Changes, raise_for
 from app.cluster.quorum import Quorum
 from app.cluster.voter_changes import Endpoints, VoterChange, VoterChangeRefused, plan_add, plan_remove
+from kraft_core.clients.kafka_client import NoActiveController
 from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -23,7 +24,6 @@ from kraft_core.protocol.messages import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from kraft_core.server.kafka_client import NoActiveController
 
 DESCRIBE_TIMEOUT_MS: Final = 2_000
 

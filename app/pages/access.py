@@ -12,10 +12,10 @@ from fastapi.responses import Response
 
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken, User
-from app.errors import ApiError
-from app.flash import Flash
-from app.locations import redirect
+from app.http.errors import ApiError
+from app.http.locations import redirect
 from app.pages.confirm import ConfirmView, account_curl_line
+from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, moment, page_of, render, whole_number
 from app.security.accounts import AccountError
 from app.security.audit import AuditFilter, events

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.actions import Caller
-from app.errors import ApiError
-from app.flash import Flash
+from app.http.errors import ApiError
+from app.pages.flash import Flash
 from app.pages.frame import go_to, page_of, render
 from app.security.accounts import AccountError, OpenSession
 from app.security.passwords import LENGTH_MIN

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.cluster.topic_table import TopicTable
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.pages.frame import page_of, render
 from app.reports.broker_state import broker_state
 from app.services import Reader, services_of
+from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.changes import is_secret_config
-from kraft_core.image.metadata_image import BROKER, BrokerRegistration, MetadataImage
+from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
 from kraft_core.protocol.uuids import uuid_to_text
 
 router = APIRouter(include_in_schema=False)

@@ -8,16 +8,16 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.admin import ConfigChange
-from app.errors import ApiError
-from app.flash import Flash
+from app.http.errors import ApiError
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView
+from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, go_to, page_of, refusal, render
 from app.pages.topic import curl, known_topic
 from app.security.roles import Role
 from app.services import BrokerConfigEditor, ConfigEditor, Reader, services_of, visitor_of
-from kraft_core.controller.config_def import UpdateMode
-from kraft_core.controller.effective_config import ConfigEntry, ConfigSource, topic_fallback
+from kraft_core.configs.config_def import UpdateMode
+from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, topic_fallback
 from kraft_core.image.changes import is_secret_config
 from kraft_core.protocol.errors import KafkaError
 

@@ -9,9 +9,9 @@ from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
 from app.cluster.operations import BrokerInUseError, FeatureUpdate, UpgradeType, broker_use
-from app.flash import Flash
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView
+from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, counted, go_to, page_of, refusal, render, whole_number
 from app.pages.topic import curl
 from app.security.roles import Role

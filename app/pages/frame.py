@@ -14,13 +14,13 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from app.errors import of_connection, of_kafka
-from app.flash import Flash, clear_flash, set_flash, take_flash
-from app.locations import htmx_redirect, redirect
+from app.http.errors import of_connection, of_kafka
+from app.http.locations import htmx_redirect, redirect
+from app.http.templating import make_environment, static_files
+from app.pages.flash import Flash, clear_flash, set_flash, take_flash
 from app.pages.live import Live, Subject, live_state
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, services_of, visitor_of
-from app.templating import make_environment, static_files
 from kraft_core.protocol.errors import KafkaError
 
 NAVIGATION: Final = (

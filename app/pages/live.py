@@ -20,7 +20,7 @@ from fastapi.responses import Response, StreamingResponse
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.quorum_words import clock, state_text, state_tone
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.services import Reader, services_of
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.operations import ElectionType, Outcome, Partition, needs_election
-from app.flash import Flash
 from app.pages.confirm import ConfirmView
+from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, page_of, refusal, render
 from app.pages.topic import curl, known_topic
 from app.security.roles import Role

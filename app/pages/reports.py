@@ -12,9 +12,9 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from markupsafe import Markup
 
-from app.errors import ApiError
-from app.flash import Flash
+from app.http.errors import ApiError
 from app.pages import charts
+from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, go_to, number, page_of, render, whole_number
 from app.report_actions import ReportActions
 from app.reports import store

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.access import QuotaEntity
-from app.flash import Flash
 from app.pages.confirm import ConfirmView
+from app.pages.flash import Flash
 from app.pages.frame import amount, go_to, page_of, refusal, render, whole_number
 from app.pages.rights_view import (
     DEFAULT_ITERATIONS,

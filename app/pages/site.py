@@ -3,7 +3,7 @@
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.pages import (
     access,
     account,

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac, split_principal
-from app.errors import ApiError
-from app.flash import Flash
+from app.http.errors import ApiError
 from app.pages.confirm import ConfirmView
+from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, moment, page_of, refusal, render, whole_number
 from app.pages.rights import rights_page
 from app.pages.rights_view import date_of

@@ -10,15 +10,15 @@ from fastapi.responses import Response
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.topic_table import TopicRow, TopicTable, partition_health
-from app.errors import ApiError
-from app.flash import Flash
+from app.http.errors import ApiError
 from app.pages.confirm import ConfirmView, curl_line
+from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
 from app.pages.live import deleted_topic_text
 from app.pages.overview import FeedLine, feed_lines
 from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of, visitor_of
-from kraft_core.controller.effective_config import ConfigEntry, ConfigSource, NodeConfigs, topic_fallback
+from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, NodeConfigs, topic_fallback
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import values_of
 from kraft_core.protocol.errors import KafkaError

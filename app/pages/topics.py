@@ -9,9 +9,9 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
-from app.flash import Flash
-from app.locations import htmx_push
+from app.http.locations import htmx_push
 from app.pages.confirm import curl_line
+from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
 from app.services import Reader, TopicEditor, services_of
 from kraft_core.image.metadata_image import MetadataImage

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused
-from app.errors import ApiError
-from app.flash import Flash
+from app.http.errors import ApiError
 from app.pages.confirm import ConfirmView
+from app.pages.flash import Flash
 from app.pages.frame import go_to, page_of, refusal, render
 from app.pages.topic import curl
 from app.services import Admin, services_of

@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.reports.broker_state import ACTIVE, broker_state
-from kraft_core.image.metadata_image import BROKER, TOPIC, BrokerRegistration, MetadataImage, TopicImage
+from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, TopicImage
 from kraft_core.image.trie_items import values_of
 
 SCHEMA_VERSION = 1

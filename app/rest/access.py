@@ -10,8 +10,8 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.cluster.access import QuotaEntity, acls_of
-from app.errors import ApiError
-from app.locations import located
+from app.http.errors import ApiError
+from app.http.locations import located
 from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, no_content
 from app.rest.operator_bodies import AclEntry, AlterQuotaBody, CreateAclBody, CreateAclsBody, ScramName, ScramUserBody
 from app.rest.operator_models import (

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
-from app.locations import located
+from app.http.locations import located
 from app.rest.bodies import CreateTokenBody, CreateUserBody, UpdateUserBody
 from app.rest.common import DRY_RUN, VALIDATED, answer, dry_answer
 from app.rest.models import (

@@ -13,13 +13,14 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.rest.base_models import DryRunData
 from app.services import base_url_of, services_of
-from kraft_core.controller.topic_names import validate_topic_name
-from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, MetadataImage, TopicImage
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
+from kraft_core.protocol.topic_names import validate_topic_name
 
 PAGE_SIZE_MAX: Final = 1_000
 MIN_OFFSET_WAIT_MS: Final = 5_000

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from app.actions import Caller
 from app.cluster.admin import ConfigChange
-from app.errors import ApiError, of_kafka
+from app.http.errors import ApiError, of_kafka
 from app.rest.bodies import AlterBody, AlterEntry, AlterTopicsBody, UpdateConfigBody
 from app.rest.common import (
     DRY_RUN,
@@ -40,9 +40,9 @@ from app.rest.routing import DryRun, JsonRoute
 from app.rest.topics import IfMatch
 from app.security.roles import Role
 from app.services import ConfigEditor, Reader, Requires, ServicesDep
-from kraft_core.controller.config_definitions import config_def
-from kraft_core.controller.effective_config import ConfigEntry, ConfigSource
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.definitions import config_def
+from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["configs"], route_class=JsonRoute)

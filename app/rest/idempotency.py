@@ -21,7 +21,7 @@ from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import IdempotencyKey
 from app.db.outage import DatabaseUnavailableError
-from app.errors import ApiError, of_kafka, problem
+from app.http.errors import ApiError, of_kafka, problem
 from app.security.service import fingerprint
 from kraft_core.protocol.errors import KafkaError
 

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.rest.routing import SAFE_METHODS
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.operator_models import ControllerData, ControllerDataList, LogDirectoryDataList, ProducerIdsData
 from app.rest.routing import JsonRoute

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition, broker_use, needs_election
-from app.errors import of_kafka
+from app.http.errors import of_kafka
 from app.rest.common import (
     DRY_RUN,
     PAGE_SIZE_MAX,

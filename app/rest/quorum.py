@@ -16,7 +16,7 @@ from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import Replica
 from app.cluster.quorum_words import state_text
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
 from app.rest.models import ChangeDataList, QuorumData, QuorumEpochData, QuorumEpochDataList
 from app.rest.records import record_data

@@ -9,8 +9,8 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from app.answers import NATIVE
-from app.errors import ApiError, FieldError
-from app.locations import located
+from app.http.errors import ApiError, FieldError
+from app.http.locations import located
 from app.report_actions import ReportActions
 from app.reports import store
 from app.reports.models import ReportRun, ReportSchedule

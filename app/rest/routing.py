@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BeforeValidator
 
-from app.errors import ApiError, FieldError
+from app.http.errors import ApiError, FieldError
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 VALIDATE_ONLY: Final = "validate_only"

@@ -8,8 +8,8 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
-from app.errors import ApiError
-from app.locations import located
+from app.http.errors import ApiError
+from app.http.locations import located
 from app.rest.base_models import DryRunData
 from app.rest.common import DRY_RUN, PageDep, View, ViewDep, answer, dry_answer, list_body
 from app.rest.operator_bodies import CreateDelegationTokenBody, ExpireDelegationTokenBody, RenewDelegationTokenBody

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
-from app.errors import ApiError
-from app.locations import located
+from app.http.errors import ApiError
+from app.http.locations import located
 from app.rest.bodies import CreateTopicBody, UpdatePartitionsCountBody
 from app.rest.common import (
     DRY_RUN,

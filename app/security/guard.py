@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.security.forwarded import network_of
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal

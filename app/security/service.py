@@ -17,7 +17,7 @@ from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import ApiToken, User
 from app.db.outage import DatabaseUnavailableError
-from app.errors import ApiError
+from app.http.errors import ApiError
 from app.security import accounts, api_tokens
 from app.security.forwarded import network_of
 from app.security.passwords import PasswordChecks, check_new_password

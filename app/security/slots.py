@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from app.errors import ApiError
+from app.http.errors import ApiError
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 LOGIN_PATHS: Final = frozenset({"/login", "/login/link"})

@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from kraft_core.broker.log.log_config import LogConfig, log_config
-from kraft_core.controller.config_definitions import config_def
-from kraft_core.controller.effective_config import NodeConfigs, topic_config
-from kraft_core.image.metadata_image import TOPIC, BrokerRegistration, Endpoint, MetadataImage, PartitionRegistration
+from kraft_core.clients.metadata_source import MetadataSource
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.configs.definitions import config_def
+from kraft_core.configs.effective_config import NodeConfigs, topic_config
+from kraft_core.image.metadata_image import BrokerRegistration, Endpoint, MetadataImage, PartitionRegistration
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.metadata_source import MetadataSource
 
 
 class BrokerMetadata:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from kraft_core.broker.broker_server import BrokerServer
 from kraft_core.broker.log.log_directory import LogDirectory
-from kraft_core.server.config import KafkaConfig
-from kraft_core.server.connection_quotas import ConnectionQuotas
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.metadata_source import MetadataSource
-from kraft_core.server.metrics_http import Gauge
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.metadata_source import MetadataSource
+from kraft_core.clients.quorum_fetch import ObserverIdentity
+from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.metrics.metrics_http import Gauge
+from kraft_core.server.network.connection_quotas import ConnectionQuotas
+from kraft_core.server.network.socket_server import SocketServer
 from kraft_core.server.node_settings import follow_connection_limits
-from kraft_core.server.quorum_fetch import ObserverIdentity
-from kraft_core.server.socket_server import SocketServer
 from kraft_core.storage.meta_properties import MetaProperties
 
 

@@ -16,15 +16,16 @@ from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.apis.kafka_apis import KafkaApis
+from kraft_core.broker.assignments_manager import DirectoryAssignments
+from kraft_core.broker.auto_topic_creation_manager import TopicCreation
+from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 from kraft_core.broker.broker_metadata import BrokerMetadata
 from kraft_core.broker.caught_up_image import CaughtUpImage, is_caught_up
 from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
-from kraft_core.broker.directory_assignments import DirectoryAssignments
 from kraft_core.broker.feature_levels import FeatureLevels
 from kraft_core.broker.isr_shrinker import IsrShrinker
-from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
@@ -32,21 +33,21 @@ from kraft_core.broker.producer_ids import ProducerIdManager
 from kraft_core.broker.recurring import Recurring
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Slices
-from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.broker.waiting_requests import WaitingRequests
-from kraft_core.image.metadata_image import BROKER, TOPIC, Endpoint, MetadataImage
+from kraft_core.clients.metadata_source import MetadataSource
+from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.image.metadata_image import Endpoint, MetadataImage
 from kraft_core.protocol.metadata_records import ConfigRecord
 from kraft_core.protocol.wire import Message
-from kraft_core.server.client_connection import Request
 from kraft_core.server.clock import Clock
-from kraft_core.server.config import KafkaConfig
-from kraft_core.server.config_listeners import SECURITY_PROTOCOLS
-from kraft_core.server.connection_quotas import ConnectionQuotas
-from kraft_core.server.listener_logins import listener_logins, token_finder
-from kraft_core.server.metadata_source import MetadataSource
-from kraft_core.server.metrics_http import Gauge
+from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.config.listeners import SECURITY_PROTOCOLS
+from kraft_core.server.metrics.metrics_http import Gauge
+from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.connection_quotas import ConnectionQuotas
+from kraft_core.server.network.listener_logins import listener_logins, token_finder
+from kraft_core.server.network.socket_server import SocketServer
 from kraft_core.server.node_settings import socket_limits
-from kraft_core.server.socket_server import SocketServer
 
 log = logging.getLogger(__name__)
 

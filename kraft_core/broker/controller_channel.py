@@ -7,12 +7,12 @@ import logging
 from collections.abc import Sequence
 from typing import TypeVar
 
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.metadata_source import MetadataSource
 from kraft_core.protocol.api_keys import response_class
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.wire import Message
 from kraft_core.security.listener_security import ClientSecurity
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_source import MetadataSource
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft_core.configs.config_resource import BROKER
 from kraft_core.controller.controller_result import ControllerResult
-from kraft_core.image.metadata_image import BROKER
 from kraft_core.protocol.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.config_def import ConfigException, ConfigType
-from kraft_core.controller.config_definitions import (
+from kraft_core.configs.config_def import ConfigException, ConfigType
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.definitions import (
     CORDONED_LOG_DIRS,
     MIN_INSYNC_REPLICAS,
     config_def,
     has_definitions,
 )
-from kraft_core.controller.topic_names import validate_topic_name
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord
 from kraft_core.protocol.metadata_version import is_cordoned_log_dirs_supported
+from kraft_core.protocol.topic_names import validate_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.metadata_records import MetadataRecord
 
-BROKER_LOGGER: Final = 8
 """ConfigResource type of a broker's log levels, which are never recorded."""
 
 SET: Final = 0

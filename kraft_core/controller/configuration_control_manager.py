@@ -16,8 +16,9 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kraft_core.controller.config_def import ConfigException
-from kraft_core.controller.config_definitions import (
+from kraft_core.configs.config_def import ConfigException
+from kraft_core.configs.config_resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.definitions import (
     MIN_INSYNC_REPLICAS,
     UNCLEAN_LEADER_ELECTION_ENABLE,
     default_topic_value,
@@ -25,8 +26,9 @@ from kraft_core.controller.config_definitions import (
     validate_group_configs,
     validate_topic_configs,
 )
+from kraft_core.configs.describe_configs import describe_configs
+from kraft_core.configs.effective_config import ConfigEntry, NodeConfigs, topic_config, topic_entries
 from kraft_core.controller.config_operations import (
-    BROKER_LOGGER,
     CONFIG_VALUE_BYTES_MAX,
     Operations,
     apply_operation,
@@ -38,10 +40,7 @@ from kraft_core.controller.config_operations import (
     validate_topic_resource,
 )
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
-from kraft_core.controller.describe_configs import describe_configs
-from kraft_core.controller.effective_config import ConfigEntry, NodeConfigs, topic_config, topic_entries
-from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterConfigsResponse,
@@ -191,12 +190,13 @@ class ConfigurationControlManager:
         """DescribeConfigs, versions 1 to 4, as this controller sees the image; `log_levels` are its own."""
         config = self._config
         return describe_configs(
-            image,
+            image.configs,
+            image.topics.by_name,
             request,
             node_id=config.node_id,
             static_configs=config.static_configs,
             loggers=log_levels,
-            access=access,
+            may_describe=access.may_describe_configs_of,
         )
 
     def incremental_alter_resource(

@@ -11,27 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from kraft_core.controller import (
-    acl_control_manager,
-    client_quota_control_manager,
-    cluster_control_manager,
-    feature_control_manager,
-    scram_control_manager,
-)
-from kraft_core.controller.broker_heartbeat_manager import BrokerControlState
-from kraft_core.controller.broker_lifecycle import BrokerLifecycle
-from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
-from kraft_core.controller.controller_mutation_quota import ControllerMutationQuotaManager
-from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
-from kraft_core.controller.delegation_token_control_manager import (
+from kraft_core.controller.access import acl_control_manager, client_quota_control_manager, scram_control_manager
+from kraft_core.controller.access.controller_mutation_quota import ControllerMutationQuotaManager
+from kraft_core.controller.access.delegation_token_control_manager import (
     DelegationTokenControlManager,
     allows_token_requests,
     refused,
     token_owner,
 )
+from kraft_core.controller.brokers import cluster_control_manager, feature_control_manager
+from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerControlState
+from kraft_core.controller.brokers.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
+from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
+from kraft_core.controller.partitions.topic_access import TopicAccess
 from kraft_core.controller.producer_id_control_manager import allocate_producer_ids
-from kraft_core.controller.replication_control_manager import ReplicationControlManager
-from kraft_core.controller.topic_access import TopicAccess
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 

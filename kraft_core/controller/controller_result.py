@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from kraft_core.controller.topic_access import EVERYTHING, TopicAccess
+from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.cluster_control_manager import check_broker_epoch
+from kraft_core.controller.brokers.cluster_control_manager import check_broker_epoch
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -21,7 +21,6 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from kraft_core.controller.activation import activation_records
-from kraft_core.controller.controller_events import NOT_STARTED, OperationEvent, RequestEvent
 from kraft_core.controller.controller_operations import (
     READS,
     WRITES,
@@ -31,10 +30,11 @@ from kraft_core.controller.controller_operations import (
     check_size,
     early_answer,
 )
-from kraft_core.controller.deferred_event_queue import DeferredAnswer, DeferredEventQueue
 from kraft_core.controller.error_responses import error_response
-from kraft_core.controller.event_queue import EventQueue, Interrupted, RejectedExecution, earliest_deadline
 from kraft_core.controller.periodic_task_control_manager import PeriodicTaskControlManager, periodic_tasks
+from kraft_core.controller.queue.controller_events import NOT_STARTED, OperationEvent, RequestEvent
+from kraft_core.controller.queue.deferred_event_queue import DeferredAnswer, DeferredEventQueue
+from kraft_core.controller.queue.event_queue import EventQueue, Interrupted, RejectedExecution, earliest_deadline
 from kraft_core.controller.quorum_controller_metrics import QuorumControllerMetrics
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.replay_error import ReplayError

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.image.metadata_delta import replay_all
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataImage
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.uuids import uuid_to_text

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from rpds import HashTrieMap
 
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.configs.supported_configs import is_supported_config
 from kraft_core.image import cluster_replay
 from kraft_core.image.metadata_image import (
-    TOPIC,
     ConfigurationsImage,
     DelegationToken,
     FeaturesImage,
@@ -22,7 +23,6 @@ from kraft_core.image.metadata_image import (
     StandardAcl,
 )
 from kraft_core.image.replay_error import ReplayError
-from kraft_core.image.supported_configs import is_supported_config
 from kraft_core.image.topics_delta import TopicsDelta
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION

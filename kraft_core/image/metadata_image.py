@@ -9,7 +9,7 @@ Source: org.apache.kafka.image, Kafka 4.3.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from rpds import HashTrieMap
@@ -30,13 +30,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 __all__ = [
-    "BROKER",
-    "CLIENT_METRICS",
-    "GROUP",
     "LEADER_NONE",
     "RECOVERED",
     "RECOVERING",
-    "TOPIC",
     "AclsImage",
     "BrokerRegistration",
     "ClusterImage",
@@ -55,12 +51,6 @@ __all__ = [
     "intern_ids",
     "intern_uuids",
 ]
-
-TOPIC: Final = 2
-"""ConfigResource types, as ConfigRecord carries them."""
-BROKER: Final = 4
-CLIENT_METRICS: Final = 16
-GROUP: Final = 32
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, Protocol, Self, TypeVar
 
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
-from kraft_core.raft.batch_accumulator import CompletedBatch
+from kraft_core.raft.internals.batch_accumulator import CompletedBatch
 from kraft_core.raft.raft_log import RaftLog
 
 Batch = TypeVar("Batch", RecordBatch, CompletedBatch)

@@ -32,16 +32,6 @@ from kraft_core.protocol.messages import (
     VoteResponse,
 )
 from kraft_core.protocol.wire import Message
-from kraft_core.raft import (
-    describe_quorum,
-    election,
-    follower,
-    leadership,
-    reconfiguration,
-    replication,
-    snapshot_transfer,
-)
-from kraft_core.raft.control_state import ControlState
 from kraft_core.raft.effects import Effect, Stopped
 from kraft_core.raft.events import (
     Event,
@@ -54,11 +44,14 @@ from kraft_core.raft.events import (
     Shutdown,
     SnapshotCreated,
 )
-from kraft_core.raft.initial_state import initial_state
-from kraft_core.raft.kafka_raft_metrics import KafkaRaftMetrics, MetricValue
+from kraft_core.raft.internals import describe_quorum, election, follower, leadership, reconfiguration, replication
+from kraft_core.raft.internals.control_state import ControlState
+from kraft_core.raft.internals.initial_state import initial_state
+from kraft_core.raft.internals.kafka_raft_metrics import KafkaRaftMetrics, MetricValue
+from kraft_core.raft.internals.leader_state import Leader
+from kraft_core.raft.internals.listener_context import ListenerContexts, leader_and_epoch
+from kraft_core.raft.internals.raft_core import Kind, Pending, RaftCore
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.listener_context import ListenerContexts, leader_and_epoch
 from kraft_core.raft.quorum_state import (
     Candidate,
     ElectionState,
@@ -70,9 +63,9 @@ from kraft_core.raft.quorum_state import (
 )
 from kraft_core.raft.raft_client import Listener
 from kraft_core.raft.raft_config import NEVER_MS, RaftConfig
-from kraft_core.raft.raft_core import Kind, Pending, RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
-from kraft_core.raft.snapshot_writer import SnapshotWriter, check_new_snapshot_id
+from kraft_core.raft.snapshot import transfer as snapshot_transfer
+from kraft_core.raft.snapshot.writer import SnapshotWriter, check_new_snapshot_id
 from kraft_core.raft.voter_set import Endpoint, VoterSet
 
 REQUEST_HANDLERS: Final[dict[type[Message], Callable[[RaftCore, RequestReceived, int], None]]] = {

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from kraft_core.raft.batch_reader import BatchReader
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.snapshot_reader import SnapshotReader
+from kraft_core.raft.snapshot.reader import SnapshotReader
 
 
 class Listener(Protocol):

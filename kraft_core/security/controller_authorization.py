@@ -13,9 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from kraft_core.configs.config_resource import BROKER, GROUP, TOPIC
 from kraft_core.controller.controller_result import RequestContext
-from kraft_core.controller.topic_access import TopicAccess
-from kraft_core.image.metadata_image import BROKER, GROUP, TOPIC, MetadataImage
+from kraft_core.controller.partitions.topic_access import TopicAccess
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.standard_authorizer import StandardAuthorizer
 from kraft_core.protocol.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kraft_core.protocol.api_keys import ApiKey

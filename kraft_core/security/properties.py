@@ -9,9 +9,9 @@ Source: AbstractConfig.valuesWithPrefixOverride and ListenerName.configPrefix, K
 from collections.abc import Mapping
 from typing import Final
 
-from kraft_core.controller.config_def import ConfigException, ConfigKey
-from kraft_core.controller.config_definitions import config_def
-from kraft_core.image.metadata_image import BROKER
+from kraft_core.configs.config_def import ConfigException, ConfigKey
+from kraft_core.configs.config_resource import BROKER
+from kraft_core.configs.definitions import config_def
 
 _HIDDEN: Final = "[hidden]"
 

@@ -17,7 +17,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kraft_core.controller.config_operations import BROKER_LOGGER
+from kraft_core.clients.kafka_client import says_not_active
+from kraft_core.configs.config_resource import BROKER_LOGGER
 from kraft_core.controller.controller_operations import asks_nothing
 from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
 from kraft_core.controller.error_responses import error_response
@@ -57,8 +58,7 @@ from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
-from kraft_core.server.client_connection import Request
-from kraft_core.server.kafka_client import says_not_active
+from kraft_core.server.network.client_connection import Request
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 
 log = logging.getLogger(__name__)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, cast
 from uuid import UUID
 
+from kraft_core.clients.channel_manager import Result
+from kraft_core.clients.metadata_source import MetadataSource
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
@@ -22,8 +24,6 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.metadata_version import is_controller_registration_supported
 from kraft_core.raft.events import FailureReason
 from kraft_core.raft.voter_set import Endpoint
-from kraft_core.server.channel_manager import Result
-from kraft_core.server.metadata_source import MetadataSource
 
 log = logging.getLogger(__name__)
 

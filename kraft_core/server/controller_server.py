@@ -17,6 +17,8 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from kraft_core.clients.channel_manager import ChannelConfig, ChannelManager, Result
+from kraft_core.clients.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
 from kraft_core.image.election_counts import ElectionCounts
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.node import (
@@ -46,17 +48,15 @@ from kraft_core.raft.events import (
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_features, controller_versions
-from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.server.clock import Clock
-from kraft_core.server.config_security import NodeSecurity
-from kraft_core.server.connection_quotas import ConnectionQuotas
+from kraft_core.server.config.security import NodeSecurity
 from kraft_core.server.controller_apis import URGENT_APIS, ControllerApis
 from kraft_core.server.io_thread import IoThread
-from kraft_core.server.listener_limits import SocketServerLimits
-from kraft_core.server.listener_logins import listener_logins, token_finder
-from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener, MetadataListeners
+from kraft_core.server.network.connection_quotas import ConnectionQuotas
+from kraft_core.server.network.listener_limits import SocketServerLimits
+from kraft_core.server.network.listener_logins import listener_logins, token_finder
+from kraft_core.server.network.socket_server import SocketServer
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
-from kraft_core.server.socket_server import SocketServer
 from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.quorum_state_store import QuorumStateStore

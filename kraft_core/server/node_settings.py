@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from kraft_core.clients.metadata_source import MetadataSource
+from kraft_core.configs.config_resource import BROKER
 from kraft_core.controller.controller_config import ControllerConfig
-from kraft_core.image.metadata_image import BROKER, MetadataImage
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.node import NodeConfig
 from kraft_core.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, decode_record
 from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
-from kraft_core.server.config import ConfigError, KafkaConfig
-from kraft_core.server.connection_quotas import ConnectionQuotas
-from kraft_core.server.listener_limits import SocketServerLimits
-from kraft_core.server.metadata_source import MetadataSource
+from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
+from kraft_core.server.network.connection_quotas import ConnectionQuotas
+from kraft_core.server.network.listener_limits import SocketServerLimits
 from kraft_core.storage.format import BOOTSTRAP_NAME
 
 log = logging.getLogger(__name__)

@@ -41,10 +41,10 @@ from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.snapshot_reader import SnapshotReader
-from kraft_core.raft.snapshot_writer import SnapshotWriter
+from kraft_core.raft.snapshot.reader import SnapshotReader
+from kraft_core.raft.snapshot.writer import SnapshotWriter
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
-from kraft_core.server.config import ConfigError, KafkaConfig
+from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
 from kraft_core.storage.files import OPERATING_SYSTEM, StorageError, create_directory, storage_errors
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog

@@ -1,6 +1,6 @@
 """A node's log levels, shown and changed while it runs: the resource BROKER_LOGGER of `kafka-configs`.
 
-Loggers have the names of our packages and modules, `kraft_core.raft.election` below `kraft_core.raft`; one without a level of its
+Loggers have the names of our packages and modules, `kraft_core.raft.internals.election` below `kraft_core.raft`; one without a level of its
 own has that of the next above it. Levels have Kafka's names. Nothing is kept: a restart begins with the file's.
 Source: RuntimeLoggerManager, LoggingController, LogLevelConfig, Kafka 4.3.1; KIP-412, KIP-1106.
 """

@@ -13,7 +13,7 @@ import httpx
 import uvloop
 
 from app.config import Settings, load_settings
-from app.http_server import WebServer, listen
+from app.http.server import WebServer, listen
 from app.services import Services
 from app.web import create_app
 from tests.interop import conclave, kafka

@@ -4,8 +4,8 @@ import asyncio
 import uuid
 from typing import cast
 
+from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 from kraft_core.broker.controller_channel import ControllerChannel
-from kraft_core.broker.lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
 
 
 class FaultyChannel:

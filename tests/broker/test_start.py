@@ -8,8 +8,8 @@ import pytest
 
 from kraft_core.broker import broker_server
 from kraft_core.broker.broker_role import BrokerRole
-from kraft_core.server.config import KafkaConfig
-from kraft_core.server.connection_quotas import ConnectionQuotas
+from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.network.connection_quotas import ConnectionQuotas
 from kraft_core.storage.meta_properties import MetaProperties
 from tests.broker.test_log_folders import FIRST, OLD, write
 from tests.interop.conclave import Quorum, new_cluster_id

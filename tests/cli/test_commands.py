@@ -21,7 +21,7 @@ CLUSTER = "AAAAAAAAQ5uaaaaaaaaaaA"
 
 
 def conclave(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "app.cli.main", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
@@ -142,7 +142,7 @@ def test_a_quorum_that_does_not_answer_is_one_line():
 
 
 def test_a_watch_goes_on_while_no_controller_answers():
-    command = [sys.executable, "-m", "app.cli", "quorum", "describe", "--watch", "--json"]
+    command = [sys.executable, "-m", "app.cli.main", "quorum", "describe", "--watch", "--json"]
     with subprocess.Popen(
         [*command, "--bootstrap-controller", "127.0.0.1:1"], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -240,7 +240,7 @@ def test_a_dump_shows_only_what_is_wanted_and_damage_is_exit_code_1(tmp_path: Pa
 
 def test_help_needs_none_of_the_products_parts():
     script = (
-        "import sys\nfrom app.cli import main\n"
+        "import sys\nfrom app.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "print([name for name in sys.modules if name.startswith(('kraft_core', 'fastapi', 'sqlalchemy', 'pyarrow'))])"
     )

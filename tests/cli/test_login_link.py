@@ -8,7 +8,9 @@ from tests.product import Product, running_product
 
 
 def login_link(*options: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-m", "app.cli", "login-link", *options], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli.main", "login-link", *options], capture_output=True, text=True
+    )
 
 
 def use(product: Product, link: str) -> str:

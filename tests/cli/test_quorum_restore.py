@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.cli import main
+from app.cli.main import main
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol.metadata_records import (
@@ -25,7 +25,7 @@ from kraft_core.protocol.metadata_records import (
 from kraft_core.protocol.metadata_version import record_version
 from kraft_core.protocol.record_batch import encode_batch, read_batches
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
-from kraft_core.raft.control_state import ControlState
+from kraft_core.raft.internals.control_state import ControlState
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app import cli_up
-from app.cli_up import Child, UpError, UpOptions, prepare_data, run_up
-from kraft_core.server.config import ConfigError, KafkaConfig
+from app.cli.main import up as cli_up
+from app.cli.up import Child, UpError, UpOptions, prepare_data, run_up
+from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.meta_properties import read_meta_properties
 from tests.interop import kafka
@@ -132,7 +132,7 @@ def test_a_child_that_will_not_stop_is_killed(
 
 def test_a_child_goes_with_a_supervisor_that_was_killed(tmp_path: Path):
     script = (
-        "import sys, time; from pathlib import Path; from app.cli_up import Child; folder = Path(sys.argv[1]); "
+        "import sys, time; from pathlib import Path; from app.cli.up import Child; folder = Path(sys.argv[1]); "
         f"child = Child('node', [sys.executable, '-c', {SLEEPER!r}], {{}}, folder / 'node.log'); "
         "child.start(); print(child.process.pid, flush=True); time.sleep(600)"
     )

@@ -8,7 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from app.cli_up import UpOptions
+from app.cli.up import UpOptions
 from kraft_core.storage.meta_properties import read_meta_properties
 from tests.cli.test_up import command_line, options, wait_until
 
@@ -18,7 +18,7 @@ class Product:
 
     def __init__(self, chosen: UpOptions, output: Path) -> None:
         self.output = output
-        command = [sys.executable, "-m", "app.cli", "up", "--data", str(chosen.data)]
+        command = [sys.executable, "-m", "app.cli.main", "up", "--data", str(chosen.data)]
         command += ["--http-port", str(chosen.http_port), "--kafka-port", str(chosen.kafka_port)]
         command += ["--controller-port", str(chosen.controller_port)]
         with output.open("wb") as file:
@@ -46,8 +46,8 @@ def children_of(pid: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for child in listing:
         words = command_line(int(child))
-        if "app.cli" in words[:-1]:  # not one that is just being started or has just died
-            found[words[words.index("app.cli") + 1]] = int(child)
+        if "app.cli.main" in words[:-1]:  # not one that is just being started or has just died
+            found[words[words.index("app.cli.main") + 1]] = int(child)
     return found
 
 

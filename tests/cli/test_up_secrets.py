@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from app.cli_up import rotate_log
+from app.cli.up import rotate_log
 from tests.cli.test_up import command_line, wait_until
 from tests.product import TOKEN, Product, running_product
 
@@ -27,8 +27,8 @@ def environments(product: Product) -> dict[str, bytes]:
     found = {}
     for each in Path("/proc").iterdir():
         words = command_line(int(each.name)) if each.name.isdigit() else []
-        if "app.cli" in words and str(product.folder / "data") in " ".join(words):
-            found[words[words.index("app.cli") + 1]] = (each / "environ").read_bytes()
+        if "app.cli.main" in words and str(product.folder / "data") in " ".join(words):
+            found[words[words.index("app.cli.main") + 1]] = (each / "environ").read_bytes()
     return found
 
 

@@ -6,11 +6,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_config import ControllerConfig
-from kraft_core.controller.replication_control_manager import ReplicationControlManager
+from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
 from kraft_core.image.metadata_delta import replay_all
-from kraft_core.image.metadata_image import BROKER, TOPIC, MetadataImage, PartitionRegistration
+from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.metadata_records import (
     BrokerRegistrationChangeRecord,

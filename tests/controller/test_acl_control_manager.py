@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.controller.acl_control_manager import describe_acls
+from kraft_core.controller.access.acl_control_manager import describe_acls
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.standard_authorizer import StandardAuthorizer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.controller.client_quota_control_manager import (
+from kraft_core.controller.access.client_quota_control_manager import (
     MATCH_DEFAULT,
     MATCH_EXACT,
     MATCH_SPECIFIED,

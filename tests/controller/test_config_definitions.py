@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.controller.config_def import ConfigException, ConfigKey, ConfigType, UpdateMode, parse_type
-from kraft_core.controller.config_definitions import broker_synonyms, broker_value, config_def, convert_synonym
-from kraft_core.controller.config_definitions_topic import TOPIC_SYNONYMS, group_synonym
-from kraft_core.controller.effective_config import normalize
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from kraft_core.image.supported_configs import SUPPORTED_CONFIGS
+from kraft_core.configs.config_def import ConfigException, ConfigKey, ConfigType, UpdateMode, parse_type
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.definitions import broker_synonyms, broker_value, config_def, convert_synonym
+from kraft_core.configs.definitions_topic import TOPIC_SYNONYMS, group_synonym
+from kraft_core.configs.effective_config import normalize
+from kraft_core.configs.supported_configs import is_supported_config, supported_configs
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config_definitions.txt.gz"
 KINDS = {"broker": BROKER, "topic": TOPIC, "client-metrics": CLIENT_METRICS, "group": GROUP}
@@ -27,8 +27,12 @@ def golden(tag: str) -> list[list[str]]:
     return [row[1:] for row in rows if row[0] == tag]
 
 
-def test_an_image_holds_just_the_configs_that_are_defined():
-    assert {kind: set(config_def(kind)) for kind in (TOPIC, CLIENT_METRICS, GROUP)} == SUPPORTED_CONFIGS
+def test_an_image_holds_the_configs_that_are_defined_and_those_of_plugins_of_brokers():
+    assert is_supported_config(TOPIC, "retention.ms")
+    assert not is_supported_config(TOPIC, "message.format.version")
+    assert is_supported_config(BROKER, "key.of.a.plugin")
+    assert not is_supported_config(3, "retention.ms")
+    assert supported_configs(GROUP) == set(config_def(GROUP))
 
 
 def keys_of(kind: str) -> dict[str, ConfigKey]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraft_core.controller.topic_access import TopicAccess
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.controller.partitions.topic_access import TopicAccess
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord

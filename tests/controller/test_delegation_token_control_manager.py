@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.controller.controller_result import RequestContext
-from kraft_core.controller.delegation_token_control_manager import (
+from kraft_core.controller.access.delegation_token_control_manager import (
     DelegationTokenControlManager,
     allows_token_requests,
 )
-from kraft_core.controller.topic_access import EVERYTHING
+from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.partitions.topic_access import EVERYTHING
 from kraft_core.image.metadata_image import DelegationToken
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode

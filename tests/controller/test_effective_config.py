@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kraft_core.controller.config_def import ConfigType
-from kraft_core.controller.describe_configs import describe_configs
-from kraft_core.controller.effective_config import (
+from kraft_core.configs.config_def import ConfigType
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.describe_configs import describe_configs
+from kraft_core.configs.effective_config import (
     ConfigSource,
     NodeConfigs,
     broker_entries,
@@ -16,8 +17,7 @@ from kraft_core.controller.effective_config import (
     effective_topic_config,
     topic_entries,
 )
-from kraft_core.controller.topic_access import TopicAccess
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.controller.partitions.topic_access import TopicAccess
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.controller.replication_context import ReplicationContext
@@ -140,9 +140,12 @@ def describe(context: ReplicationContext, kind: int, name: str, **extra: Any) ->
         ),
         **extra,
     )
-    return describe_configs(context.image, request, node_id=0, static_configs={"node.id": "0"}, access=access).results[
-        0
-    ]
+    image = context.image
+    may_describe = access.may_describe_configs_of
+    static = {"node.id": "0"}
+    return describe_configs(
+        image.configs, image.topics.by_name, request, node_id=0, static_configs=static, may_describe=may_describe
+    ).results[0]
 
 
 def described_context() -> ReplicationContext:

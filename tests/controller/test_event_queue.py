@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_core.controller.event_queue import (
+from kraft_core.controller.queue.event_queue import (
     NEVER_MS,
     Event,
     EventQueue,

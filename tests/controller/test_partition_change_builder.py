@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft_core.controller.partition_change_builder import Election, PartitionChangeBuilder
+from kraft_core.controller.partitions.partition_change_builder import Election, PartitionChangeBuilder
 from kraft_core.image.topics_image import PartitionRegistration
 from kraft_core.protocol.uuids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 

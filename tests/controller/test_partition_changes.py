@@ -8,9 +8,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_core.controller.partition_changes import PartitionChanges
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.controller.partitions.partition_changes import PartitionChanges
 from kraft_core.image.metadata_delta import replay_all
-from kraft_core.image.metadata_image import TOPIC
 from kraft_core.protocol.metadata_records import PartitionRecord, TopicRecord
 from kraft_core.protocol.uuids import DIRECTORY_LOST
 from tests.controller.replication_context import ReplicationContext, directory_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.controller.cluster_describer import ClusterDescriber
-from kraft_core.image.metadata_image import TOPIC
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.controller.partitions.cluster_describer import ClusterDescriber
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AssignReplicasToDirsRequest,

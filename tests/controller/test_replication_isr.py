@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft_core.image.metadata_image import BROKER
+from kraft_core.configs.config_resource import BROKER
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterPartitionRequest,

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kraft_core.image.metadata_image import BROKER, TOPIC
+from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.protocol.messages import (
     CreatePartitionsRequest,
     CreatePartitionsRequestCreatePartitionsTopic,

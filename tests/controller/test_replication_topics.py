@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kraft_core.controller.effective_config import ConfigSource
-from kraft_core.controller.topic_access import TopicAccess
-from kraft_core.image.metadata_image import BROKER, TOPIC
+from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.configs.effective_config import ConfigSource
+from kraft_core.controller.partitions.topic_access import TopicAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     CreatePartitionsRequest,

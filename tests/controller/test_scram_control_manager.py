@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kraft_core.controller.scram_control_manager import describe_user_scram_credentials
+from kraft_core.controller.access.scram_control_manager import describe_user_scram_credentials
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.metadata_records import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_core.controller.striped_replica_placer import RackList, StripedReplicaPlacer, UsableBroker
+from kraft_core.controller.partitions.striped_replica_placer import RackList, StripedReplicaPlacer, UsableBroker
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 

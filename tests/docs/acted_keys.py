@@ -10,20 +10,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraft_core.broker.log.log_config import _INTEGERS, LogConfig
-from kraft_core.controller.config_definitions_topic import TOPIC_SYNONYMS
+from kraft_core.configs.definitions_topic import TOPIC_SYNONYMS
 from kraft_core.security.listener_security import _CLASSES
 from kraft_core.security.ssl_factory import _REFUSED
-from kraft_core.server import config as config_module
-from kraft_core.server.config import KafkaConfig
-from kraft_core.server.config_settings import Setting
-from kraft_core.server.config_types import definitions
+from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.config.kafka_config import kafka_config as config_module
+from kraft_core.server.config.settings import Setting
+from kraft_core.server.config.values import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
 SECURITY = [
     ROOT / "kraft_core/security" / f"{name}.py"
     for name in ("listener_security", "ssl_factory", "ssl_stores", "config_providers")
 ]
-RUNNING = ("kraft_core/kraft_server.py", "kraft_core/server/node_settings.py", "app/cli_format.py", "app/cli_quorum.py")
+RUNNING = (
+    "kraft_core/kafka_raft_server.py",
+    "kraft_core/server/node_settings.py",
+    "app/cli/format.py",
+    "app/cli/quorum.py",
+)
 ATTRIBUTES = {
     name: setting.key
     for owner in KafkaConfig.__mro__
@@ -94,7 +99,7 @@ def security_settings() -> set[str]:
     """Keys that say how a listener knows its clients; those that are refused whatever they say are left out."""
     words = {
         node.value
-        for path in [*SECURITY, ROOT / "kraft_core/server/config_security.py"]
+        for path in [*SECURITY, ROOT / "kraft_core/server/config/security.py"]
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant)
     }

@@ -6,8 +6,8 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from app.config import Settings
-from kraft_core.server.config import ConfigError, KafkaConfig
-from kraft_core.server.config_types import definitions
+from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
+from kraft_core.server.config.values import definitions
 from tests.docs.acted_keys import acted_keys
 from tests.docs.markdown import DOCS, code_words, rows, section
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from app.cli import app
+from app.cli.main import app
 from tests.docs.markdown import DOCS, PAGES, ROOT, anchors, fenced, links
 
 CONCLAVE = typer.main.get_command(app)

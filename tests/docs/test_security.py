@@ -1,12 +1,12 @@
 """docs/security.md names every role, scope and open path, and the limits the code has."""
 
 from app.file_limits import CONNECTIONS_WANTED, FILES_KEPT
-from app.http_server import HEADS_BYTES_MAX, WRITE_SECONDS
+from app.http.server import HEADS_BYTES_MAX, WRITE_SECONDS
 from app.security.guard import OPEN_PATHS, STRANGERS_BODY_SECONDS
 from app.security.passwords import LENGTH_MAX, LENGTH_MIN
 from app.security.roles import SCOPES, Role
 from app.security.slots import LOOKUPS_OF_SOURCE, STRANGERS_BODY_BYTES_MAX, Slots
-from kraft_core.server.listener_limits import SocketServerLimits
+from kraft_core.server.network.listener_limits import SocketServerLimits
 from tests.docs.markdown import DOCS, code_words, rows, section
 
 PAGE = (DOCS / "security.md").read_text()

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.server.kafka_client import ControllerClient
 from tests.hostile.chaos_disk import compare_directories
 from tests.hostile.chaos_load import FAILURES, WRITERS, Accounts, take_blocks, write_register, write_topics
 from tests.hostile.chaos_watch import CommitWatch, LeaderWatch, VoteWatch

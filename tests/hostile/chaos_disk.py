@@ -3,10 +3,10 @@
 import itertools
 from collections.abc import Iterator
 
+from kraft_core.clients.observed_log import CommittedChange
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.metadata_records import MetadataRecord, decode_record
 from kraft_core.protocol.record_batch import read_batches
-from kraft_core.server.observed_log import CommittedChange
 from tests.interop.conclave import Quorum
 from tests.interop.log_files import first_segment, leaders, raw_batches, replayed, snapshot_image, snapshots
 

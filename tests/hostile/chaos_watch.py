@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.observed_log import CommittedChange
+from kraft_core.clients.quorum_fetch import describe_quorum_request
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import DescribeQuorumResponsePartitionData
 from kraft_core.protocol.metadata_records import ProducerIdsRecord, RegisterBrokerRecord, TopicRecord
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.observed_log import CommittedChange
-from kraft_core.server.quorum_fetch import describe_quorum_request
 from tests.interop.conclave import Quorum, call
 
 POLL_S = 0.1

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kraft_core.clients.quorum_fetch import describe_quorum_request, leader_probe
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
@@ -29,7 +30,6 @@ from kraft_core.protocol.messages import (
     SaslHandshakeRequest,
 )
 from kraft_core.protocol.wire import Message
-from kraft_core.server.quorum_fetch import describe_quorum_request, leader_probe
 from tests.hostile.frames import frame
 from tests.hostile.twins import CLOSED, SILENT
 from tests.interop import kafka

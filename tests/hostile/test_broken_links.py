@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.clients.quorum_fetch import describe_quorum_request
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
-from kraft_core.server.quorum_fetch import describe_quorum_request
 from tests.hostile.chaos_disk import differing_batches, two_leaders
 from tests.hostile.faulty_links import FaultyLinks
 from tests.hostile.tormentor import ProxiedQuorum, stop_together

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from kraft_core.clients.kafka_client import ConnectionLost, KafkaConnection
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -24,7 +25,6 @@ from kraft_core.protocol.messages import (
     ProduceRequestTopicProduceData,
     ProduceResponse,
 )
-from kraft_core.server.kafka_client import ConnectionLost, KafkaConnection
 from tests.broker.batches import batch
 from tests.interop.conclave import call
 from tests.interop.embedded import EmbeddedNode, running_node

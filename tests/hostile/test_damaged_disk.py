@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.clients.quorum_fetch import ObserverIdentity, fetch_snapshot_request
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.metadata_records import PartitionRecord, encode_record
 from kraft_core.protocol.primitives import encode_uvarint
 from kraft_core.protocol.record_batch import encode_batch, read_batches
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID
-from kraft_core.server.quorum_fetch import ObserverIdentity, fetch_snapshot_request
 from tests.hostile.damage import (
     PARTITION,
     acknowledge,

@@ -131,7 +131,7 @@ class Members:
 def conclave(*arguments: object) -> str:
     """Run our command -> what it printed."""
     done = subprocess.run(
-        [sys.executable, "-m", "app.cli", *map(str, arguments)],
+        [sys.executable, "-m", "app.cli.main", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=2 * kafka.PATIENCE_S,

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kraft_core.broker.coordinator.group_records import CommittedOffset, offset_record
 from kraft_core.broker.coordinator.own_batch import own_batch
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     FindCoordinatorRequest,
@@ -30,7 +31,6 @@ from kraft_core.protocol.messages import (
     ProduceRequestPartitionProduceData,
     ProduceRequestTopicProduceData,
 )
-from kraft_core.server.kafka_client import KafkaConnection
 from tests.broker.batches import batch
 from tests.broker.crafted import crafted, record
 from tests.hostile.costly_requests import Bystander

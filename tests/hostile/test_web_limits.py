@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from app import http_server
-from app.http_server import HEAD_BYTES_MAX
+from app.http import server as http_server
+from app.http.server import HEAD_BYTES_MAX
 from app.security import guard, slots
 from tests.app.live import LiveWeb, running_web
 from tests.interop.kafka import PATIENCE_S, free_ports, wait_until
@@ -191,7 +191,7 @@ def test_few_open_files_are_one_warning_and_no_spinning(tmp_path: Path) -> None:
     }
     with (tmp_path / "log").open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "web"],
+            [sys.executable, "-m", "app.cli.main", "web"],
             stdout=output,
             stderr=output,
             env=environment,

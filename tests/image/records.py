@@ -7,8 +7,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from kraft_core.configs.supported_configs import supported_configs
 from kraft_core.image.metadata_image import MetadataImage
-from kraft_core.image.supported_configs import SUPPORTED_CONFIGS
 from kraft_core.protocol import metadata_records as r
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches
@@ -159,7 +159,7 @@ class _Scribe:
 
     def config(self) -> MetadataRecord:
         kind, name = self.random.choice([(2, "t0"), (2, "t1"), (4, ""), (4, "1"), (16, "m"), (32, "g"), (8, "1")])
-        key = self.random.choice((*sorted(SUPPORTED_CONFIGS.get(kind, ()))[:3], "x"))
+        key = self.random.choice((*sorted(supported_configs(kind))[:3], "x"))
         value = self.random.choice([None, "1", "", "delete,compact"])
         return r.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
 

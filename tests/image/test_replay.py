@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.image.image_writer import UnwritableMetadataError, image_records
 from kraft_core.image.metadata_delta import REPLAY, replay, replay_all
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, RECOVERING, TOPIC, MetadataImage
+from kraft_core.image.metadata_image import RECOVERING, MetadataImage
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol import metadata_records as r
 from kraft_core.protocol.metadata_records import MetadataRecord, decode_record, encode_record

@@ -73,7 +73,7 @@ def test_an_installed_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
         check=True,
     )
     assert all(path.startswith(str(installed)) for path in where.stdout.split()), where.stdout
-    with running_product(elsewhere, (sys.executable, "-m", "app.cli", "up"), environment) as product:
+    with running_product(elsewhere, (sys.executable, "-m", "app.cli.main", "up"), environment) as product:
         assert product.call("POST", f"{product.cluster_path}/topics", {"topic_name": "from-a-wheel"})[0] == 201
         with_style = product.read("/login")
         assert "/static/app.css?v=" in with_style

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
+from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import (
@@ -25,7 +26,6 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.protocol.wire import Message
-from kraft_core.server.kafka_client import ControllerClient
 from kraft_core.storage.format import FormatRequest, format_storage, parse_initial_controllers
 from tests.interop import kafka
 

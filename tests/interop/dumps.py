@@ -18,7 +18,7 @@ def conclave(*arguments: object) -> str:
 
 def attempt(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run one of our commands that may fail."""
-    command = [sys.executable, "-m", "app.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "app.cli.main", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 

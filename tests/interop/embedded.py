@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.messages import MetadataRequest, MetadataResponse
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
-from kraft_core.server.kafka_client import KafkaConnection
 from kraft_core.storage.format import FormatRequest, format_storage, parse_initial_controllers
 from tests.interop import conclave, kafka
 

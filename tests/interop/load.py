@@ -7,6 +7,9 @@ import threading
 from concurrent.futures import Future
 from typing import Self
 
+from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.observed_log import CommittedChange
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import LeaderChangeMessage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -18,9 +21,6 @@ from kraft_core.protocol.messages import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
-from kraft_core.server.kafka_client import ControllerClient
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.observed_log import CommittedChange
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, RawBroker
 

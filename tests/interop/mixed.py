@@ -5,9 +5,9 @@ import shutil
 import signal
 from dataclasses import dataclass
 
+from kraft_core.clients.quorum_fetch import describe_quorum_request
 from kraft_core.protocol.messages import DescribeQuorumResponsePartitionData
 from kraft_core.protocol.uuids import uuid_to_text
-from kraft_core.server.quorum_fetch import describe_quorum_request
 from kraft_core.storage.meta_properties import read_meta_properties
 from tests.interop import kafka, tools
 from tests.interop.conclave import Quorum, call, describe_quorum

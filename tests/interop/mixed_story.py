@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from kraft_core.server.kafka_client import KafkaConnection
 from tests.interop import kafka, tools
 from tests.interop.conclave import controller_client, quorum
 from tests.interop.load import CLIENT_METRICS, Load, set_interval

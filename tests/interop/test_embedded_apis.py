@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kraft_core.broker.apis.kafka_apis import FORWARDED, SERVED
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.api_keys import ApiKey, request_class
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
@@ -52,7 +53,6 @@ from kraft_core.protocol.messages import (
     ProduceRequestTopicProduceData,
 )
 from kraft_core.protocol.wire import Message
-from kraft_core.server.kafka_client import KafkaConnection
 from tests.broker.batches import batch
 from tests.interop import kafka
 from tests.interop.embedded import EmbeddedNode, running_node

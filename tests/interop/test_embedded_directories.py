@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kraft_core.server.metadata_observer import MetadataObserver
+from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.storage.meta_properties import read_meta_properties
 from tests.interop.embedded import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
@@ -16,7 +17,6 @@ from kraft_core.protocol.messages import (
     UpdateFeaturesResponse,
 )
 from kraft_core.protocol.metadata_version import BROKER_FEATURES, FEATURES
-from kraft_core.server.kafka_client import ControllerClient
 from tests.interop import conclave, kafka
 from tests.interop.conclave import Quorum, RawBroker
 from tests.interop.embedded import running_node

@@ -12,6 +12,7 @@ from signal import SIGKILL, SIGTERM, Signals
 
 import pytest
 
+from kraft_core.clients.kafka_client import says_not_active
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.messages import (
     BrokerRegistrationResponse,
@@ -20,7 +21,6 @@ from kraft_core.protocol.messages import (
     ListPartitionReassignmentsRequest,
 )
 from kraft_core.protocol.wire import Message
-from kraft_core.server.kafka_client import says_not_active
 from tests.interop import kafka
 from tests.interop.conclave import call, quorum
 from tests.interop.controller_requests import RIGHTS, forwarded_requests

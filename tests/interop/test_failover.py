@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.clients.kafka_client import ControllerClient, KafkaConnection, find_leader
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import CreateTopicsRequest
-from kraft_core.server.kafka_client import ControllerClient, KafkaConnection, find_leader
 from tests.interop.conclave import (
     Quorum,
     RawBroker,

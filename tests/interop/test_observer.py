@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.cluster.history import History
+from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.server.metadata_observer import MetadataObserver
 from tests.interop import conclave, kafka
 
 pytestmark = pytest.mark.interop

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     ProduceRequest,
@@ -21,7 +22,6 @@ from kraft_core.protocol.messages import (
     ProduceRequestTopicProduceData,
     ProduceResponse,
 )
-from kraft_core.server.kafka_client import KafkaConnection
 from tests.broker.batches import resealed
 from tests.broker.crafted import CODECS, crafted, record, sized
 from tests.interop import conclave, kafka

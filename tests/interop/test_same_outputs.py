@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from kraft_core.clients.quorum_fetch import describe_quorum_request
 from kraft_core.protocol.software import api_versions_request
-from kraft_core.server.quorum_fetch import describe_quorum_request
 from tests.interop import conclave, kafka, tools
 from tests.interop import tool_commands as commands
 from tests.interop.kafka import PATIENCE_S

@@ -19,10 +19,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import CreateTopicsResponse, DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.security.listener_security import ClientSecurity, client_security
-from kraft_core.server.kafka_client import KafkaConnection
 from kraft_core.storage.properties import parse_properties
 from tests.interop import kafka
 from tests.interop.conclave import create_topics

@@ -2,7 +2,7 @@
 
 from kraft_core.raft.batch_reader import BatchReader
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.snapshot_reader import SnapshotReader
+from kraft_core.raft.snapshot.reader import SnapshotReader
 
 
 class Recorder:

@@ -41,12 +41,12 @@ from kraft_core.raft.events import (
 )
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-from kraft_core.raft.snapshot_writer import SnapshotWriter
+from kraft_core.raft.snapshot.writer import SnapshotWriter
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
+from tests.raft.memory_raft_log import MemoryRaftLog
 
 M = TypeVar("M", bound=Message)
 LISTENER = "CONTROLLER"

@@ -22,7 +22,7 @@ from kraft_core.protocol.errors import (
     RecordBatchTooLarge,
 )
 from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches
-from kraft_core.raft.batch_accumulator import BatchAccumulator
+from kraft_core.raft.internals.batch_accumulator import BatchAccumulator
 
 EPOCH = 7
 

@@ -17,8 +17,8 @@ from kraft_core.protocol.messages import (
 from kraft_core.raft.effects import Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import FailureReason, PeerDisconnected, Shutdown
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import ElectionState
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import (
     CLUSTER_ID,
     OneNode,

@@ -5,9 +5,9 @@ from math import isnan
 import pytest
 
 from kraft_core.protocol.uuids import uuid_to_text
-from kraft_core.raft.kafka_raft_metrics import SampledStat, TimeRatio
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.raft.internals.kafka_raft_metrics import SampledStat, TimeRatio
 from kraft_core.raft.voter_set import VoterSet
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import T0, OneNode, batch, fetch_request, fetch_response, key, vote_request
 from tests.raft.test_reconfiguration import add_request
 

@@ -7,9 +7,9 @@ from kraft_core.raft import batch_reader
 from kraft_core.raft.batch_reader import MemoryBatchReader
 from kraft_core.raft.events import Shutdown, Timer
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from tests.raft.listeners import Recorder
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, snapshot_bytes
 
 SNAPSHOT_ID = OffsetAndEpoch(50, 2)

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.quorum_state import (
     NEXT,
     Candidate,

@@ -13,14 +13,14 @@ from kraft_core.protocol.messages import (
     FetchRequest,
 )
 from kraft_core.protocol.record_batch import encode_batch
-from kraft_core.raft import leader_state
 from kraft_core.raft.effects import Flush, Respond, Stopped
 from kraft_core.raft.events import Shutdown
+from kraft_core.raft.internals import leader_state
+from kraft_core.raft.internals.leader_state import Leader
+from kraft_core.raft.internals.raft_core import FOREIGN_IDS_MAX
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
-from kraft_core.raft.raft_core import FOREIGN_IDS_MAX
 from kraft_core.raft.raft_log import OffsetAndEpoch
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import (
     OneNode,
     batch,

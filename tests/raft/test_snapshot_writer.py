@@ -5,11 +5,11 @@ import pytest
 from kraft_core.protocol.control_records import decode_control
 from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.raft.events import SnapshotCreated
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.raft.snapshot_reader import SnapshotReader
-from kraft_core.raft.snapshot_writer import SnapshotWriter, check_new_snapshot_id
+from kraft_core.raft.snapshot.reader import SnapshotReader
+from kraft_core.raft.snapshot.writer import SnapshotWriter, check_new_snapshot_id
 from kraft_core.raft.voter_set import VoterSet
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import OneNode, batch, dynamic_voters, snapshot_bytes
 
 
@@ -179,7 +179,7 @@ def test_the_file_is_made_with_the_first_record_not_before() -> None:
 
 
 def test_a_large_batch_is_read_over_several_pieces_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft_core.raft.snapshot_reader.READ_BYTES", 100)
+    monkeypatch.setattr("kraft_core.raft.snapshot.reader.READ_BYTES", 100)
     log = log_of()
     snapshot_id = OffsetAndEpoch(5, 2)
     values = [b"x" * 90] * 20

@@ -22,10 +22,10 @@ from kraft_core.protocol.messages import (
     FetchSnapshotResponseTopicSnapshot,
 )
 from kraft_core.raft.effects import SendRequest
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
 from kraft_core.raft.quorum_state import Follower
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import OneNode, batch, dynamic_voters, fetch_request, fetch_response, key, only, snapshot_bytes
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kraft_core.protocol.messages import FetchRequest, VoteRequest
 from kraft_core.raft.events import PeerDisconnected
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import OneNode, batch, fetch_response, only, vote_request, vote_response
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.raft.internals.valid_offset_and_epoch import Kind, validate_fetch, validate_offset_and_epoch
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
-from kraft_core.raft.snapshot_writer import SnapshotWriter
-from kraft_core.raft.valid_offset_and_epoch import Kind, validate_fetch, validate_offset_and_epoch
+from kraft_core.raft.snapshot.writer import SnapshotWriter
 from kraft_core.raft.voter_set import VoterSet
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import OneNode, batch, fetch_request, only
 
 MakeLog = Callable[[], RaftLog]

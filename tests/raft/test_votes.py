@@ -4,10 +4,10 @@ import pytest
 
 from kraft_core.protocol.messages import FetchRequest
 from kraft_core.raft.events import Timer
-from kraft_core.raft.leadership import become_leader
-from kraft_core.raft.memory_raft_log import MemoryRaftLog
+from kraft_core.raft.internals.leadership import become_leader
 from kraft_core.raft.quorum_state import Candidate, ElectionState
 from kraft_core.raft.voter_set import ReplicaKey
+from tests.raft.memory_raft_log import MemoryRaftLog
 from tests.raft.one_node import OneNode, batch, fetch_request, fetch_response, key, only, vote_request
 
 

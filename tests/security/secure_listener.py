@@ -5,8 +5,9 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS
-from kraft_core.kraft_server import LOOP_FACTORY
+from kraft_core.kafka_raft_server import LOOP_FACTORY
 from kraft_core.protocol.framing import RequestHeader, decode_response
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
@@ -21,11 +22,10 @@ from kraft_core.security.listener_security import (
     server_security,
 )
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
-from kraft_core.server.client_connection import Request
-from kraft_core.server.kafka_client import KafkaConnection
-from kraft_core.server.listener_limits import SocketServerLimits
-from kraft_core.server.sasl_session import ListenerLogin
-from kraft_core.server.socket_server import SocketServer
+from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.listener_limits import SocketServerLimits
+from kraft_core.server.network.sasl_session import ListenerLogin
+from kraft_core.server.network.socket_server import SocketServer
 from tests.interop.kafka import PATIENCE_S
 from tests.security.certificates import authority, ssl_properties
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from kraft_core.clients.kafka_client import ControllerClient, KafkaConnection, find_leader
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.security.listener_security import ClientSecurity, client_security
-from kraft_core.server.kafka_client import ControllerClient, KafkaConnection, find_leader
 from kraft_core.storage.format import FormatRequest, format_storage, parse_initial_controllers
 from tests.interop import kafka
 from tests.interop.conclave import Quorum

@@ -5,6 +5,8 @@ from random import Random
 
 import pytest
 
+from kraft_core.clients.channel_manager import ChannelConfig, ChannelManager, Result
+from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import (
     DescribeClusterRequest,
@@ -19,8 +21,6 @@ from kraft_core.security.listener_security import (
     node_security,
 )
 from kraft_core.security.properties import SecurityConfigError
-from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
-from kraft_core.server.kafka_client import KafkaConnection
 from tests.security.certificates import authority, ssl_properties
 from tests.security.secure_listener import (
     PASSWORD,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kraft_core.clients.kafka_client import ConnectionLost, ControllerClient, KafkaConnection, NoActiveController
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import encode_request
 from kraft_core.protocol.messages import (
@@ -22,8 +23,7 @@ from kraft_core.security.listener_security import (
     client_security,
 )
 from kraft_core.security.sasl_client_authenticator import LoginFailed
-from kraft_core.server import sasl_session
-from kraft_core.server.kafka_client import ConnectionLost, ControllerClient, KafkaConnection, NoActiveController
+from kraft_core.server.network import sasl_session
 from tests.security.certificates import authority, ssl_properties, stranger_authority
 from tests.security.secure_listener import (
     LOOPS,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kraft_core.controller.delegation_token_control_manager import token_hmac
+from kraft_core.controller.access.delegation_token_control_manager import token_hmac
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_SHA_256, SCRAM_SHA_512, ScramMechanism
@@ -16,7 +16,7 @@ from kraft_core.security.sasl import SaslError
 from kraft_core.security.sasl_server_authenticator import SaslMechanism, SaslServerAuthenticator, Step
 from kraft_core.security.scram import ScramSaslClient, ScramSaslServer, TokenLogin, TokenOf
 from kraft_core.server.clock import Clock
-from kraft_core.server.listener_logins import token_finder
+from kraft_core.server.network.listener_logins import token_finder
 from tests.security.secure_listener import SCRAM_MODULE
 from tests.security.test_sasl import credential, failure_of, log_in
 from tests.security.test_sasl_authenticators import ask, frame

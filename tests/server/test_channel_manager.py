@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from kraft_core.clients.channel_manager import ChannelConfig, ChannelManager, Result
 from kraft_core.protocol.framing import encode_response
 from kraft_core.protocol.messages import (
     ApiVersionsResponse,
@@ -17,9 +18,8 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.raft.effects import Destination
 from kraft_core.raft.events import FailureReason
-from kraft_core.server.channel_manager import ChannelConfig, ChannelManager, Result
-from kraft_core.server.client_connection import Request
-from kraft_core.server.socket_server import SocketServer
+from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.socket_server import SocketServer
 from tests.interop.kafka import free_ports
 from tests.server.bounded import run, until
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kraft_core.server.config import ConfigError, KafkaConfig
-from kraft_core.server.config_connections import parse_overrides
-from kraft_core.server.connection_quotas import NO_FILES_PAUSE_S, Admission, ConnectionLimits, ConnectionQuotas
-from kraft_core.server.file_limit import FileSlots
+from kraft_core.server.config.connections import parse_overrides
+from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
+from kraft_core.server.network.connection_quotas import NO_FILES_PAUSE_S, Admission, ConnectionLimits, ConnectionQuotas
+from kraft_core.server.network.file_limit import FileSlots
 
 A, B = "10.0.0.1", "10.0.0.2"
 ADMITTED, EXCHANGED, REFUSED, NO_FILES = Admission

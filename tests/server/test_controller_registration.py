@@ -6,6 +6,8 @@ from uuid import UUID
 
 import msgspec
 
+from kraft_core.clients.channel_manager import Result
+from kraft_core.clients.metadata_source import LeaderEndpoint, MetadataListener
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode
@@ -13,9 +15,7 @@ from kraft_core.protocol.messages import ControllerRegistrationRequest, Controll
 from kraft_core.protocol.metadata_records import FeatureLevelRecord, RegisterControllerRecord
 from kraft_core.raft.events import FailureReason
 from kraft_core.raft.voter_set import Endpoint
-from kraft_core.server.channel_manager import Result
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
-from kraft_core.server.metadata_source import LeaderEndpoint, MetadataListener
 from tests.interop.kafka import PATIENCE_S
 
 INCARNATION, OTHER = UUID(int=77), UUID(int=78)

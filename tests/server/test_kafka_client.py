@@ -6,6 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.clients.kafka_client import (
+    ConnectionLost,
+    ControllerClient,
+    KafkaConnection,
+    NoActiveController,
+    RequestTimedOut,
+    UnsupportedApi,
+    find_leader,
+    says_not_active,
+)
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import encode_response
@@ -17,16 +27,6 @@ from kraft_core.protocol.messages import (
     CreateTopicsResponseCreatableTopicResult,
     DescribeClusterRequest,
     ProduceRequest,
-)
-from kraft_core.server.kafka_client import (
-    ConnectionLost,
-    ControllerClient,
-    KafkaConnection,
-    NoActiveController,
-    RequestTimedOut,
-    UnsupportedApi,
-    find_leader,
-    says_not_active,
 )
 from tests.app.live import CombinedNode, combined_node
 from tests.interop import kafka

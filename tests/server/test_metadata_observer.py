@@ -7,6 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from kraft_core.clients.kafka_client import KafkaConnection
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.observed_log import ObservedLog
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol.messages import FetchResponsePartitionData
@@ -19,9 +22,6 @@ from kraft_core.protocol.metadata_records import (
 )
 from kraft_core.protocol.record_batch import encode_batch
 from kraft_core.protocol.wire import Message
-from kraft_core.server.kafka_client import KafkaConnection
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.observed_log import ObservedLog
 
 NOBODY = cast("KafkaConnection", None)
 RECORDS: list[MetadataRecord] = [

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.metadata_source import MetadataListener, MetadataListeners
 from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
@@ -29,8 +31,6 @@ from kraft_core.protocol.metadata_records import (
 )
 from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_batches
 from kraft_core.protocol.wire import Message
-from kraft_core.server.metadata_observer import MetadataObserver
-from kraft_core.server.metadata_source import MetadataListener, MetadataListeners
 from tests.server.test_metadata_observer import NOBODY, fetched
 
 Told = list[tuple[MetadataImage, MetadataImage, list[Message]]]
@@ -110,8 +110,8 @@ class _Reader:
 
 
 def told_by_a_controller(stream: Stream) -> Told:
-    from kraft_core.raft.memory_raft_log import MemoryRaftLog
     from kraft_core.raft.raft_config import RaftConfig
+    from tests.raft.memory_raft_log import MemoryRaftLog
 
     raft = RaftConfig(node_id=1, directory_id=UUID(int=1), cluster_id="c", is_voter_capable=True, endpoints=())
     config = NodeConfig(raft=raft, controller=ControllerConfig(node_id=1, cluster_id="c"), bootstrap_records=())

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from rpds import HashTrieMap
 
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage, TopicsImage
-from kraft_core.server.metrics_http import HEAD_BYTES_MAX, READERS_MAX, TIMEOUT_SECONDS, MetricsHttpServer
-from kraft_core.server.partition_counts import PartitionCounter, PartitionCounts
+from kraft_core.server.metrics.metrics_http import HEAD_BYTES_MAX, READERS_MAX, TIMEOUT_SECONDS, MetricsHttpServer
+from kraft_core.server.metrics.partition_counts import PartitionCounter, PartitionCounts
 from tests.interop import conclave, kafka
 
 

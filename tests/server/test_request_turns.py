@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kraft_core.server.request_turns import TURN_BUDGET_S, Rank, RequestTurns
+from kraft_core.server.network.request_turns import TURN_BUDGET_S, Rank, RequestTurns
 
 COST_S = TURN_BUDGET_S / 2
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from kraft_core.image.metadata_image import BROKER, TOPIC
+from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.errors import ErrorCode

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from kraft_core.image.metadata_image import BROKER, TOPIC, MetadataImage
+from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_records import MetadataRecord, decode_record
 from kraft_core.protocol.record_batch import RecordBatch

@@ -20,7 +20,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Respond, SendRequest, StoreElection
-from kraft_core.raft.leader_state import Leader
+from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.quorum_state import ElectionState, Resigned
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet

@@ -32,11 +32,11 @@ from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import Flushed, RequestReceived, SnapshotCreated, Timer
+from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
-from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID
-from kraft_core.raft.snapshot_writer import SnapshotWriter
+from kraft_core.raft.snapshot.writer import SnapshotWriter
 from kraft_core.raft.voter_set import ReplicaKey, VoterSet
 from kraft_core.server.clock import Clock
 from kraft_core.storage.files import StorageError, create_directory

@@ -7,11 +7,13 @@ import pytest
 
 from kraft_core.node import Node
 from kraft_core.protocol.metadata_records import MetadataRecord
-from kraft_core.raft import election, follower, kafka_raft_client, replication
+from kraft_core.raft import kafka_raft_client
 from kraft_core.raft.effects import StoreElection
-from kraft_core.raft.initial_state import initial_state
+from kraft_core.raft.internals import election, follower, replication
+from kraft_core.raft.internals.initial_state import initial_state
+from kraft_core.raft.internals.leader_state import Leader
+from kraft_core.raft.internals.raft_core import RaftCore
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch
-from kraft_core.raft.leader_state import Leader
 from kraft_core.raft.quorum_state import (
     Candidate,
     ElectionState,
@@ -22,7 +24,6 @@ from kraft_core.raft.quorum_state import (
     Unattached,
     election_state,
 )
-from kraft_core.raft.raft_core import RaftCore
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import ReplicaKey
 from tests.simulator.planted import caught

@@ -9,19 +9,20 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from kraft_core.controller import acl_control_manager, alter_partition
-from kraft_core.controller.broker_changes import FENCE, BrokerChanges
-from kraft_core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
-from kraft_core.controller.broker_lifecycle import BrokerLifecycle
-from kraft_core.controller.cluster_control_manager import check_broker_epoch
-from kraft_core.controller.cluster_describer import ClusterDescriber
-from kraft_core.controller.controller_events import RequestEvent
+from kraft_core.controller.access import acl_control_manager
+from kraft_core.controller.brokers.broker_changes import FENCE, BrokerChanges
+from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
+from kraft_core.controller.brokers.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.brokers.cluster_control_manager import check_broker_epoch
 from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers, Written
 from kraft_core.controller.controller_result import ControllerResult
-from kraft_core.controller.partition_change_builder import PartitionChangeBuilder
-from kraft_core.controller.partition_changes import PartitionChanges
+from kraft_core.controller.partitions import alter_partition
+from kraft_core.controller.partitions.cluster_describer import ClusterDescriber
+from kraft_core.controller.partitions.partition_change_builder import PartitionChangeBuilder
+from kraft_core.controller.partitions.partition_changes import PartitionChanges
+from kraft_core.controller.partitions.topic_creation import TopicCreation
+from kraft_core.controller.queue.controller_events import RequestEvent
 from kraft_core.controller.quorum_controller import QuorumController
-from kraft_core.controller.topic_creation import TopicCreation
 from kraft_core.image import metadata_delta, topics_delta
 from kraft_core.image.metadata_delta import REPLAY
 from kraft_core.image.topics_image import PartitionRegistration
@@ -64,7 +65,7 @@ def test_a_broker_epoch_that_nobody_looks_at_is_caught(monkeypatch: pytest.Monke
     def check(image: Any, broker_id: int, broker_epoch: int) -> Any:
         return image.cluster.brokers.get(broker_id) or check_broker_epoch(image, broker_id, broker_epoch)
 
-    monkeypatch.setattr("kraft_core.controller.broker_lifecycle.check_broker_epoch", check)
+    monkeypatch.setattr("kraft_core.controller.brokers.broker_lifecycle.check_broker_epoch", check)
     assert "a stale broker epoch was accepted" in said(120)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from kraft_core.node import Node
 from kraft_core.raft.events import PeerDisconnected
-from kraft_core.raft.leader_state import Leader
-from kraft_core.raft.leadership_rounds import LeadershipRounds
+from kraft_core.raft.internals.leader_state import Leader
+from kraft_core.raft.internals.leadership_rounds import LeadershipRounds
 from kraft_core.raft.voter_set import ReplicaKey
 from tests.simulator.invariant import InvariantBrokenError
 from tests.simulator.scenario import Scenario

@@ -11,13 +11,13 @@ from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Job, Slices, Work
 from kraft_core.protocol.errors import KafkaError
-from kraft_core.server.client_connection import Request
-from kraft_core.server.config import KafkaConfig
+from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.network.client_connection import Request
 
 if TYPE_CHECKING:
+    from kraft_core.broker.auto_topic_creation_manager import TopicCreation
     from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
     from kraft_core.broker.producer_ids import ProducerIdManager
-    from kraft_core.broker.topic_creation import TopicCreation
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from typing import Final
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.slices import Work
-from kraft_core.controller.describe_configs import config_result, first_of_each
-from kraft_core.controller.effective_config import (
+from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.describe_configs import config_result, first_of_each
+from kraft_core.configs.effective_config import (
     ConfigEntry,
     NodeConfigs,
     broker_entries,
@@ -20,7 +21,6 @@ from kraft_core.controller.effective_config import (
     group_entries,
     topic_entries,
 )
-from kraft_core.image.metadata_image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     DescribeConfigsRequest,
@@ -36,7 +36,7 @@ from kraft_core.protocol.messages import (
     ListConfigResourcesResponse,
     ListConfigResourcesResponseConfigResource,
 )
-from kraft_core.server.client_connection import Request
+from kraft_core.server.network.client_connection import Request
 
 _BROKER_LOGGER: Final = 8
 _LISTED_TYPES: Final = (TOPIC, BROKER, CLIENT_METRICS, GROUP)

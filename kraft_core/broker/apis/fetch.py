@@ -28,7 +28,7 @@ from kraft_core.protocol.messages import (
     FetchResponsePartitionData,
 )
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.client_connection import Request
+from kraft_core.server.network.client_connection import Request
 
 _TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 16

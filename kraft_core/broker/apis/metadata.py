@@ -8,7 +8,6 @@ from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.slices import Work
-from kraft_core.controller.topic_names import validate_topic_name
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.topics_image import TopicsImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -29,8 +28,9 @@ from kraft_core.protocol.messages import (
     MetadataResponseMetadataResponsePartition,
     MetadataResponseMetadataResponseTopic,
 )
+from kraft_core.protocol.topic_names import validate_topic_name
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.client_connection import Request
+from kraft_core.server.network.client_connection import Request
 
 _LISTENER_ERROR_SINCE: Final = 6
 _NULL_NAME_SINCE: Final = 12

@@ -28,7 +28,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.record_batch import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.client_connection import Request
+from kraft_core.server.network.client_connection import Request
 
 _TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 10

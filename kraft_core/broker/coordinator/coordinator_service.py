@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from kraft_core.broker.auto_topic_creation_manager import TopicCreation
 from kraft_core.broker.broker_metadata import BrokerMetadata
 from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, KeyAndValue
 from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
@@ -21,7 +22,6 @@ from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
 from kraft_core.broker.slices import Slices, Work, decoding
-from kraft_core.broker.topic_creation import TopicCreation
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
 from kraft_core.protocol.record_batch import RecordBatch

@@ -9,7 +9,7 @@ from app.cluster.epoch_keeper import load_epochs, save_epochs
 from app.cluster.epochs import Epoch, EpochHistory, Leadership
 from app.db.database import Database
 from app.db.migrate import upgrade
-from kraft_core.server.metadata_observer import Parting, PartingKind
+from kraft_core.clients.metadata_observer import Parting, PartingKind
 
 
 def epoch(number: int, leader_id: int, start: int, end: int = -1, **more: object) -> Epoch:

@@ -13,6 +13,7 @@ import pytest
 from app.cluster.epochs import Epoch, Leadership
 from app.cluster.history import Change
 from app.cluster.topic_table import TopicTable
+from app.http.templating import folder
 from app.pages import charts
 from app.pages.access import safe_next
 from app.pages.epochs import epoch_row, lately
@@ -22,7 +23,6 @@ from app.pages.reports import strip
 from app.pages.topics import TopicForm, create_curl, read_form, topics_view
 from app.reports.job import VIOLATIONS
 from app.reports.violations import safe_cell, violations_csv
-from app.templating import folder
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import metadata_records as r
 from tests.app.reports.clusters import broker, image, partition

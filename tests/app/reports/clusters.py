@@ -5,9 +5,8 @@ from uuid import UUID
 
 from rpds import HashTrieMap
 
+from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.image.metadata_image import (
-    BROKER,
-    TOPIC,
     BrokerRegistration,
     ClusterImage,
     ConfigurationsImage,

@@ -7,7 +7,8 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from kraft_core.image.metadata_image import BROKER, TOPIC, MetadataImage, PartitionRegistration
+from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 
 DOWN = {"lost", "offline", "unclean"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app import http_server
+from app.http import server as http_server
 from tests.app.live import CombinedNode, LiveWeb, running_web
 
 

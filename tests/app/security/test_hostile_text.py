@@ -12,8 +12,8 @@ import pytest
 
 from app.cluster.admin import ConfigChange
 from app.logs import JsonFormatter
+from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.acls_image import StandardAcl
-from kraft_core.image.metadata_image import BROKER
 from kraft_core.image.scram_mechanism import SCRAM_SHA_256
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.messages import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app import http_server
+from app.http import server as http_server
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
 from tests.interop import kafka
 

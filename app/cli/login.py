@@ -1,0 +1,31 @@
+"""`conclave login-link`: the way back in for someone who cannot log in any more; it needs the machine, not a password."""
+
+from pathlib import Path
+
+from app.config import SettingsError, load_settings
+from app.db.database import Database
+from app.security.accounts import AccountError
+from app.security.service import Security
+from kraft_core.server.config.kafka_config import KafkaConfig
+
+
+def print_login_link(config: Path | None, data: Path | None, user: str, url: str | None) -> None:
+    """Make the link and print it; it also ends an earlier one of the same user.
+
+    Raises SettingsError, ConfigError, OSError; SettingsError as well when there is no such user or no database yet.
+    """
+    servers = None
+    if data is not None:
+        node = KafkaConfig.load(data / "server.properties")
+        servers = node.originals.get("controller.quorum.bootstrap.servers")
+    settings = load_settings(config, data_dir=data, bootstrap_controllers=servers)
+    if settings.database_url is None and not (settings.web_dir / "conclave.db").exists():
+        raise SettingsError(f"{settings.web_dir} holds no database: the web process has not run there yet")
+    database = Database(settings.sqlalchemy_url)
+    try:
+        base_url = url or settings.public_url or f"http://{settings.host}:{settings.http_port}"
+        print(Security(database, settings).new_login_link_now(user, base_url.rstrip("/")))
+    except AccountError as unknown:
+        raise SettingsError(f"--user {user}: {unknown}") from unknown
+    finally:
+        database.close()

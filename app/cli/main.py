@@ -1,0 +1,333 @@
+"""`conclave …`: every command of the product. Each imports what it needs only when it runs, so that help is quick.
+
+Exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong use.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="conclave",
+    help="A control plane for Apache Kafka: quorum nodes, the dashboard and its tools.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+quorum = typer.Typer(help="Look at the quorum and change its voters.", no_args_is_help=True)
+reports = typer.Typer(help="Placement reports.", no_args_is_help=True)
+app.add_typer(quorum, name="quorum")
+app.add_typer(reports, name="reports")
+
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""The class of all errors of wrong use; typer gives a name to its children only."""
+
+ConfigOption = Annotated[
+    Path, typer.Option("--config", "-c", exists=True, dir_okay=False, help="server.properties of the node.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only look: what would change, and what must hold.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Ask the leader also where our own checks say no; it refuses what it must.")
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        exists=True,
+        dir_okay=False,
+        help="Client properties for a secured quorum: security.protocol, sasl.*, ssl.*.",
+    ),
+]
+Bootstrap = Annotated[
+    str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to ask for the leader.")
+]
+
+
+@app.command("random-uuid")
+def random_uuid() -> None:
+    """Print a new random uuid, fit for a cluster id or a directory id."""
+    from kraft_core.protocol.uuids import random_uuid as draw
+    from kraft_core.protocol.uuids import uuid_to_text
+
+    print(uuid_to_text(draw()))
+
+
+@app.command("format")
+def format_command(
+    config: ConfigOption,
+    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="The cluster id to use.")],
+    *,
+    standalone: Annotated[bool, typer.Option("--standalone", "-s", help="A quorum of this node alone.")] = False,
+    initial_controllers: Annotated[
+        str | None,
+        typer.Option(
+            "--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRID,…", help="The voters; the same on all."
+        ),
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool, typer.Option("--no-initial-controllers", "-N", help="Name no voters: this node joins later.")
+    ] = False,
+    release_version: Annotated[
+        str | None, typer.Option("--release-version", "-r", help="Release whose features the cluster starts with.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Level of one feature.")
+    ] = None,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            "-S",
+            metavar="MECHANISM=[name=…,password=…]",
+            help="A SCRAM user that the cluster starts with, such as SCRAM-SHA-256=[name=alice,password=secret].",
+        ),
+    ] = None,
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted.")
+    ] = False,
+) -> None:
+    """Prepare the log directories of a node for its first start."""
+    from app.cli.format import run_format
+
+    run_format(
+        config,
+        cluster_id,
+        standalone=standalone,
+        initial_controllers=initial_controllers,
+        no_initial_controllers=no_initial_controllers,
+        release_version=release_version,
+        features=feature or [],
+        scram_arguments=add_scram or [],
+        ignore_formatted=ignore_formatted,
+    )
+
+
+@app.command()
+def node(config: ConfigOption) -> None:
+    """Run a node until it is told to stop: controller, broker or both, as process.roles says."""
+    from kraft_core.kafka_raft_server import run_node
+    from kraft_core.server.config.kafka_config import KafkaConfig
+    from kraft_core.server.log_format import configure_logging
+
+    configure_logging()
+    raise typer.Exit(run_node(KafkaConfig.load(config)))
+
+
+@app.command()
+def web(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (TOML).")] = None,
+) -> None:
+    """Run the web process: dashboard, REST and reports. Settings come from the file and from CONCLAVE_… variables."""
+    from app.config import load_settings
+    from app.web import run_web
+
+    raise typer.Exit(run_web(load_settings(config)))
+
+
+@app.command("login-link")
+def login_link(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (TOML).")] = None,
+    data: Annotated[Path | None, typer.Option(help="Data folder of `conclave up`.")] = None,
+    user: Annotated[str, typer.Option(help="Whom the link lets in, once.")] = "admin",
+    url: Annotated[
+        str | None, typer.Option(help="Address of the web process, where the settings do not say it.")
+    ] = None,
+) -> None:
+    """Make a one-time login link, for someone who cannot log in any more; the web process may run meanwhile."""
+    from app.cli.login import print_login_link
+
+    print_login_link(config, data, user, url)
+
+
+@app.command()
+def up(
+    data: Annotated[Path, typer.Option(help="Folder for everything that is kept.")] = Path("conclave-data"),
+    http_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the dashboard and REST.")] = 8080,
+    kafka_port: Annotated[int, typer.Option(min=1, max=65535, help="Port for Kafka clients.")] = 9092,
+    controller_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the quorum.")] = 9093,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Run one node and the web process together; formats the data folder on first use."""
+    from app.cli.up import UpOptions, run_up
+
+    options = UpOptions(
+        data=data, host=host, http_port=http_port, kafka_port=kafka_port, controller_port=controller_port
+    )
+    raise typer.Exit(run_up(options))
+
+
+@app.command("dump-log")
+def dump_log(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Segments (.log) and snapshots (.checkpoint).")],
+    *,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="NAME", help="Only records of this type, as TOPIC_RECORD; may be given again."),
+    ] = None,
+    first: Annotated[int, typer.Option("--from", min=0, metavar="OFFSET", help="First offset to show.")] = 0,
+    last: Annotated[
+        int | None, typer.Option("--to", min=0, metavar="OFFSET", help="Last offset to show.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the records of metadata segments and snapshots; secrets are redacted. Damage is exit code 1."""
+    from app.cli.tools import print_dump
+
+    raise typer.Exit(print_dump(files, types or [], first, last, as_json=as_json))
+
+
+@app.command("config")
+def config_command(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="server.properties, or the web process's .toml file.")
+    ] = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Only check.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a settings file, and show every setting with its value (secrets hidden)."""
+    from app.cli.tools import show_config
+
+    show_config(config, check=check, as_json=as_json)
+
+
+@quorum.command("describe")
+def quorum_describe(
+    bootstrap_controller: Bootstrap,
+    *,
+    command_config: CommandConfig = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every second until Ctrl-C.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show leader, epoch, high watermark, voters and observers."""
+    from app.cli.quorum import describe
+
+    describe(bootstrap_controller, command_config, watch=watch, as_json=as_json)
+
+
+@quorum.command("add")
+def quorum_add(
+    bootstrap_controller: Bootstrap,
+    config: ConfigOption,
+    *,
+    command_config: CommandConfig = None,
+    dry_run: DryRunOption = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the running controller of this server.properties a voter, if all that must hold does."""
+    from app.cli.voters import Manner, add_voter
+
+    manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
+    raise typer.Exit(add_voter(bootstrap_controller, config, manner))
+
+
+@quorum.command("remove")
+def quorum_remove(
+    bootstrap_controller: Bootstrap,
+    controller_id: Annotated[int, typer.Option(min=0, help="Node id of the voter.")],
+    controller_directory_id: Annotated[str, typer.Option(help="Directory id of the voter, as `describe` shows it.")],
+    *,
+    command_config: CommandConfig = None,
+    dry_run: DryRunOption = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a voter out of the quorum, if all that must hold does."""
+    from app.cli.voters import Manner, remove_voter
+
+    manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
+    raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, manner))
+
+
+@quorum.command("restore")
+def quorum_restore(
+    config: ConfigOption,
+    copies: Annotated[
+        list[Path],
+        typer.Option(
+            "--from",
+            exists=True,
+            file_okay=False,
+            help="Metadata directory of a stopped node, or a copy of one. Several: the newest is restored.",
+        ),
+    ],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look: what would be written.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin a quorum again that has lost all its controllers, on the controller of this server.properties."""
+    from app.cli.restore import restore_quorum
+
+    restore_quorum(config, copies, dry_run=dry_run, as_json=as_json)
+
+
+@reports.command("run")
+def reports_run(
+    url: Annotated[str, typer.Option(help="Address of the web process.")] = "http://127.0.0.1:8080",
+    token: Annotated[
+        str | None, typer.Option(help="API token; default: CONCLAVE_ADMIN_TOKEN in the environment.")
+    ] = None,
+) -> None:
+    """Start a placement report now and print the run as JSON."""
+    from app.cli.reports import run_report
+
+    run_report(url, token)
+
+
+@reports.callback()
+def reports_group() -> None:
+    """Placement reports."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and end the process with its exit code; what is foreseen to fail is one line.
+
+    Whatever a command writes is for its own user alone (umask 077): data folders, logs, keys and the database.
+    """
+    os.umask(0o077)
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except USAGE_ERROR as wrong:
+        sys.exit(_wrong_use(wrong))
+    except typer.Abort:
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)  # whoever read the output has seen enough
+    except Exception as error:
+        if not _is_foreseen(error):
+            raise
+        print(f"conclave: {error}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(code or 0)
+
+
+def _wrong_use(error: Any) -> int:
+    """Say in one line what was wrong with the command; without any argument, show the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return 2
+    message = " ".join(error.format_message().split())
+    command = f"{error.ctx.command_path}: " if error.ctx is not None else "conclave: "
+    hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
+    print(f"{command}{message}{hint}", file=sys.stderr)
+    return 2
+
+
+def _is_foreseen(error: Exception) -> bool:
+    from app.config import SettingsError
+    from kraft_core.protocol.errors import KafkaError
+    from kraft_core.server.config.kafka_config import ConfigError
+    from kraft_core.storage.files import StorageError
+
+    return isinstance(error, (ConfigError, ConnectionError, KafkaError, OSError, SettingsError, StorageError))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,367 @@
+"""`conclave up`: one combined node and the web process under one supervisor, everything in one folder.
+
+The folder is set up on first use: server.properties (the user's from then on, except for the addresses that the options
+give), a formatted log directory, and the web process's database. Each child is a process group of its own, writes to a
+file in `logs/` (rotated at 16 MiB, five kept), is started again with growing pauses when it dies, and goes when the supervisor goes.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from app.child_environment import child_environment
+from kraft_core.protocol.uuids import random_uuid, uuid_to_text
+from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.storage.files import StorageError, create_directory, write_file
+from kraft_core.storage.folder_lock import FolderLock
+from kraft_core.storage.format import FormatRequest, format_storage, standalone_voters
+from kraft_core.storage.meta_properties import read_meta_properties
+from kraft_core.storage.properties import format_properties, parse_properties
+
+READY_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.1
+STOP_SECONDS: Final = {"web": 10.0, "node": 30.0}
+BACKOFF_FIRST_SECONDS: Final = 1.0
+BACKOFF_MAX_SECONDS: Final = 30.0
+STEADY_SECONDS: Final = 60.0
+TAIL_LINES: Final = 5
+LOG_BYTES_MAX: Final = 16 << 20
+LOGS_KEPT: Final = 5
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # compared with
+_PR_SET_PDEATHSIG: Final = 1
+_COMMENT: Final = """Settings of the node that `conclave up` runs; the keys are Kafka's.
+Change what you like: only listeners, advertised.listeners and controller.quorum.bootstrap.servers
+are set again at each start, from the options of `conclave up`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """The options of `conclave up`."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    http_port: int = 8080
+    kafka_port: int = 9092
+    controller_port: int = 9093
+
+    @property
+    def reachable_host(self) -> str:
+        """Name under which this machine's own programs reach the listeners."""
+        return "127.0.0.1" if self.host in _WILDCARDS else self.host
+
+
+class UpError(StorageError):
+    """`up` cannot start; the message is one line."""
+
+
+@dataclass(slots=True)
+class Child:
+    """One supervised program."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    log_file: Path
+    is_given_secrets: bool = False
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restart_at: float | None = None
+    backoff_seconds: float = field(default=BACKOFF_FIRST_SECONDS)
+
+    def start(self) -> None:
+        """Start the program in a process group of its own, its output going to the log file."""
+        inherited = os.environ if self.is_given_secrets else child_environment()
+        with self.log_file.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**inherited, **self.environment},
+                start_new_session=True,
+                preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # no threads here
+            )
+        self.started_at = time.monotonic()
+        self.restart_at = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code once it has ended; None while it runs."""
+        return None if self.process is None else self.process.poll()
+
+    def stop(self) -> None:
+        """End it: SIGTERM, and SIGKILL for the whole group when it takes too long."""
+        process = self.process
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS[self.name])
+        except subprocess.TimeoutExpired:
+            _say(f"{self.name} did not stop within {STOP_SECONDS[self.name]:.0f} s and is killed")
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def last_words(self) -> str:
+        """The last lines of its log."""
+        lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(f"    {line}" for line in lines[-TAIL_LINES:])
+
+
+def _end_with_parent() -> None:
+    """In the child: ask Linux for a SIGTERM when the supervisor dies, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run_up(options: UpOptions) -> int:
+    """Run until Ctrl-C or SIGTERM -> exit code. Raises StorageError, ConfigError, OSError before anything is started."""
+    data = options.data.resolve()
+    create_directory(data)
+    try:
+        lock = FolderLock(data)
+    except StorageError as error:
+        if "acquire" in str(error):
+            raise UpError(f"{data} is in use by another `conclave up`") from error
+        raise
+    try:
+        _refuse_busy_ports(options)
+        config_path = prepare_data(options, data)
+        return _Supervisor(options, data, config_path, _cluster_id(config_path)).run()
+    finally:
+        lock.release()
+
+
+def _refuse_busy_ports(options: UpOptions) -> None:
+    ports = {"http": options.http_port, "kafka": options.kafka_port, "controller": options.controller_port}
+    for name, port in ports.items():
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((options.host, port))
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise UpError(
+                    f"cannot listen on {options.host}:{port}: {reason}; choose another with --{name}-port"
+                ) from error
+    if len(set(ports.values())) < len(ports):
+        raise UpError("--http-port, --kafka-port and --controller-port must differ")
+
+
+def prepare_data(options: UpOptions, data: Path) -> Path:
+    """Write or update server.properties, and format the log directory on first use -> the properties file.
+
+    Raises StorageError, ConfigError.
+    """
+    path = data / "server.properties"
+    properties = parse_properties(path.read_text(encoding="utf-8")) if path.exists() else _first_properties(data)
+    wanted = {**properties, **_addresses(options)}
+    if not path.exists() or wanted != properties:
+        write_file(path, format_properties(wanted, _COMMENT).encode())
+    config = KafkaConfig.load(path)
+    if read_meta_properties(config.metadata_log_dir) is None:
+        listener = config.advertised_controller_listeners[0]
+        name = config.controller_listener_names[0]
+        request = FormatRequest(
+            node_id=config.node_id,
+            cluster_id=uuid_to_text(random_uuid()),
+            log_dirs=config.log_dirs,
+            metadata_log_dir=config.metadata_log_dir,
+            is_dynamic=True,
+            has_broker_role=True,
+            voters=standalone_voters(config.node_id, listener.host, listener.port, name),
+        )
+        format_storage(request, _say)
+    path.chmod(0o600)
+    for folder in ("logs", "web"):  # both see the one-time link
+        create_directory(data / folder)
+    for folder in ("logs", "web", "kafka", "reports"):  # made by an older release, they may be open to others
+        if (data / folder).is_dir():
+            (data / folder).chmod(0o700)
+    return path
+
+
+def rotate_log(path: Path, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT) -> None:
+    """Set a log that has grown aside as `path.1`, the one before as `path.2`, and so on; keep only the newest `kept`.
+
+    The child keeps writing to the file it has open (in append mode), so the file is copied and emptied. A line that is
+    written between the two is lost.
+    """
+    if not path.exists() or path.stat().st_size <= bytes_max:
+        return
+    for number in range(kept, 1, -1):
+        older = path.with_name(f"{path.name}.{number - 1}")
+        if older.exists():
+            older.replace(path.with_name(f"{path.name}.{number}"))
+    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    os.truncate(path, 0)
+
+
+def _first_properties(data: Path) -> dict[str, str]:
+    """Settings of a single combined node: one replica of everything, since there is one broker."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(data / "kafka"),
+        "num.partitions": "1",
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        # after a crash the broker's old session must end before it may register again: here nobody else waits for it
+        "broker.heartbeat.interval.ms": "500",
+        "broker.session.timeout.ms": "3000",
+    }
+
+
+def _addresses(options: UpOptions) -> dict[str, str]:
+    def url(name: str, host: str, port: int) -> str:
+        return f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    bound = "" if options.host in _WILDCARDS else options.host
+    shown = socket.getfqdn() if options.host in _WILDCARDS else options.host
+    near = options.reachable_host
+    near = f"[{near}]" if ":" in near else near
+    kafka, controller = options.kafka_port, options.controller_port
+    return {
+        "listeners": f"{url('PLAINTEXT', bound, kafka)},{url('CONTROLLER', bound, controller)}",
+        "advertised.listeners": f"{url('PLAINTEXT', shown, kafka)},{url('CONTROLLER', near.strip('[]'), controller)}",
+        "controller.quorum.bootstrap.servers": f"{near}:{controller}",
+    }
+
+
+def _cluster_id(config_path: Path) -> str | None:
+    """Return the cluster that the node's folder is formatted for; the web process follows it whatever its database says."""
+    properties = read_meta_properties(KafkaConfig.load(config_path).metadata_log_dir)
+    return None if properties is None else properties.cluster_id
+
+
+class _Supervisor:
+    """Starts both children, watches them, stops them."""
+
+    def __init__(self, options: UpOptions, data: Path, config_path: Path, cluster_id: str | None) -> None:
+        self._options = options
+        self._data = data
+        self._told = False  # a plain flag: a lock taken in a signal handler may be held by the code it interrupts
+        program = [sys.executable, "-P", "-m", "app.cli.main"]
+        controller = f"{options.reachable_host}:{options.controller_port}"
+        if ":" in options.reachable_host:
+            controller = f"[{options.reachable_host}]:{options.controller_port}"
+        web_environment = {
+            "CONCLAVE_BOOTSTRAP_CONTROLLERS": controller,
+            "CONCLAVE_DATA_DIR": str(data),
+            "CONCLAVE_HOST": options.host,
+            "CONCLAVE_HTTP_PORT": str(options.http_port),
+        }
+        if cluster_id is not None and "CONCLAVE_CLUSTER_ID" not in os.environ:
+            web_environment["CONCLAVE_CLUSTER_ID"] = cluster_id
+        if options.host in _WILDCARDS and "CONCLAVE_ALLOWED_HOSTS" not in os.environ:
+            web_environment["CONCLAVE_ALLOWED_HOSTS"] = f"{socket.gethostname()},{socket.getfqdn()}"
+        logs = data / "logs"
+        self._children = [
+            Child("node", [*program, "node", "-c", str(config_path)], {}, logs / "node.log"),
+            Child("web", [*program, "web"], web_environment, logs / "web.log", is_given_secrets=True),
+        ]
+
+    def run(self) -> int:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop_told)
+        try:
+            for child in self._children:
+                child.start()
+            failure = self._wait_until_ready()
+            if failure is not None:
+                print(f"conclave: {failure}", file=sys.stderr, flush=True)
+                return 1
+            if not self._told:
+                self._announce()
+            while not self._told_within(POLL_SECONDS):
+                self._watch()
+            _say("Stopping …")
+        finally:
+            for child in reversed(self._children):
+                child.stop()
+        _say("Stopped.")
+        return 0
+
+    def _stop_told(self, number: int, frame: FrameType | None) -> None:
+        self._told = True
+
+    def _told_within(self, seconds: float) -> bool:
+        if not self._told:
+            time.sleep(seconds)
+        return self._told
+
+    @property
+    def _base_url(self) -> str:
+        host = self._options.reachable_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._options.http_port}"
+
+    def _wait_until_ready(self) -> str | None:
+        """Wait for the web process to be ready, which needs the node -> what went wrong, None: nothing."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._told_within(POLL_SECONDS):
+            for child in self._children:
+                if child.exit_code is not None:
+                    return f"{child.name} ended with exit code {child.exit_code}; {child.log_file} says:\n{child.last_words()}"
+            if _answers(f"{self._base_url}/readyz"):
+                return None
+            if time.monotonic() > deadline:
+                return f"not ready within {READY_SECONDS:.0f} s; see {self._data / 'logs'}"
+        return None
+
+    def _announce(self) -> None:
+        _say(f"Conclave is running; Ctrl-C stops it.\n  Dashboard  {self._base_url}")
+        link = self._data / "web" / "login-link"
+        if link.exists():
+            _say(f"  Log in     {link.read_text(encoding='utf-8').strip()}  (works once)")
+        _say(f"  Kafka      {self._options.reachable_host}:{self._options.kafka_port}\n  Data       {self._data}")
+
+    def _watch(self) -> None:
+        """Start again what has died, after a pause that grows while it keeps dying."""
+        now = time.monotonic()
+        for child in self._children:
+            rotate_log(child.log_file)
+            if child.restart_at is not None:
+                if now >= child.restart_at:
+                    child.start()
+            elif child.exit_code is not None:
+                if now - child.started_at > STEADY_SECONDS:
+                    child.backoff_seconds = BACKOFF_FIRST_SECONDS
+                _say(
+                    f"{child.name} ended with exit code {child.exit_code} and is started again in "
+                    f"{child.backoff_seconds:.0f} s; {child.log_file} says:\n{child.last_words()}"
+                )
+                child.restart_at = now + child.backoff_seconds
+                child.backoff_seconds = min(BACKOFF_MAX_SECONDS, child.backoff_seconds * 2)
+
+
+def _answers(url: str) -> bool:
+    """Whether a GET of our own address is answered 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310  # always http:// to this machine
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False

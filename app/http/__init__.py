@@ -1,0 +1,1 @@
+"""HTTP: the server, errors and answers that REST and pages share."""

@@ -1,0 +1,107 @@
+"""Templates and static files, found in the wheel or in the checkout.
+
+A template that names what its view model lacks fails at once (StrictUndefined). Static files are read once, served from
+memory by name only (so no path can leave the folder), and named with a digest of their content, so that browsers may
+keep them for ever.
+"""
+
+import base64
+import hashlib
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from app.http.errors import ApiError
+
+PACKAGE: Final = Path(__file__).resolve().parent
+CHECKOUT: Final = PACKAGE.parent
+FOREVER: Final = "public, max-age=31536000, immutable"
+REVALIDATE: Final = "no-cache"
+
+
+def folder(name: str) -> Path:
+    """Return the folder of `templates` or `static`: the wheel's own, or the checkout's."""
+    installed = PACKAGE / f"_{name}"
+    return installed if installed.is_dir() else CHECKOUT / name
+
+
+def make_environment() -> Environment:
+    """Return the template environment: everything escaped, nothing undefined."""
+    return Environment(
+        loader=FileSystemLoader(folder("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """One file as it is served."""
+
+    content: bytes
+    media_type: str
+    digest: str
+    integrity: str
+
+
+class StaticFiles:
+    """The static files by name, and htmx from the package that ships it."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, StaticFile] = {}
+        for path in sorted(folder("static").iterdir()):
+            if path.is_file() and not path.name.startswith("."):
+                self._add(path.name, path.read_bytes())
+        htmx = files("js_lib_htmx") / "static" / "htmx"
+        self._add("htmx.min.js", (htmx / "htmx.min.js").read_bytes())
+
+    def _add(self, name: str, content: bytes) -> None:
+        media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        sha256 = hashlib.sha256(content)
+        integrity = f"sha256-{base64.b64encode(sha256.digest()).decode()}"
+        self._files[name] = StaticFile(content, media_type, sha256.hexdigest()[:16], integrity)
+
+    @property
+    def files(self) -> Mapping[str, StaticFile]:
+        """All files by name."""
+        return self._files
+
+    def url(self, name: str) -> str:
+        """Return the file's address, with its digest. Raises KeyError for an unknown name."""
+        return f"/static/{name}?v={self._files[name].digest}"
+
+    def router(self) -> APIRouter:
+        """Return the route that serves them."""
+        router = APIRouter()
+
+        @router.get("/static/{name}", include_in_schema=False)
+        async def static_file(name: str, request: Request) -> Response:
+            found = self._files.get(name)
+            if found is None:
+                raise ApiError(404, "There is no such file.")
+            etag = f'"{found.digest}"'
+            headers = {
+                "ETag": etag,
+                "Cache-Control": FOREVER if request.query_params.get("v") == found.digest else REVALIDATE,
+            }
+            if request.headers.get("if-none-match") == etag:
+                return Response(status_code=304, headers=headers)
+            return Response(found.content, media_type=found.media_type, headers=headers)
+
+        return router
+
+
+@lru_cache(maxsize=1)
+def static_files() -> StaticFiles:
+    """Return the static files of this process, read once: the route serves them, pages link to them."""
+    return StaticFiles()

@@ -1,0 +1,1 @@
+"""ACLs, SCRAM credentials, delegation tokens and quotas."""

@@ -1,0 +1,1 @@
+"""Brokers and controllers: registration, heartbeats, fencing, features."""

@@ -1,0 +1,1 @@
+"""Topics, partitions, replicas and leaders: the rules of ReplicationControlManager."""

@@ -1,0 +1,157 @@
+"""Electing leaders on request, bringing leadership back to preferred replicas, and unclean recovery.
+
+Source: ReplicationControlManager.electLeaders, maybeBalancePartitionLeaders, maybeElectUncleanLeaders, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.partitions.partition_change_builder import Election
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    ElectLeadersResponse,
+    ElectLeadersResponsePartitionResult,
+    ElectLeadersResponseReplicaElectionResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kraft_core.controller.partitions.partition_changes import PartitionChanges
+    from kraft_core.controller.partitions.partition_scan import PartitionScan
+    from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.protocol.messages import ElectLeadersRequest
+    from kraft_core.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
+
+
+class ElectionType(IntEnum):
+    """What ElectLeaders asks for."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class LeaderElection:
+    """Elections over any image."""
+
+    def __init__(self, changes: PartitionChanges, scan: PartitionScan, max_elections: int) -> None:
+        self._changes = changes
+        self._scan = scan
+        self._max_elections = max_elections
+
+    def elect_leaders(
+        self, image: MetadataImage, request: ElectLeadersRequest
+    ) -> ControllerResult[ElectLeadersResponse]:
+        """Hold an election in the named partitions, or in all of them when none are named.
+
+        Per partition: UNKNOWN_TOPIC_OR_PARTITION; ELECTION_NOT_NEEDED (left out when all are asked);
+        PREFERRED_LEADER_NOT_AVAILABLE; ELIGIBLE_LEADERS_NOT_AVAILABLE.
+        Raises KafkaError: INVALID_REQUEST for an unknown election type, POLICY_VIOLATION for too many changes.
+        """
+        if request.topic_partitions == ():
+            return ControllerResult([], ElectLeadersResponse())
+        try:
+            election = ElectionType(request.election_type)
+        except ValueError:
+            reason = f"Unknown election type {request.election_type}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from None
+        wanted: Iterable[tuple[str, Iterable[int]]]
+        if request.topic_partitions is None:
+            by_name = sorted(image.topics.by_name)
+            wanted = ((name, _indexes(image, name)) for name in by_name)
+        else:
+            wanted = ((topic.topic, topic.partitions) for topic in request.topic_partitions)
+        records: list[MetadataRecord] = []
+        results = []
+        for name, indexes in wanted:
+            partitions = []
+            for index in indexes:
+                code, message = self._try_elect(image, name, index, election, records)
+                if code is ErrorCode.ELECTION_NOT_NEEDED and request.topic_partitions is None:
+                    continue
+                partitions.append(
+                    ElectLeadersResponsePartitionResult(partition_id=index, error_code=code, error_message=message)
+                )
+            results.append(ElectLeadersResponseReplicaElectionResult(topic=name, partition_result=tuple(partitions)))
+        if len(records) > MAX_RECORDS_PER_USER_OP:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        response = ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=tuple(results))
+        return ControllerResult(records, response)
+
+    def maybe_balance_partition_leaders(self, image: MetadataImage) -> ControllerResult[bool]:
+        """Give partitions back to their preferred replica where it is in sync.
+
+        At most so many as one run may move; the response says whether there may be more, to be run again at once.
+        """
+        records: list[MetadataRecord] = []
+        for found in self._scan.findings(image):
+            for index in found.imbalanced:
+                if len(records) >= self._max_elections:
+                    return ControllerResult(records, response=True)
+                partition = found.topic.partitions[index]
+                builder = self._changes.builder(image, found.topic, index, partition)
+                builder.election = Election.PREFERRED
+                record = builder.build()
+                if record is not None:
+                    records.append(record)
+        return ControllerResult(records, len(records) >= self._max_elections)
+
+    def maybe_elect_unclean_leaders(self, image: MetadataImage) -> ControllerResult[bool]:
+        """Elect any live replica in partitions that nobody leads, where the topic allows it.
+
+        At most so many as one run may move; the response says whether there may be more, to be run again at once.
+        """
+        records: list[MetadataRecord] = []
+        for found in self._scan.findings(image):
+            name = found.topic.name
+            if not found.leaderless or not self._changes.unclean_election_enabled(image, name):
+                continue
+            for index in found.leaderless:
+                if len(records) >= self._max_elections:
+                    return ControllerResult(records, response=True)
+                self._try_elect(image, name, index, ElectionType.UNCLEAN, records)
+        return ControllerResult(records, len(records) >= self._max_elections)
+
+    def are_leaders_imbalanced(self, image: MetadataImage) -> bool:
+        """Say whether some partition is not led by its preferred replica."""
+        return any(found.imbalanced for found in self._scan.findings(image))
+
+    def are_some_partitions_leaderless(self, image: MetadataImage) -> bool:
+        """Say whether some partition has no leader."""
+        return any(found.leaderless for found in self._scan.findings(image))
+
+    def _try_elect(
+        self, image: MetadataImage, name: str, index: int, election: ElectionType, records: list[MetadataRecord]
+    ) -> tuple[ErrorCode, str | None]:
+        try:
+            records.append(self._elect(image, name, index, election))
+        except KafkaError as error:
+            return error.code, error.message
+        return ErrorCode.NONE, None
+
+    def _elect(self, image: MetadataImage, name: str, index: int, election: ElectionType) -> PartitionChangeRecord:
+        topic = image.topics.topic(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        is_preferred = election is ElectionType.PREFERRED
+        if partition.has_preferred_leader if is_preferred else partition.has_leader:
+            raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+        builder = self._changes.builder(image, topic, index, partition)
+        builder.election = Election.PREFERRED if is_preferred else Election.UNCLEAN
+        record = builder.build()
+        if record is None:
+            raise KafkaError(
+                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if is_preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            )
+        return record
+
+
+def _indexes(image: MetadataImage, name: str) -> Iterable[int]:
+    topic = image.topics.topic(name)
+    return () if topic is None else sorted(topic.partitions)

@@ -1,0 +1,72 @@
+"""What the controller puts into its event queue. Source: ControllerReadEvent and ControllerWriteEvent, QuorumController."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.controller.queue.event_queue import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.protocol.wire import Message
+
+NOT_STARTED: Final = -1
+
+
+class RequestEvent(Event):
+    """A request, read or write. `serve(event, now_ms)` answers it or raises; `fail(event, error)` answers an error.
+
+    `received_ms`: when it came; `started_ms`: when it was begun, NOT_STARTED before.
+    """
+
+    __slots__ = ("_fail", "_serve", "context", "cost", "message", "received_ms", "request_id", "started_ms", "version")
+
+    def __init__(
+        self,
+        request_id: int,
+        message: Message,
+        version: int,
+        context: RequestContext,
+        received_ms: int,
+        serve: Callable[[RequestEvent, int], None],
+        fail: Callable[[RequestEvent, Exception], None],
+    ) -> None:
+        self.request_id = request_id
+        self.message = message
+        self.version = version
+        self.context = context
+        self.received_ms = received_ms
+        self.started_ms = NOT_STARTED
+        self.cost = 1
+        self._serve = serve
+        self._fail = fail
+
+    def run(self, now_ms: int) -> None:
+        """Serve it."""
+        self.started_ms = now_ms
+        self._serve(self, now_ms)
+
+    def handle_exception(self, error: Exception) -> None:
+        """Answer an error."""
+        self._fail(self, error)
+
+
+class OperationEvent(Event):
+    """Something the controller does by itself, under a name for the log; it has no queue time, as nobody waits for it."""
+
+    __slots__ = ("_fail", "_operate", "name")
+
+    def __init__(self, name: str, operate: Callable[[int], None], fail: Callable[[str, Exception], None]) -> None:
+        self.name = name
+        self._operate = operate
+        self._fail = fail
+
+    def run(self, now_ms: int) -> None:
+        """Do it."""
+        self._operate(now_ms)
+
+    def handle_exception(self, error: Exception) -> None:
+        """Tell of its failure."""
+        self._fail(self.name, error)

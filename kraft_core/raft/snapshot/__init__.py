@@ -1,0 +1,1 @@
+"""Snapshots: read, written, sent and fetched (KIP-630)."""

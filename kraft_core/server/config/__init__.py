@@ -1,0 +1,1 @@
+"""The settings of a node: server.properties, read and checked."""

@@ -1,0 +1,82 @@
+"""The security of one node: what each of its listeners asks of clients, how it connects to controllers, who may do what.
+
+Source: KafkaConfig, StandardAuthorizer.configure, Kafka 4.3.1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kraft_core.image.standard_authorizer import StandardAuthorizer, parse_super_users
+from kraft_core.security.listener_security import (
+    PLAINTEXT_CLIENT,
+    PLAINTEXT_SERVER,
+    ClientSecurity,
+    ServerSecurity,
+    node_security,
+    server_security,
+)
+from kraft_core.security.properties import SecurityConfigError
+from kraft_core.server.config.values import ConfigError
+
+if TYPE_CHECKING:
+    from kraft_core.server.config.kafka_config import KafkaConfig
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
+"""Keys of the authorizer, which are no keys of Kafka's own definitions."""
+_CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSecurity:
+    """`listeners` by name; `controllers`: how this node connects to controllers; `authorizer` None: everyone may do all."""
+
+    listeners: Mapping[str, ServerSecurity] = field(default_factory=dict)
+    controllers: ClientSecurity = PLAINTEXT_CLIENT
+    authorizer: StandardAuthorizer | None = None
+
+    def of_listener(self, name: str) -> ServerSecurity:
+        """What a listener asks; nothing of one that is not named here."""
+        return self.listeners.get(name, PLAINTEXT_SERVER)
+
+
+def read_node_security(config: "KafkaConfig") -> NodeSecurity:
+    """Read and check all of it. Raises ConfigError."""
+    originals = config.originals
+    name = config.controller_listener_names[0].upper()
+    protocol = config.listener_security_protocol_map.get(name, "PLAINTEXT")
+    try:
+        listeners = {
+            each.name: server_security(originals, each.name, each.security_protocol) for each in config.listeners
+        }
+        controllers = node_security(originals, name, protocol, _CONTROLLER_MECHANISM)
+    except SecurityConfigError as error:
+        raise ConfigError(str(error)) from None
+    own = listeners.get(name)
+    if own is not None and own.has_sasl and controllers.mechanism not in own.max_reauth_ms:
+        raise ConfigError(
+            f"Invalid value {controllers.mechanism} for configuration {_CONTROLLER_MECHANISM}: "
+            f"it is not among the sasl.enabled.mechanisms of the listener {name}"
+        )
+    return NodeSecurity(listeners, controllers, _authorizer(config))
+
+
+def _authorizer(config: "KafkaConfig") -> StandardAuthorizer | None:
+    class_name = str(config.values["authorizer.class.name"] or "")
+    if not class_name:
+        return None
+    if class_name != STANDARD_AUTHORIZER:
+        raise ConfigError(
+            f"Invalid value {class_name} for configuration authorizer.class.name: must be {STANDARD_AUTHORIZER}"
+        )
+    text = config.originals.get("allow.everyone.if.no.acl.found", "false").strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(
+            f"Invalid value {text} for configuration allow.everyone.if.no.acl.found: must be true or false"
+        )
+    users = config.originals.get("super.users", "")
+    try:
+        return StandardAuthorizer(parse_super_users(users), text == "true")
+    except ValueError as error:
+        raise ConfigError(f"Invalid value {users} for configuration super.users: {error}") from error

@@ -1,0 +1,1 @@
+"""Listeners and connections: the place with server sockets."""

@@ -1,0 +1,191 @@
+"""The Kafka listener: sockets in, requests out, answers back in the order of the requests.
+
+One `SocketServer` is one listener. It knows frames and request headers, not what a request means: each
+request goes to the handler, which answers it at once or later, in any order; the connection sends the
+answers in Kafka's order, that of the requests.
+
+What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never with the size a frame announces. A connection
+with `max_in_flight` unanswered requests, or whose peer does not read its answers, is not read until that changes; nobody is read while `max_queued_bytes`
+of requests wait for their answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most is closed,
+so that a few stalled giants cannot starve the rest. More than `max_unsent_bytes` of answers that nobody reads close the connection with the most of them.
+All listeners of a loop share its turns (`request_turns`), and none of them takes more than its share. A frame that is no Kafka request closes the connection without an answer.
+
+On a listener with TLS or SASL nothing reaches the handler before the client has shown who it is (`tls_transport`,
+`sasl_session`); on a plain one both cost nothing.
+
+Source: Kafka's SocketServer and Selector.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Final
+
+from kraft_core.server.network.acceptor import Acceptor
+from kraft_core.server.network.client_connection import LISTENER_STOPPED, UNSENT, ClientConnection, RequestHandler
+from kraft_core.server.network.connection_quotas import ConnectionQuotas
+from kraft_core.server.network.listener_limits import ListenerCounters, SocketServerLimits
+from kraft_core.server.network.request_turns import turns_of
+from kraft_core.server.network.sasl_session import ListenerLogin
+from kraft_core.server.network.tls_transport import TlsTransport
+
+_PLAINTEXT: Final = ListenerLogin()
+
+
+class SocketServer:
+    """One listener on one address. `port` 0 takes a free port, readable as `.port` after `start`."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        handler: RequestHandler,
+        limits: SocketServerLimits | None = None,
+        *,
+        listener_name: str = "",
+        login: ListenerLogin = _PLAINTEXT,
+        quotas: ConnectionQuotas | None = None,
+        urgent_apis: frozenset[int] = frozenset(),
+        on_disconnect: Callable[[int], None] | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.handler = handler
+        self.limits = limits or SocketServerLimits()
+        self.listener_name = listener_name
+        self.login = login
+        self.buffered_bytes = 0
+        self.queued_bytes = 0
+        self.unsent_bytes = 0
+        self.urgent_apis = urgent_apis
+        self.counters = ListenerCounters()
+        self.connection_ids = itertools.count(1)
+        self._on_disconnect = on_disconnect
+        self._connections: set[ClientConnection] = set()
+        self._quotas = quotas or ConnectionQuotas()
+        self._acceptor: Acceptor | None = None
+        self._open = 0
+        self._nobody = asyncio.Event()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop the server runs on."""
+        return self._loop
+
+    @property
+    def connection_count(self) -> int:
+        """Connections open now."""
+        return len(self._connections)
+
+    async def bind(self) -> None:
+        """Take the address without serving it yet. Raises OSError when it cannot be had."""
+        self._loop = asyncio.get_running_loop()
+        self.turns = turns_of(self._loop)
+        self._acceptor = Acceptor(self.listener_name, self._quotas, self._new_protocol)
+        self._quotas.add_listener(self)
+        self.port = await self._acceptor.bind(self.host, self.port)
+
+    def _new_protocol(self, address: str) -> asyncio.Protocol:
+        connection = ClientConnection(self, address)
+        if self.login.security.tls is None:
+            return connection
+        return TlsTransport(connection, self.login.security, self._loop)
+
+    async def start(self) -> None:
+        """Listen; bind first if that is still to do. Raises OSError when the address cannot be had."""
+        if self._acceptor is None:
+            await self.bind()
+        assert self._acceptor is not None, "bound above"
+        self._acceptor.start()
+        self._schedule_sweep()
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection; what was answered is still sent, for LINGER_S at most."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._acceptor is None:
+            return
+        self._acceptor.stop()
+        self._acceptor = None
+        self._quotas.remove_listener(self)
+        for connection in tuple(self._connections):
+            connection.close(LISTENER_STOPPED)
+        if self._open:
+            await self._nobody.wait()
+
+    # -- how many
+
+    @property
+    def max_connections(self) -> int:
+        """The most connections of this listener, whatever the settings say."""
+        return self.limits.max_connections
+
+    def resume_accepting(self) -> None:
+        """Accept again: there may be room."""
+        if self._acceptor is not None:
+            self._acceptor.resume()
+
+    def least_recently_used(self) -> ClientConnection | None:
+        """Return the idle connection that may go first; None when none is idle."""
+        idle = (connection for connection in self._connections if connection.idle)
+        return min(idle, key=lambda connection: (connection.has_asked, connection.last_activity), default=None)
+
+    def enter(self, connection: ClientConnection) -> None:
+        """Take a new connection in; it is closed at once when the listener has stopped meanwhile."""
+        self._open += 1
+        self._nobody.clear()
+        self._connections.add(connection)
+        self.counters.connections_opened += 1
+        if self._acceptor is None:
+            connection.close(LISTENER_STOPPED)
+
+    def left(self, address: str) -> None:
+        """Count out a connection whose socket is closed."""
+        self._open -= 1
+        self._quotas.release(self.listener_name, address)
+        if not self._open:
+            self._nobody.set()
+
+    def forget(self, connection: ClientConnection) -> None:
+        """Drop a connection that ended."""
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self.counters.connections_closed += 1
+            if self._on_disconnect is not None:
+                self._on_disconnect(connection.connection_id)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the requests that wait for answers take all the room there is for them."""
+        return self.queued_bytes > self.limits.max_queued_bytes
+
+    def dequeued(self, size: int) -> None:
+        """Count answered requests out; when that makes room, read the connections that waited for it."""
+        was_full = self.is_full
+        self.queued_bytes -= size
+        if was_full and not self.is_full:
+            for connection in tuple(self._connections):
+                connection.read_on()
+
+    def shed_unsent(self) -> None:
+        """Measure all unsent answers again, and close the connection that has most of them if they are still too many."""
+        for connection in self._connections:
+            connection.measure_unsent()
+        if self.unsent_bytes > self.limits.max_unsent_bytes:
+            max(self._connections, key=lambda connection: connection.unsent_bytes).close(UNSENT)
+
+    def shed(self) -> None:
+        """Close the connection that holds the most unfinished input."""
+        max(self._connections, key=lambda connection: connection.buffered_bytes).close("too much unfinished input")
+
+    def _schedule_sweep(self) -> None:
+        interval_s = min(30.0, self.limits.connections_max_idle_ms / 4000)
+        self._sweep = self._loop.call_later(interval_s, self._close_idle)
+
+    def _close_idle(self) -> None:
+        oldest = self._loop.time() - self.limits.connections_max_idle_ms / 1000
+        for connection in tuple(self._connections):
+            if connection.idle and connection.last_activity < oldest:
+                connection.close("idle for connections.max.idle.ms")
+        self._schedule_sweep()
