@@ -21,7 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.http.errors import ApiError
 
-PACKAGE: Final = Path(__file__).resolve().parent
+PACKAGE: Final = Path(__file__).resolve().parents[1]
 CHECKOUT: Final = PACKAGE.parent
 FOREVER: Final = "public, max-age=31536000, immutable"
 REVALIDATE: Final = "no-cache"

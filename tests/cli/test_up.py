@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import up as cli_up
+from app.cli import up as cli_up
 from app.cli.up import Child, UpError, UpOptions, prepare_data, run_up
 from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
 from kraft_core.storage.folder_lock import FolderLock

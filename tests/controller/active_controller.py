@@ -17,7 +17,7 @@ from kraft_core.protocol.metadata_records import MetadataRecord, decode_record, 
 from kraft_core.protocol.metadata_version import FEATURES, version_to_write
 from kraft_core.protocol.record_batch import encode_batch, read_batches
 from kraft_core.protocol.wire import Message
-from tests.controller.partition_invariants import check_step
+from tests.controller.partitions.partition_invariants import check_step
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 MINIMUM_VERSION = 7

@@ -11,7 +11,7 @@ from kraft_core.controller.partitions.topic_access import TopicAccess
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord
-from tests.controller.replication_context import ReplicationContext
+from tests.controller.partitions.replication_context import ReplicationContext
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 MIN_ISR = "min.insync.replicas"

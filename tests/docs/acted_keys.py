@@ -13,8 +13,8 @@ from kraft_core.broker.log.log_config import _INTEGERS, LogConfig
 from kraft_core.configs.definitions_topic import TOPIC_SYNONYMS
 from kraft_core.security.listener_security import _CLASSES
 from kraft_core.security.ssl_factory import _REFUSED
+from kraft_core.server.config import kafka_config as config_module
 from kraft_core.server.config.kafka_config import KafkaConfig
-from kraft_core.server.config.kafka_config import kafka_config as config_module
 from kraft_core.server.config.settings import Setting
 from kraft_core.server.config.values import definitions
 

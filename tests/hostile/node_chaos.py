@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tests.hostile.node_load import Accounts, Sower, TopicOwner, settle
 from tests.interop import conclave
-from tests.interop.embedded import EmbeddedNode
-from tests.interop.small_disk import NoSmallDiskError, mounted
+from tests.interop.embedded.embedded import EmbeddedNode
+from tests.interop.embedded.small_disk import NoSmallDiskError, mounted
 
 OWNERS = 4
 WORK_S_MAX = 3.0

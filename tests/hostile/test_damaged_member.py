@@ -33,7 +33,7 @@ from tests.hostile.votes import ask_for_vote
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, describe_quorum, running_quorum
 from tests.interop.log_files import raw_batches
-from tests.interop.mixed_claims import image_on_disk
+from tests.interop.mixed.mixed_claims import image_on_disk
 
 SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": 3_000,

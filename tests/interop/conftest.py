@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop import kafka
-from tests.interop.tools import Tools
+from tests.interop.admin.tools import Tools
 
 
 @pytest.fixture(scope="session")

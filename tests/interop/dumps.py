@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.interop import tools
+from tests.interop.admin import tools
 from tests.interop.kafka import PATIENCE_S
 from tests.interop.log_files import partition_folder
 

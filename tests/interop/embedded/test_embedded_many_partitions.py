@@ -1,0 +1,25 @@
+"""A topic with many partitions must not make the node deaf while their logs are made."""
+
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop import kafka
+from tests.interop.embedded.embedded import running_node
+
+
+def test_every_one_of_a_thousand_partitions_takes_records_and_goes_with_its_topic(tmp_path: Path) -> None:
+    with running_node(tmp_path / "node", log_segment_delete_delay_ms=0) as node:
+        admin = AdminClient({"bootstrap.servers": node.address})
+        admin.create_topics([NewTopic("wide", 1_000, 1)])["wide"].result(kafka.PATIENCE_S)
+        errors: list[object] = []
+        producer = Producer({"bootstrap.servers": node.address})
+        for partition in range(1_000):
+            producer.produce("wide", b"v", partition=partition, on_delivery=lambda error, message: errors.append(error))
+        assert producer.flush(kafka.PATIENCE_S) == 0
+        assert errors == [None] * 1_000
+
+        admin.delete_topics(["wide"])["wide"].result(kafka.PATIENCE_S)
+
+        kafka.wait_until(lambda: not list(node.data.glob("wide-*")), kafka.PATIENCE_S, "the folders are gone")
