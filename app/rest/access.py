@@ -13,15 +13,10 @@ from app.cluster.access import QuotaEntity, acls_of
 from app.http.errors import ApiError
 from app.http.locations import located
 from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, no_content
-from app.rest.operator_bodies import AclEntry, AlterQuotaBody, CreateAclBody, CreateAclsBody, ScramName, ScramUserBody
-from app.rest.operator_models import (
-    AclDataList,
-    ClientQuotaDataList,
-    DeletedAclsData,
-    ScramUserData,
-    ScramUserDataList,
-)
 from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.acls import AclDataList, AclEntry, CreateAclBody, CreateAclsBody, DeletedAclsData
+from app.rest.schemas.quotas import AlterQuotaBody, ClientQuotaDataList
+from app.rest.schemas.scram import ScramName, ScramUserBody, ScramUserData, ScramUserDataList
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE, ScramMechanism

@@ -10,18 +10,20 @@ from fastapi.responses import Response
 from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
 from app.http.locations import located
-from app.rest.bodies import CreateTokenBody, CreateUserBody, UpdateUserBody
 from app.rest.common import DRY_RUN, VALIDATED, answer, dry_answer
-from app.rest.models import (
+from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.accounts import (
     AuditEventDataList,
+    CreateTokenBody,
+    CreateUserBody,
     LoginLinkData,
     SessionDataList,
     TokenData,
     TokenDataList,
+    UpdateUserBody,
     UserData,
     UserDataList,
 )
-from app.rest.routing import DryRun, JsonRoute
 from app.security import audit
 from app.security.accounts import OpenSession
 from app.services import Admin, ServicesDep, base_url_of

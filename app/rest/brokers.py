@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
-from app.rest.models import BrokerData, BrokerDataList, ReplicaDataList
 from app.rest.routing import JsonRoute
+from app.rest.schemas.brokers import BrokerData, BrokerDataList
+from app.rest.schemas.partitions import ReplicaDataList
 from app.rest.topics import replica_data
 from app.services import Reader
 from kraft_core.image.metadata_image import BrokerRegistration

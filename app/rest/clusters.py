@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from app.rest.common import View, ViewDep, answer, ready_cluster
-from app.rest.models import ClusterData, ClusterDataList
 from app.rest.routing import JsonRoute
+from app.rest.schemas.clusters import ClusterData, ClusterDataList
 from app.services import Reader, base_url_of
 
 router = APIRouter(prefix="/v3/clusters", tags=["clusters"], route_class=JsonRoute)

@@ -14,7 +14,7 @@ from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
 from app.http.errors import ApiError
-from app.rest.base_models import DryRunData
+from app.rest.schemas.base import DryRunData
 from app.services import base_url_of, services_of
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, TopicImage

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from app.actions import Caller
 from app.cluster.admin import ConfigChange
 from app.http.errors import ApiError, of_kafka
-from app.rest.bodies import AlterBody, AlterEntry, AlterTopicsBody, UpdateConfigBody
 from app.rest.common import (
     DRY_RUN,
     PageDep,
@@ -24,7 +23,11 @@ from app.rest.common import (
     no_content,
     topic_etag,
 )
-from app.rest.models import (
+from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.configs import (
+    AlterBody,
+    AlterEntry,
+    AlterTopicsBody,
     BrokerConfigData,
     BrokerConfigDataList,
     ClientMetricsConfigData,
@@ -35,8 +38,8 @@ from app.rest.models import (
     ConsumerGroupConfigDataList,
     TopicConfigData,
     TopicConfigDataList,
+    UpdateConfigBody,
 )
-from app.rest.routing import DryRun, JsonRoute
 from app.rest.topics import IfMatch
 from app.security.roles import Role
 from app.services import ConfigEditor, Reader, Requires, ServicesDep

@@ -8,8 +8,10 @@ from fastapi.responses import Response
 from app.answers import NATIVE
 from app.http.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
-from app.rest.operator_models import ControllerData, ControllerDataList, LogDirectoryDataList, ProducerIdsData
 from app.rest.routing import JsonRoute
+from app.rest.schemas.brokers import LogDirectoryDataList
+from app.rest.schemas.clusters import ProducerIdsData
+from app.rest.schemas.controllers import ControllerData, ControllerDataList
 from app.services import Reader
 from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.uuids import uuid_to_text

@@ -22,9 +22,10 @@ from app.rest.common import (
     dry_answer,
     list_body,
 )
-from app.rest.operator_bodies import CancelBody, ElectBody, ReassignBody, UnregisterBrokerBody, UpdateFeaturesBody
-from app.rest.operator_models import FeatureDataList, PartitionOutcomeDataList
 from app.rest.routing import DryRun, Flag, JsonRoute, flag_of
+from app.rest.schemas.brokers import UnregisterBrokerBody
+from app.rest.schemas.features import FeatureDataList, UpdateFeaturesBody
+from app.rest.schemas.partitions import CancelBody, ElectBody, PartitionOutcomeDataList, ReassignBody
 from app.services import Admin, Reader, ServicesDep, TopicEditor
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_version import FEATURES

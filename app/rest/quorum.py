@@ -18,9 +18,10 @@ from app.cluster.quorum import Replica
 from app.cluster.quorum_words import state_text
 from app.http.errors import ApiError
 from app.rest.common import PageDep, View, ViewDep, answer, list_body
-from app.rest.models import ChangeDataList, QuorumData, QuorumEpochData, QuorumEpochDataList
 from app.rest.records import record_data
 from app.rest.routing import JsonRoute
+from app.rest.schemas.quorum import QuorumData, QuorumEpochData, QuorumEpochDataList
+from app.rest.schemas.records import ChangeDataList
 from app.services import Reader
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
-from pydantic import Field
 
 from app.answers import NATIVE
 from app.http.errors import ApiError, FieldError
@@ -17,22 +16,21 @@ from app.reports.models import ReportRun, ReportSchedule
 from app.reports.runner import NoImageError
 from app.reports.scheduler import InvalidCronError, next_due
 from app.reports.violations import REASONS, violations_page
-from app.rest.bodies import ChangeBody
 from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, page_token
-from app.rest.report_models import ReportData, ReportDataList, ScheduleData, ScheduleDataList, ViolationDataList
 from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.reports import (
+    PutScheduleBody,
+    ReportData,
+    ReportDataList,
+    ScheduleData,
+    ScheduleDataList,
+    ViolationDataList,
+)
 from app.services import Reader, ReportEditor, Services, ServicesDep
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"], route_class=JsonRoute)
 
 ReportId = Annotated[int, Path(ge=1, le=2**63 - 1)]
-
-
-class PutScheduleBody(ChangeBody):
-    """A schedule, whole."""
-
-    cron: str = Field(max_length=128)
-    enabled: bool = True
 
 
 def _ms(moment: dt.datetime | None) -> int | None:

@@ -10,16 +10,18 @@ from app.answers import NATIVE
 from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
 from app.http.errors import ApiError
 from app.http.locations import located
-from app.rest.base_models import DryRunData
 from app.rest.common import DRY_RUN, PageDep, View, ViewDep, answer, dry_answer, list_body
-from app.rest.operator_bodies import CreateDelegationTokenBody, ExpireDelegationTokenBody, RenewDelegationTokenBody
-from app.rest.operator_models import (
+from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.base import DryRunData
+from app.rest.schemas.delegation_tokens import (
     CreatedDelegationTokenData,
+    CreateDelegationTokenBody,
     DelegationTokenData,
     DelegationTokenDataList,
+    ExpireDelegationTokenBody,
+    RenewDelegationTokenBody,
     TokenEndData,
 )
-from app.rest.routing import DryRun, JsonRoute
 from app.services import Admin, Services, ServicesDep
 from kraft_core.image.metadata_image import DelegationToken
 

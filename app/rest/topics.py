@@ -8,7 +8,6 @@ from fastapi.responses import Response
 
 from app.http.errors import ApiError
 from app.http.locations import located
-from app.rest.bodies import CreateTopicBody, UpdatePartitionsCountBody
 from app.rest.common import (
     DRY_RUN,
     VALIDATED,
@@ -26,17 +25,16 @@ from app.rest.common import (
     view_of,
 )
 from app.rest.idempotency import once
-from app.rest.models import (
+from app.rest.routing import DryRun, Flag, JsonRoute
+from app.rest.schemas.partitions import (
     PartitionData,
     PartitionDataList,
     ReassignmentData,
     ReassignmentDataList,
     ReplicaData,
     ReplicaDataList,
-    TopicData,
-    TopicDataList,
 )
-from app.rest.routing import DryRun, Flag, JsonRoute
+from app.rest.schemas.topics import CreateTopicBody, TopicData, TopicDataList, UpdatePartitionsCountBody
 from app.services import Reader, ServicesDep, TopicEditor
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of, values_of

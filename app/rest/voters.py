@@ -8,10 +8,9 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.cluster.voter_changes import Standing, VoterChange
-from app.rest.bodies import AddVoterBody
 from app.rest.common import VALIDATED, View, ViewDep, answer, no_content
-from app.rest.models import VoterChangeData
 from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.voters import AddVoterBody, VoterChangeData
 from app.services import Admin, ServicesDep
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text

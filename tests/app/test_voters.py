@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.rest import models
+from app.rest.schemas.voters import VoterChangeData
 from kraft_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterRequestListener
 from kraft_core.protocol.uuids import uuid_from_text
 from tests.app.live import LiveWeb, running_web
@@ -136,13 +136,13 @@ def test_rest_adds_and_removes_a_voter_at_the_offset_of_the_record(joiner: Voter
     client, voters = joiner.web.client, f"{joiner.web.cluster}/quorum/voters"
     body = {"voter_id": JOINER, "directory_id": joiner.directory_id}
     dry = client.post(voters, json={**body, "validate_only": True})
-    plan = models.VoterChangeData.model_validate_json(dry.content)
+    plan = VoterChangeData.model_validate_json(dry.content)
     assert (dry.status_code, plan.offset, joiner.voters) == (200, None, [1, 2, 3])
     assert plan.endpoints[0].port == joiner.nodes.port_of(JOINER), "as it registered"
     assert all(check.is_met for check in plan.checks)
 
     added = client.post(voters, json=body)
-    change = models.VoterChangeData.model_validate_json(added.content)
+    change = VoterChangeData.model_validate_json(added.content)
     assert added.status_code == 201
     assert added.headers["X-Metadata-Offset"] == str(change.offset)
     assert change.after.voter_ids == joiner.voters == [1, 2, 3, 4]
@@ -151,7 +151,7 @@ def test_rest_adds_and_removes_a_voter_at_the_offset_of_the_record(joiner: Voter
     again = client.post(voters, json=body)
     assert (again.status_code, again.json()["kafka_error"]) == (409, "DUPLICATE_VOTER")
     kept = client.delete(f"{voters}/{JOINER}/{joiner.directory_id}?validate_only=true")
-    assert models.VoterChangeData.model_validate_json(kept.content).after.voter_ids == [1, 2, 3]
+    assert VoterChangeData.model_validate_json(kept.content).after.voter_ids == [1, 2, 3]
     assert joiner.voters == [1, 2, 3, 4]
 
     removed = client.delete(f"{voters}/{JOINER}/{joiner.directory_id}")

@@ -2,14 +2,15 @@
 
 import pytest
 
-from app.rest import operator_models as models
+from app.rest.schemas.acls import AclDataList
+from app.rest.schemas.scram import ScramUserData, ScramUserDataList
 from kraft_core.image.scram_mechanism import SCRAM_SHA_256
 from tests.app.live import LiveWeb
 
 
 def scram_users(web: LiveWeb) -> dict[str, list[tuple[str, int]]]:
     answer = web.client.get(f"{web.cluster}/scram-users")
-    users = models.ScramUserDataList.model_validate_json(answer.content).data
+    users = ScramUserDataList.model_validate_json(answer.content).data
     return {user.user_name: [(each.mechanism, each.iterations) for each in user.credentials] for user in users}
 
 
@@ -23,7 +24,7 @@ def test_a_scram_user_comes_gets_another_password_and_goes(web: LiveWeb) -> None
     more = {"password": "two", "iterations": 4096}
     assert web.client.put(f"{path}/credentials/SCRAM-SHA-512", json=more).status_code == 204
     assert scram_users(web)["alice"] == [("SCRAM-SHA-256", 8192), ("SCRAM-SHA-512", 4096)]
-    told = models.ScramUserData.model_validate_json(web.client.get(path).content)
+    told = ScramUserData.model_validate_json(web.client.get(path).content)
     assert told.user_name == "alice"
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         assert web.client.delete(f"{path}/credentials/{mechanism}").status_code == 204
@@ -79,7 +80,7 @@ ACL = {
 def test_without_an_authorizer_acls_are_refused_as_such(web: LiveWeb) -> None:
     answer = web.client.post(f"{web.cluster}/acls", json=ACL)
     assert (answer.status_code, answer.json()["kafka_error"]) == (400, "SECURITY_DISABLED")
-    assert models.AclDataList.model_validate_json(web.client.get(f"{web.cluster}/acls").content).data == []
+    assert AclDataList.model_validate_json(web.client.get(f"{web.cluster}/acls").content).data == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.rest import operator_models as models
+from app.rest.schemas.acls import AclDataList, DeletedAclsData
+from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
 from tests.app.live import LiveWeb, running_web
 from tests.interop import kafka
 from tests.security.secure_quorum import SecureQuorum, secure_quorum, wait_for_voters
@@ -59,7 +60,7 @@ def web(quorum: SecureQuorum, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def listed(web: LiveWeb, **wanted: str) -> list[dict[str, str]]:
     answer = web.client.get(f"{web.cluster}/acls", params=wanted)
-    found = models.AclDataList.model_validate_json(answer.content).data
+    found = AclDataList.model_validate_json(answer.content).data
     return [acl.model_dump(include=set(ACL)) for acl in found]
 
 
@@ -78,7 +79,7 @@ def test_an_acl_comes_is_found_and_goes(web: LiveWeb) -> None:
     assert again.status_code == 201, "one that is there is no error"
     required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
     gone = web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:alice"})
-    told = models.DeletedAclsData.model_validate_json(gone.content).data
+    told = DeletedAclsData.model_validate_json(gone.content).data
     assert sorted(acl.resource_name for acl in told) == ["ord", "orders"]
     assert web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:bob"}).status_code == 200
     assert listed(web) == before
@@ -89,7 +90,7 @@ def test_a_dry_run_of_acls_names_them_and_leaves_them(web: LiveWeb) -> None:
     before = listed(web)
     required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
     wanted = {**required, "principal": "User:dry", "validate_only": "true"}
-    gone = models.DeletedAclsData.model_validate_json(web.client.delete(f"{web.cluster}/acls", params=wanted).content)
+    gone = DeletedAclsData.model_validate_json(web.client.delete(f"{web.cluster}/acls", params=wanted).content)
     assert (gone.validated, [acl.principal for acl in gone.data]) == (True, ["User:dry"])
     made = web.client.post(f"{web.cluster}/acls?validate_only=true", json={**ACL, "principal": "User:new"})
     assert (made.status_code, made.json()["changes"][0]["before"]) == (200, None)
@@ -178,10 +179,10 @@ def test_what_the_cluster_s_acls_forbid_rest_does_not_do(web: LiveWeb, quorum: S
         assert limited.services.cluster.image.same_metadata(image)
 
 
-def create_token(web: LiveWeb, **body: Any) -> models.CreatedDelegationTokenData:
+def create_token(web: LiveWeb, **body: Any) -> CreatedDelegationTokenData:
     answer = web.client.post(f"{web.cluster}/delegation-tokens", json=body)
     assert answer.status_code == 201, answer.text
-    made = models.CreatedDelegationTokenData.model_validate_json(answer.content)
+    made = CreatedDelegationTokenData.model_validate_json(answer.content)
     assert answer.headers["Location"] == made.metadata.self
     return made
 
@@ -192,11 +193,9 @@ def test_a_token_is_made_renewed_and_ended(web: LiveWeb) -> None:
     assert made.max_timestamp - made.issue_timestamp == 7_200_000
     assert len(base64.b64decode(made.hmac)) == 64
     described = web.client.get(made.metadata.self)
-    same = models.DelegationTokenData.model_validate_json(described.content)
+    same = DelegationTokenData.model_validate_json(described.content)
     assert same.model_dump() == made.model_dump(exclude={"hmac"})
-    tokens = models.DelegationTokenDataList.model_validate_json(
-        web.client.get(f"{web.cluster}/delegation-tokens").content
-    )
+    tokens = DelegationTokenDataList.model_validate_json(web.client.get(f"{web.cluster}/delegation-tokens").content)
     assert same in tokens.data
     renewed = web.client.post(
         f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac, "renew_period_ms": 60_000}

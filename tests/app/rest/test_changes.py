@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from app.rest import models
+from app.rest.schemas.topics import TopicData
 from tests.app.live import LiveWeb
 
 _numbers = itertools.count()
@@ -23,7 +23,7 @@ def test_a_created_topic_is_read_by_the_next_request(web: LiveWeb) -> None:
     name = f"changes.{next(_numbers)}"
     body = {"topic_name": name, "partitions_count": 3, "replication_factor": 1}
     answer = web.client.post(f"{web.cluster}/topics", json=body)
-    created = models.TopicData.model_validate_json(answer.content)
+    created = TopicData.model_validate_json(answer.content)
     assert answer.status_code == 201
     assert answer.headers["Location"] == f"{web.url}{web.cluster}/topics/{name}"
     assert (created.partitions_count, created.replication_factor) == (3, 1)

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.base import Base
-from app.rest import base_models
+from app.rest.schemas.base import DryRunData
 from kraft_core.image.metadata_image import MetadataImage
 from tests.app.live import LiveWeb
 
@@ -205,7 +205,7 @@ def test_the_dry_run_of_every_change_changes_nothing(filled: LiveWeb) -> None:
             if status == 200:
                 assert answer.json()["validated"] is True, f"{method} {path}: {answer.text}"
                 if answer.json().get("kind") == "KafkaDryRun":
-                    base_models.DryRunData.model_validate_json(answer.content)
+                    DryRunData.model_validate_json(answer.content)
         assert state(web) == before, f"the dry run of {method} {path} changed something"
     assert tried == set(CHANGES)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.rest import models, operator_models
+from app.rest.schemas.features import FeatureData, FeatureDataList
+from app.rest.schemas.partitions import PartitionData, PartitionOutcomeDataList
 from tests.app.live import LiveWeb, combined_node, running_web
 from tests.interop import conclave
 
@@ -45,14 +46,14 @@ def topic(moving: LiveWeb, request: pytest.FixtureRequest) -> str:
 
 def replicas(web: LiveWeb, topic: str, partition: int = 0) -> list[int]:
     answer = web.client.get(f"{web.cluster}/topics/{topic}/partitions/{partition}")
-    return models.PartitionData.model_validate_json(answer.content).replica_ids
+    return PartitionData.model_validate_json(answer.content).replica_ids
 
 
 def test_a_partition_moves_and_a_cancel_takes_it_back(moving: LiveWeb, topic: str) -> None:
     entry = {"topic_name": topic, "partition_id": 0}
     answer = moving.client.post(f"{moving.cluster}/reassignments", json={"data": [{**entry, "replica_ids": [1, 2]}]})
     assert answer.status_code == 200, answer.text
-    (done,) = operator_models.PartitionOutcomeDataList.model_validate_json(answer.content).data
+    (done,) = PartitionOutcomeDataList.model_validate_json(answer.content).data
     assert done.kafka_error is None
     assert replicas(moving, topic) == [1, 2]
     under_way = moving.client.get(f"{moving.cluster}/topics/{topic}/partitions/0/reassignment").json()
@@ -78,7 +79,7 @@ def test_a_plan_is_judged_partition_by_partition(moving: LiveWeb, topic: str) ->
     assert replicas(moving, topic) == [1, 2]
     for answer in (dry, real):
         assert answer.status_code == 207
-        said = operator_models.PartitionOutcomeDataList.model_validate_json(answer.content).data
+        said = PartitionOutcomeDataList.model_validate_json(answer.content).data
         assert [one.kafka_error for one in said] == [None, "INVALID_REPLICA_ASSIGNMENT", "UNKNOWN_TOPIC_OR_PARTITION"]
 
 
@@ -161,9 +162,9 @@ def test_a_broker_is_forgotten(moving: LiveWeb) -> None:
     assert moving.client.post(f"{moving.cluster}/brokers/3:unregister").status_code == 404
 
 
-def feature(web: LiveWeb, name: str) -> operator_models.FeatureData:
+def feature(web: LiveWeb, name: str) -> FeatureData:
     answer = web.client.get(f"{web.cluster}/features")
-    features = operator_models.FeatureDataList.model_validate_json(answer.content).data
+    features = FeatureDataList.model_validate_json(answer.content).data
     return next(each for each in features if each.feature_name == name)
 
 
@@ -181,7 +182,7 @@ def test_a_feature_goes_down_and_up_again(moving: LiveWeb) -> None:
     assert dry.status_code == 200, dry.text
     assert feature(moving, "eligible.leader.replicas.version").level == 1
     answer = moving.client.patch(path, json={"data": [down]})
-    after = operator_models.FeatureDataList.model_validate_json(answer.content).data
+    after = FeatureDataList.model_validate_json(answer.content).data
     assert next(each.level for each in after if each.feature_name == "eligible.leader.replicas.version") == 0
     up = moving.client.patch(path, json={"data": [{"feature_name": "eligible.leader.replicas.version", "level": 1}]})
     assert up.status_code == 200

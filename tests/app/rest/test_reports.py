@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from app.rest.report_models import ReportData, ReportDataList, ScheduleData, ScheduleDataList, ViolationDataList
+from app.rest.schemas.reports import ReportData, ReportDataList, ScheduleData, ScheduleDataList, ViolationDataList
 from tests.app.live import LiveWeb
 
 RUN_SECONDS = 180

@@ -3,7 +3,35 @@
 import pytest
 from pydantic import TypeAdapter
 
-from app.rest import models, operator_models
+from app.rest.schemas.acls import AclDataList
+from app.rest.schemas.brokers import BrokerData, BrokerDataList, LogDirectoryDataList
+from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData
+from app.rest.schemas.configs import (
+    BrokerConfigData,
+    BrokerConfigDataList,
+    ClientMetricsConfigData,
+    ClientMetricsConfigDataList,
+    ClusterConfigDataList,
+    ConsumerGroupConfigData,
+    ConsumerGroupConfigDataList,
+    TopicConfigData,
+    TopicConfigDataList,
+)
+from app.rest.schemas.controllers import ControllerData, ControllerDataList
+from app.rest.schemas.delegation_tokens import DelegationTokenDataList
+from app.rest.schemas.features import FeatureDataList
+from app.rest.schemas.partitions import (
+    PartitionData,
+    PartitionDataList,
+    ReassignmentDataList,
+    ReplicaData,
+    ReplicaDataList,
+)
+from app.rest.schemas.quorum import QuorumData, QuorumEpochDataList
+from app.rest.schemas.quotas import ClientQuotaDataList
+from app.rest.schemas.records import ChangeDataList
+from app.rest.schemas.scram import ScramUserDataList
+from app.rest.schemas.topics import TopicData, TopicDataList
 from tests.app.live import LiveWeb
 from tests.interop import kafka
 
@@ -18,41 +46,41 @@ def topic(web: LiveWeb) -> None:
 
 
 READS = [
-    ("", models.ClusterData),
-    ("/brokers", models.BrokerDataList),
-    ("/brokers/1", models.BrokerData),
-    ("/brokers/-/configs?page_size=20", models.BrokerConfigDataList),
-    ("/brokers/1/configs", models.BrokerConfigDataList),
-    ("/brokers/1/configs/log.retention.hours", models.BrokerConfigData),
-    ("/brokers/1/partition-replicas", models.ReplicaDataList),
-    ("/broker-configs", models.ClusterConfigDataList),
-    ("/topics", models.TopicDataList),
-    ("/topics/-/configs?page_size=40", models.TopicConfigDataList),
-    ("/topics/-/partitions/-/reassignment", models.ReassignmentDataList),
-    (f"/topics/{TOPIC}", models.TopicData),
-    (f"/topics/{TOPIC}/configs", models.TopicConfigDataList),
-    (f"/topics/{TOPIC}/configs/cleanup.policy", models.TopicConfigData),
-    (f"/topics/{TOPIC}/partitions", models.PartitionDataList),
-    (f"/topics/{TOPIC}/partitions/0", models.PartitionData),
-    (f"/topics/{TOPIC}/partitions/-/reassignment", models.ReassignmentDataList),
-    (f"/topics/{TOPIC}/partitions/0/replicas", models.ReplicaDataList),
-    (f"/topics/{TOPIC}/partitions/0/replicas/1", models.ReplicaData),
-    ("/brokers/1/log-directories", operator_models.LogDirectoryDataList),
-    ("/controllers", operator_models.ControllerDataList),
-    ("/controllers/1", operator_models.ControllerData),
-    ("/producer-ids", operator_models.ProducerIdsData),
-    ("/features", operator_models.FeatureDataList),
-    ("/acls", operator_models.AclDataList),
-    ("/scram-users", operator_models.ScramUserDataList),
-    ("/client-quotas", operator_models.ClientQuotaDataList),
-    ("/delegation-tokens", operator_models.DelegationTokenDataList),
-    ("/consumer-groups/billing/configs", models.ConsumerGroupConfigDataList),
-    ("/consumer-groups/billing/configs/consumer.session.timeout.ms", models.ConsumerGroupConfigData),
-    ("/client-metrics/all/configs", models.ClientMetricsConfigDataList),
-    ("/client-metrics/all/configs/interval.ms", models.ClientMetricsConfigData),
-    ("/quorum", models.QuorumData),
-    ("/quorum/epochs", models.QuorumEpochDataList),
-    ("/metadata/records", models.ChangeDataList),
+    ("", ClusterData),
+    ("/brokers", BrokerDataList),
+    ("/brokers/1", BrokerData),
+    ("/brokers/-/configs?page_size=20", BrokerConfigDataList),
+    ("/brokers/1/configs", BrokerConfigDataList),
+    ("/brokers/1/configs/log.retention.hours", BrokerConfigData),
+    ("/brokers/1/partition-replicas", ReplicaDataList),
+    ("/broker-configs", ClusterConfigDataList),
+    ("/topics", TopicDataList),
+    ("/topics/-/configs?page_size=40", TopicConfigDataList),
+    ("/topics/-/partitions/-/reassignment", ReassignmentDataList),
+    (f"/topics/{TOPIC}", TopicData),
+    (f"/topics/{TOPIC}/configs", TopicConfigDataList),
+    (f"/topics/{TOPIC}/configs/cleanup.policy", TopicConfigData),
+    (f"/topics/{TOPIC}/partitions", PartitionDataList),
+    (f"/topics/{TOPIC}/partitions/0", PartitionData),
+    (f"/topics/{TOPIC}/partitions/-/reassignment", ReassignmentDataList),
+    (f"/topics/{TOPIC}/partitions/0/replicas", ReplicaDataList),
+    (f"/topics/{TOPIC}/partitions/0/replicas/1", ReplicaData),
+    ("/brokers/1/log-directories", LogDirectoryDataList),
+    ("/controllers", ControllerDataList),
+    ("/controllers/1", ControllerData),
+    ("/producer-ids", ProducerIdsData),
+    ("/features", FeatureDataList),
+    ("/acls", AclDataList),
+    ("/scram-users", ScramUserDataList),
+    ("/client-quotas", ClientQuotaDataList),
+    ("/delegation-tokens", DelegationTokenDataList),
+    ("/consumer-groups/billing/configs", ConsumerGroupConfigDataList),
+    ("/consumer-groups/billing/configs/consumer.session.timeout.ms", ConsumerGroupConfigData),
+    ("/client-metrics/all/configs", ClientMetricsConfigDataList),
+    ("/client-metrics/all/configs/interval.ms", ClientMetricsConfigData),
+    ("/quorum", QuorumData),
+    ("/quorum/epochs", QuorumEpochDataList),
+    ("/metadata/records", ChangeDataList),
 ]
 
 
@@ -67,7 +95,7 @@ def test_a_read_has_exactly_the_members_of_its_model(web: LiveWeb, path: str, mo
 
 def test_the_list_of_clusters_holds_the_one_that_is_followed(web: LiveWeb) -> None:
     answer = web.client.get("/v3/clusters")
-    listed = models.ClusterDataList.model_validate_json(answer.content)
+    listed = ClusterDataList.model_validate_json(answer.content)
     assert [cluster.metadata.self for cluster in listed.data] == [web.url + web.cluster]
     assert listed.data[0].metadata.resource_name == f"crn:///kafka={listed.data[0].cluster_id}"
 
@@ -145,10 +173,10 @@ def test_openapi_describes_every_endpoint(web: LiveWeb) -> None:
 
 def test_log_directories_count_the_replicas_that_are_assigned_to_them(web: LiveWeb) -> None:
     answer = web.client.get(f"{web.cluster}/brokers/1/log-directories")
-    directories = operator_models.LogDirectoryDataList.model_validate_json(answer.content).data
-    broker = models.BrokerData.model_validate_json(web.client.get(f"{web.cluster}/brokers/1").content)
+    directories = LogDirectoryDataList.model_validate_json(answer.content).data
+    broker = BrokerData.model_validate_json(web.client.get(f"{web.cluster}/brokers/1").content)
     assert [each.directory_id for each in directories] == broker.log_directories
-    replicas = models.ReplicaDataList.model_validate_json(
+    replicas = ReplicaDataList.model_validate_json(
         web.client.get(f"{web.cluster}/brokers/1/partition-replicas").content
     ).data
     for each in directories:
@@ -156,7 +184,7 @@ def test_log_directories_count_the_replicas_that_are_assigned_to_them(web: LiveW
 
 
 def test_a_controller_tells_where_it_listens_and_what_it_supports(web: LiveWeb) -> None:
-    found = operator_models.ControllerData.model_validate_json(web.client.get(f"{web.cluster}/controllers/1").content)
+    found = ControllerData.model_validate_json(web.client.get(f"{web.cluster}/controllers/1").content)
     assert found.is_leader
     assert [f"{at.host}:{at.port}" for at in found.listeners] == list(web.services.settings.bootstrap_controllers)
     assert {each.feature_name: each.highest_level for each in found.features}["metadata.version"] == 30

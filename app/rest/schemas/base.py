@@ -1,10 +1,21 @@
-"""What the answers of all resources share: address, links, lists, and the marks of a dry run; see models."""
+"""Base classes and limits of request bodies and answers.
 
-from typing import Generic, Literal, TypeVar
+Request bodies are validated by these models. Answers are built as plain dicts, which is faster; OpenAPI is generated from
+the answer models, and the tests validate every answer against them. Unknown members are refused in both directions.
+"""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 T = TypeVar("T")
+BROKERS_PER_PARTITION_MAX = 1_000
+PARTITIONS_MAX = 10_000
+CONFIGS_MAX = 1_000
+ConfigName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+ConfigValue = Annotated[str, StringConstraints(max_length=65_536)]
+TopicName = Annotated[str, StringConstraints(max_length=10_000)]
+Name = Annotated[str, StringConstraints(max_length=32_767)]
 
 
 class Answer(BaseModel):
@@ -68,3 +79,23 @@ class ListOf(Answer, Generic[T]):
 
     metadata: ListMetadata
     data: list[T]
+
+
+class Body(BaseModel):
+    """Base of all request bodies."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ChangeBody(Body):
+    """Base of what asks for a change. `validate_only` is read by `routing.dry_run`, with the one in the query."""
+
+    validate_only: bool = False
+
+
+class ListenerData(Answer):
+    """Where a broker listens."""
+
+    name: str
+    host: str
+    port: int

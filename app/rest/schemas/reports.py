@@ -1,8 +1,17 @@
-"""What the answers about placement reports look like."""
+"""Bodies and answers about placement reports and their schedules."""
 
 from typing import Any, Literal
 
-from app.rest.base_models import Answer, ListOf, Resource
+from pydantic import Field
+
+from app.rest.schemas.base import Answer, ChangeBody, ListOf, Resource
+
+
+class PutScheduleBody(ChangeBody):
+    """A schedule, whole."""
+
+    cron: str = Field(max_length=128)
+    enabled: bool = True
 
 
 class ReportProgressData(Answer):

@@ -1,0 +1,1 @@
+"""Request bodies and answers of REST v3, one module a subject."""

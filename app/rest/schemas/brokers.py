@@ -1,0 +1,52 @@
+"""Bodies and answers about brokers and their log directories."""
+
+from typing import Literal
+
+from app.rest.schemas.base import ChangeBody, ListenerData, ListOf, Related, Resource
+
+
+class UnregisterBrokerBody(ChangeBody):
+    """`force` forgets a broker that is live or holds replicas; it may stand in the query instead."""
+
+    force: bool = False
+
+
+class BrokerData(Resource):
+    """A broker."""
+
+    kind: Literal["KafkaBroker"]
+    broker_id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    configs: Related
+    partition_replicas: Related
+    is_fenced: bool
+    is_shutting_down: bool
+    broker_epoch: int
+    incarnation_id: str
+    listeners: list[ListenerData]
+    log_directories: list[str]
+
+
+class BrokerDataList(ListOf[BrokerData]):
+    """Brokers."""
+
+    kind: Literal["KafkaBrokerList"]
+
+
+class LogDirectoryData(Resource):
+    """A log directory of a broker that is online. `is_cordoned` (takes no new replicas) is null until the broker told."""
+
+    kind: Literal["KafkaLogDirectory"]
+    broker_id: int
+    directory_id: str
+    is_cordoned: bool | None
+    replicas_count: int
+    partition_replicas: Related
+
+
+class LogDirectoryDataList(ListOf[LogDirectoryData]):
+    """Log directories of a broker."""
+
+    kind: Literal["KafkaLogDirectoryList"]

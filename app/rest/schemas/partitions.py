@@ -1,0 +1,129 @@
+"""Bodies and answers about partitions, replicas, reassignments and elections."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.rest.schemas.base import (
+    BROKERS_PER_PARTITION_MAX,
+    PARTITIONS_MAX,
+    Answer,
+    Body,
+    ChangeBody,
+    ListOf,
+    Related,
+    Resource,
+    TopicName,
+    Validated,
+)
+
+PartitionId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class PartitionEntry(Body):
+    """One partition."""
+
+    topic_name: TopicName
+    partition_id: PartitionId
+
+
+class ReassignmentEntry(PartitionEntry):
+    """The replicas that one partition shall have, the preferred leader first."""
+
+    replica_ids: Annotated[tuple[int, ...], Field(max_length=BROKERS_PER_PARTITION_MAX, strict=False)]
+
+
+class ReassignBody(ChangeBody):
+    """Partitions to move. `allow_replication_factor_change` false refuses another number of replicas (KIP-860)."""
+
+    data: Annotated[tuple[ReassignmentEntry, ...], Field(min_length=1, max_length=PARTITIONS_MAX, strict=False)]
+    allow_replication_factor_change: bool = True
+
+
+class CancelBody(ChangeBody):
+    """Partitions whose reassignment shall end where it began."""
+
+    data: Annotated[tuple[PartitionEntry, ...], Field(min_length=1, max_length=PARTITIONS_MAX, strict=False)]
+
+
+class ElectBody(ChangeBody):
+    """Which replica shall lead: PREFERRED the first one, UNCLEAN any that lives, even one that lacks records."""
+
+    election_type: Literal["PREFERRED", "UNCLEAN"] = "PREFERRED"
+
+
+class PartitionData(Resource):
+    """A partition."""
+
+    kind: Literal["KafkaPartition"]
+    topic_name: str
+    partition_id: int
+    leader: Related | None
+    replicas: Related
+    reassignment: Related
+    leader_id: int | None
+    leader_epoch: int
+    partition_epoch: int
+    replica_ids: list[int]
+    in_sync_replica_ids: list[int]
+    eligible_leader_replica_ids: list[int]
+    is_recovering: bool
+
+
+class PartitionDataList(ListOf[PartitionData]):
+    """Partitions."""
+
+    kind: Literal["KafkaPartitionList"]
+
+
+class ReplicaData(Resource):
+    """A replica."""
+
+    kind: Literal["KafkaReplica"]
+    topic_name: str
+    partition_id: int
+    broker_id: int
+    is_leader: bool
+    is_in_sync: bool
+    broker: Related
+    directory_id: str | None
+
+
+class ReplicaDataList(ListOf[ReplicaData]):
+    """Replicas."""
+
+    kind: Literal["KafkaReplicaList"]
+
+
+class ReassignmentData(Resource):
+    """A reassignment under way."""
+
+    kind: Literal["KafkaReassignment"]
+    topic_name: str
+    partition_id: int
+    adding_replicas: list[int]
+    removing_replicas: list[int]
+    replicas: Related
+
+
+class ReassignmentDataList(ListOf[ReassignmentData]):
+    """Reassignments under way."""
+
+    kind: Literal["KafkaReassignmentList"]
+
+
+class PartitionOutcomeData(Answer):
+    """What became of a request about one partition; the last three are null where it was done."""
+
+    topic_name: str
+    partition_id: int
+    partition: Related
+    error_code: int | None
+    kafka_error: str | None
+    message: str | None
+
+
+class PartitionOutcomeDataList(Validated):
+    """One for each partition of the request, in its order."""
+
+    data: list[PartitionOutcomeData]
