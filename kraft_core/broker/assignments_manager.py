@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from kraft_core.broker.controller_channel import ControllerChannel
 from kraft_core.broker.log.log_directory import LogDirectory
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.broker.replica_manager import Partition, ReplicaManager
 from kraft_core.protocol.messages import (
     AssignReplicasToDirsRequest,
@@ -23,11 +23,11 @@ _PARTITIONS_MAX: Final = 2_250  # of one request, as in Kafka
 Assignments = dict[uuid.UUID, dict[uuid.UUID, list[int]]]
 
 
-class DirectoryAssignments:
+class AssignmentsManager:
     """Compares, each time `assign` is called, where the image says our replicas are with where they are."""
 
     def __init__(
-        self, replicas: ReplicaManager, controller: ControllerChannel, broker_epoch: Callable[[], int]
+        self, replicas: ReplicaManager, controller: NodeToControllerChannelManager, broker_epoch: Callable[[], int]
     ) -> None:
         self._replicas = replicas
         self._controller = controller

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
 from kraft_core.protocol.messages import (
@@ -25,13 +25,13 @@ UNDER_WAY_MAX: Final = 128
 """Topics that are asked for at a time. A client asks again for the metadata of the others, and so for them."""
 
 
-class TopicCreation:
+class AutoTopicCreationManager:
     """Sends CreateTopics to the controller, one topic at a time and never the same one twice at once."""
 
     def __init__(
         self,
         config: KafkaConfig,
-        controller: ControllerChannel,
+        controller: NodeToControllerChannelManager,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._config = config

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.image.metadata_image import Endpoint
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -78,14 +78,14 @@ class LifecycleConfig:
     directory_failure_timeout_ms: int = 30_000  # log.dir.failure.timeout.ms
 
 
-class LifecycleManager:
+class BrokerLifecycleManager:
     """Registers and keeps the registration alive. `metadata_offset` tells how far our image has come."""
 
     def __init__(
         self,
         config: LifecycleConfig,
         identity: BrokerIdentity,
-        controller: ControllerChannel,
+        controller: NodeToControllerChannelManager,
         metadata_offset: Callable[[], int],
         on_unsupported_features: Callable[[], Awaitable[None]],
     ) -> None:

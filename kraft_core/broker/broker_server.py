@@ -14,22 +14,22 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from kraft_core.broker.alter_partition_manager import AlterPartitionManager
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.apis.kafka_apis import KafkaApis
-from kraft_core.broker.assignments_manager import DirectoryAssignments
-from kraft_core.broker.auto_topic_creation_manager import TopicCreation
-from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
-from kraft_core.broker.broker_metadata import BrokerMetadata
+from kraft_core.broker.assignments_manager import AssignmentsManager
+from kraft_core.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, BrokerLifecycleManager, LifecycleConfig
 from kraft_core.broker.caught_up_image import CaughtUpImage, is_caught_up
-from kraft_core.broker.controller_channel import ControllerChannel
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
-from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.group_coordinator_service import GroupCoordinatorService
 from kraft_core.broker.feature_levels import FeatureLevels
-from kraft_core.broker.isr_shrinker import IsrShrinker
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
-from kraft_core.broker.producer_ids import ProducerIdManager
+from kraft_core.broker.metadata_cache import MetadataCache
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kraft_core.broker.producer_id_manager import ProducerIdManager
 from kraft_core.broker.recurring import Recurring
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Slices
@@ -80,39 +80,40 @@ class BrokerServer:
         self._clock = Clock()
         node_id = config.node_id
         self._channels = [
-            ControllerChannel(source, controllers, node_id, cluster_id, config.security.controllers) for _ in range(2)
+            NodeToControllerChannelManager(source, controllers, node_id, cluster_id, config.security.controllers)
+            for _ in range(2)
         ]
         heartbeats, forwarding = self._channels
-        self._metadata = BrokerMetadata(source, node_id, config.originals)
+        self._metadata = MetadataCache(source, node_id, config.originals)
         self.logs = LogManager(
             list(directories), _log_manager_config(config), self._metadata.log_config, self._clock.now_ms
         )
         self.replicas = ReplicaManager(node_id, self.logs, self._clock.now_ms)
         self.logs.failures.on_failure(self._directory_failed)
         self._heartbeats = heartbeats
-        self._lifecycle: LifecycleManager | None = None
+        self._lifecycle: BrokerLifecycleManager | None = None
         self._context = self._make_context(forwarding)
         self._apis = KafkaApis(self._context)
-        shrinker = IsrShrinker(self.replicas, forwarding, self._broker_epoch)
-        self._recurring = [Recurring(_ISR_INTERVAL_MS, shrinker.shrink)]
+        alter_partition = AlterPartitionManager(self.replicas, forwarding, self._broker_epoch)
+        self._recurring = [Recurring(_ISR_INTERVAL_MS, alter_partition.shrink_isrs)]
         if len(directories) > 1:  # with one there is nothing to tell
-            assignments = DirectoryAssignments(self.replicas, forwarding, self._broker_epoch)
+            assignments = AssignmentsManager(self.replicas, forwarding, self._broker_epoch)
             self._recurring.append(Recurring(_ASSIGNMENT_INTERVAL_MS, assignments.assign))
         self._waiting: WaitingRequests | None = WaitingRequests()
         self._servers: list[SocketServer] = []
         self._unsubscribe: Callable[[], None] | None = None
         self._starting: asyncio.Task[None] | None = None
 
-    def _make_context(self, forwarding: ControllerChannel) -> BrokerContext:
+    def _make_context(self, forwarding: NodeToControllerChannelManager) -> BrokerContext:
         context: BrokerContext
         config = self.config
 
         def spawn(work: object) -> None:
             context.spawn(work)  # type: ignore[arg-type]  # typed where it is handed over
 
-        topic_creation = TopicCreation(config, forwarding, spawn)
+        topic_creation = AutoTopicCreationManager(config, forwarding, spawn)
         slices = Slices()
-        coordinator = CoordinatorService(
+        coordinator = GroupCoordinatorService(
             _coordinator_config(config),
             self._metadata,
             self.replicas,
@@ -202,10 +203,10 @@ class BrokerServer:
         extra = {"broker_id": self.config.node_id, "ports": ",".join(map(str, self.ports))}
         log.info("broker_started", extra=extra)
 
-    async def _register(self) -> LifecycleManager:
+    async def _register(self) -> BrokerLifecycleManager:
         """Begin to register this life of the broker; its logs are not touched before the quorum has committed that."""
         previous_epoch = await self.logs.run_io(self.logs.previous_broker_epoch)
-        lifecycle = LifecycleManager(
+        lifecycle = BrokerLifecycleManager(
             LifecycleConfig(
                 heartbeat_interval_ms=self.config.broker_heartbeat_interval_ms,
                 registration_timeout_ms=self.config.initial_broker_registration_timeout_ms,
@@ -228,7 +229,7 @@ class BrokerServer:
         lifecycle.start()
         return lifecycle
 
-    async def _catch_up(self, lifecycle: LifecycleManager) -> CaughtUpImage:
+    async def _catch_up(self, lifecycle: BrokerLifecycleManager) -> CaughtUpImage:
         """Wait for the metadata that contain this life's registration; says every minute what is missing."""
         node_id, incarnation_id = self.config.node_id, self._incarnation_id
         ready = asyncio.Event()
@@ -249,7 +250,7 @@ class BrokerServer:
         end()
         return CaughtUpImage(self._source.image, node_id, incarnation_id)
 
-    def _missing(self, lifecycle: LifecycleManager) -> str:
+    def _missing(self, lifecycle: BrokerLifecycleManager) -> str:
         """Say what the start waits for."""
         if lifecycle.broker_epoch < 0 and self._source.leader() is None:
             return f"a leader of the quorum: {lifecycle.refusal}"

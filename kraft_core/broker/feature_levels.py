@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -29,7 +29,9 @@ _SAFE_DOWNGRADE: Final = 2
 class FeatureLevels:
     """Compares the finalized levels of `image` with those that the broker serves."""
 
-    def __init__(self, broker_id: int, image: Callable[[], MetadataImage], controller: ControllerChannel) -> None:
+    def __init__(
+        self, broker_id: int, image: Callable[[], MetadataImage], controller: NodeToControllerChannelManager
+    ) -> None:
         self._broker_id = broker_id
         self._image = image
         self._controller = controller

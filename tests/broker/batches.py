@@ -8,12 +8,12 @@ from typing import TypeVar
 
 import crc32c
 
-from kraft_core.broker.coordinator.own_batch import own_batch
 from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_BYTES
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_validator import ProducedBatch, validate_produced
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
 from kraft_core.broker.slices import Work
+from kraft_core.protocol.record_batch import encode_batch
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def batch(
 ) -> bytes:
     """One batch; the base offset and leader epoch are left to the broker."""
     names = keys if keys is not None else [b"key"] * len(values)
-    data = bytearray(own_batch(list(zip(names, values, strict=True)), timestamp))
+    data = bytearray(encode_batch(0, -1, timestamp, values, keys=names))
     if compress:
         data = data[:HEADER_BYTES] + gzip.compress(bytes(data[HEADER_BYTES:]))
         struct.pack_into(">i", data, 8, len(data) - 12)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kraft_core.broker.coordinator.classic_group import GroupState
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, KeyAndValue
 from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, KeyAndValue
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     HeartbeatRequest,

@@ -3,8 +3,8 @@
 import pytest
 
 from kraft_core.broker.coordinator.classic_group import NEXT, GroupState
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
-from kraft_core.broker.coordinator.coordinator_service import java_hash, partition_for
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.group_coordinator_service import java_hash, partition_for
 from kraft_core.broker.coordinator.group_records import GroupRecord
 from kraft_core.protocol.errors import ErrorCode
 from tests.broker.group_world import REBALANCE_MS, SESSION_MS, Log, World

@@ -4,7 +4,7 @@ import pytest
 
 from kraft_core.broker.coordinator import group_memory
 from kraft_core.broker.coordinator.classic_group import GroupState
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.group_memory import GROUP_BYTES_MAX, MEMBER_BYTES_MAX
 from kraft_core.protocol.errors import ErrorCode
 from tests.broker.group_world import REBALANCE_MS, SESSION_MS, World

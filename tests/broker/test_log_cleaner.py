@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraft_core.broker.log.batch_header import read_header
-from kraft_core.broker.log.log_cleaner import (
+from kraft_core.broker.log.cleaner import (
     KEYS_MAX,
     Pacer,
     build_offset_map,
@@ -227,8 +227,8 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
         log = logs.get_or_create("t", 0, TOPIC_ID, uuid.UUID(int=8))
         for number in range(30):
             append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
-        assert await logs.compactor.compact(log)
-        assert not await logs.compactor.compact(log)
+        assert await logs.cleaner.clean(log)
+        assert not await logs.cleaner.clean(log)
         doomed = logs.get_or_create("gone", 1, uuid.UUID(int=6), uuid.UUID(int=8))
         logs.delete("gone", 1)
         assert not (tmp_path / "gone-1").exists()
@@ -374,7 +374,7 @@ def test_the_event_loop_goes_on_while_a_large_log_is_compacted(tmp_path: Path) -
         data = batch([b""] * len(keys), keys=keys, compress=True)
         for _ in range(5):
             log.append_stamped(data, read_header(data), 0, 1_000)
-        longest, done = 0.0, asyncio.create_task(logs.compactor.compact(log))
+        longest, done = 0.0, asyncio.create_task(logs.cleaner.clean(log))
         while not done.done():
             before = time.perf_counter()
             await asyncio.sleep(0.001)

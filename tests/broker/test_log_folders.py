@@ -221,7 +221,7 @@ def test_a_topic_made_again_while_its_old_log_is_compacted_keeps_its_folder(tmp_
         logs = manager(tmp_path)
         await logs.load(caught_up())
         logs.get_or_create("t", 0, OLD, FIRST)
-        async with logs.compactor.lock:  # as a compaction holds it
+        async with logs.cleaner.lock:  # as a compaction holds it
             logs.delete("t", 0)
             new = logs.get_or_create("t", 0, NEW, FIRST)
             append(new, batch([b"new"]), 0, 1_000)

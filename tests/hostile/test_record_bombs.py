@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kraft_core.broker.coordinator.group_records import CommittedOffset, offset_record
-from kraft_core.broker.coordinator.own_batch import own_batch
 from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
@@ -31,6 +30,7 @@ from kraft_core.protocol.messages import (
     ProduceRequestPartitionProduceData,
     ProduceRequestTopicProduceData,
 )
+from kraft_core.protocol.record_batch import encode_batch
 from tests.broker.batches import batch
 from tests.broker.crafted import crafted, record
 from tests.hostile.costly_requests import Bystander
@@ -166,7 +166,8 @@ def test_bombs_that_were_stored_earlier_do_no_harm(tmp_path: Path) -> None:
             each for each in node.data.glob("__consumer_offsets-*") if any(each.glob("*.log")) and _size(each)
         )
         later = CommittedOffset(offset=99, leader_epoch=-1, metadata="", commit_timestamp=int(time.time() * 1000))
-        commit = own_batch([offset_record(GROUP, "searched", 0, later)], 2_000)
+        key, value = offset_record(GROUP, "searched", 0, later)
+        commit = encode_batch(0, -1, 2_000, [value], keys=[key])
         _append(folder, [*STORED, commit])
         _append(node.data / "searched-0", [*STORED, batch([b"last"], timestamp=5_000)])
         for start in (1, 2):

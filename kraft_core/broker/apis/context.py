@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kraft_core.broker.broker_metadata import BrokerMetadata
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.metadata_cache import MetadataCache
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Job, Slices, Work
 from kraft_core.protocol.errors import KafkaError
@@ -15,9 +15,9 @@ from kraft_core.server.config.kafka_config import KafkaConfig
 from kraft_core.server.network.client_connection import Request
 
 if TYPE_CHECKING:
-    from kraft_core.broker.auto_topic_creation_manager import TopicCreation
-    from kraft_core.broker.coordinator.coordinator_service import CoordinatorService
-    from kraft_core.broker.producer_ids import ProducerIdManager
+    from kraft_core.broker.auto_topic_creation_manager import AutoTopicCreationManager
+    from kraft_core.broker.coordinator.group_coordinator_service import GroupCoordinatorService
+    from kraft_core.broker.producer_id_manager import ProducerIdManager
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ class BrokerContext:
 
     config: KafkaConfig
     cluster_id: str
-    metadata: BrokerMetadata
+    metadata: MetadataCache
     replicas: ReplicaManager
-    controller: ControllerChannel
-    coordinator: "CoordinatorService"
+    controller: NodeToControllerChannelManager
+    coordinator: "GroupCoordinatorService"
     producer_ids: "ProducerIdManager"
-    topic_creation: "TopicCreation"
+    topic_creation: "AutoTopicCreationManager"
     slices: Slices
     clock_ms: Callable[[], int]
     broker_epoch: Callable[[], int]

@@ -47,7 +47,7 @@ _ANY_PROTOCOL_NAME_SINCE: Final = 7
 
 
 class GroupsHandler:
-    """Answers group requests; each first asks `CoordinatorService.check` whether the group is ours and loaded."""
+    """Answers group requests; each first asks `GroupCoordinatorService.check` whether the group is ours and loaded."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
-from kraft_core.broker.coordinator.group_offsets import OffsetsByPartition
 from kraft_core.broker.coordinator.group_records import CommittedOffset
+from kraft_core.broker.coordinator.offset_metadata_manager import OffsetsByPartition
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     OffsetFetchRequest,
@@ -38,7 +38,7 @@ class OffsetFetchHandler:
         self._context = context
 
     def handle(self, body: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
-        """Errors: those of `CoordinatorService.check` per group, UNKNOWN_TOPIC_ID per partition."""
+        """Errors: those of `GroupCoordinatorService.check` per group, UNKNOWN_TOPIC_ID per partition."""
         if version >= _GROUPS_SINCE:
             return OffsetFetchResponse(groups=tuple(self._group(group, version) for group in body.groups))
         error = self._context.coordinator.check(body.group_id)

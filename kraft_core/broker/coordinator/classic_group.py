@@ -1,7 +1,7 @@
 """One consumer group of the classic protocol: its members, its generation and the states a rebalance moves it through.
 
 The state is data: what answers are owed sits in the members as callbacks, and time comes in as an argument, so a test drives a group through hours
-without waiting. The rules that use it are in `membership`.
+without waiting. The rules that use it are in `group_metadata_manager`.
 
 Source: ClassicGroup, ClassicGroupMember and ClassicGroupState, Kafka 4.3.1.
 """

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, GroupLog, TopicNames
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, GroupLog, TopicNames
 from kraft_core.broker.coordinator.group_memory import GroupMemory
-from kraft_core.broker.coordinator.group_offsets import GroupOffsets, OffsetsByPartition
+from kraft_core.broker.coordinator.group_metadata_manager import GroupMetadataManager, Joiner
 from kraft_core.broker.coordinator.group_records import (
     GroupRecord,
     OffsetRecord,
@@ -24,7 +24,7 @@ from kraft_core.broker.coordinator.group_records import (
     read_record,
     restore_group,
 )
-from kraft_core.broker.coordinator.membership import Joiner, Membership
+from kraft_core.broker.coordinator.offset_metadata_manager import OffsetMetadataManager, OffsetsByPartition
 from kraft_core.broker.slices import Work
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -68,8 +68,8 @@ class GroupCoordinator:
         self._log = group_log
         self._new_uuid = new_uuid
         self.memory = GroupMemory()
-        self._membership = Membership(config, self._store, self.memory)
-        self.offsets = GroupOffsets(config, self._membership, group_log, topics)
+        self._membership = GroupMetadataManager(config, self._store, self.memory)
+        self.offsets = OffsetMetadataManager(config, self._membership, group_log, topics)
         self._timers: list[tuple[int, str]] = []
         self._next_timer_ms: dict[str, int] = {}
 
@@ -209,7 +209,7 @@ class GroupCoordinator:
         answer: Callable[[JoinGroupResponse], None],
         now_ms: int,
     ) -> None:
-        """Answer a JoinGroup, now or at the end of the joining phase. Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT and those of `Membership.join`."""
+        """Answer a JoinGroup, now or at the end of the joining phase. Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT and those of `GroupMetadataManager.join`."""
         prefix = request.group_instance_id if request.group_instance_id is not None else client_id
         joiner = Joiner(
             client_id=client_id,
@@ -246,7 +246,7 @@ class GroupCoordinator:
         return group
 
     def sync(self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int) -> None:
-        """Answer a SyncGroup, now or when the leader has sent the assignments. Errors are those of `Membership.sync`."""
+        """Answer a SyncGroup, now or when the leader has sent the assignments. Errors are those of `GroupMetadataManager.sync`."""
         try:
             group = self._known(request.group_id)
             self._membership.sync(group, request, answer, now_ms)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState, Member
-from kraft_core.broker.coordinator.coordinator_config import KeyAndValue
+from kraft_core.broker.coordinator.group_coordinator_config import KeyAndValue
 from kraft_core.protocol.codec import decode, encode
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (

@@ -15,12 +15,12 @@ from typing import Final
 
 from kraft_core.broker.log.batch_header import BatchHeader, scan_headers
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError, read_topic_id, write_topic_id
-from kraft_core.broker.log.directory_failures import is_full
 from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_dir_failure_channel import is_full
 from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, new_segment
-from kraft_core.broker.log.producer_state import ProducerStateManager
+from kraft_core.broker.log.producer_state_manager import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from typing import TypeVar
 
 from kraft_core.broker.caught_up_image import CaughtUpImage
 from kraft_core.broker.log import checkpoints
-from kraft_core.broker.log.compactor import Compactor
-from kraft_core.broker.log.directory_failures import DirectoryFailures, is_full
+from kraft_core.broker.log.log_cleaner import LogCleaner
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_full
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.log.log_folders import DELETE_SUFFIX, Kept, delete_folder, folder_name, set_aside, sort_folders
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
@@ -67,14 +67,14 @@ class LogManager:
         self.directories = directories
         self.config = config
         self.logs: dict[PartitionKey, UnifiedLog] = {}
-        self.failures = DirectoryFailures(directories)
+        self.failures = LogDirFailureChannel(directories)
         self.failures.on_failure(self._directory_failed)
         self._offline: dict[PartitionKey, UnifiedLog] = {}
         self._topic_config = topic_config
         self._clock_ms = clock_ms
         self._io = ThreadPoolExecutor(1, thread_name_prefix="broker-io")
         self._upkeep: list[Recurring] = []
-        self.compactor = Compactor(clock_ms, self._discard_now)
+        self.cleaner = LogCleaner(clock_ms, self._discard_now)
         self._deletions: set[asyncio.Task[None]] = set()
         self._doomed: list[UnifiedLog] = []  # deleted, and their folders not yet renamed
         self._loaded = False
@@ -151,11 +151,11 @@ class LogManager:
         """
         for upkeep in self._upkeep:
             await upkeep.stop()
-        await self.compactor.stop()
+        await self.cleaner.stop()
         for task in self._deletions:
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
-        async with self.compactor.lock:
+        async with self.cleaner.lock:
             for partition_log in list(self.logs.values()):
                 if partition_log.is_offline:
                     continue
@@ -306,7 +306,7 @@ class LogManager:
         if partition_log is not None:
             self._doomed.append(partition_log)
             self._in_background(self._delete_later(partition_log))
-            if not self.compactor.lock.locked():
+            if not self.cleaner.lock.locked():
                 self._rename_doomed(partition_log)
 
     def _rename_doomed(self, partition_log: UnifiedLog) -> None:
@@ -325,7 +325,7 @@ class LogManager:
         partition_log.directory = doomed
 
     async def _delete_later(self, partition_log: UnifiedLog) -> None:
-        async with self.compactor.lock:
+        async with self.cleaner.lock:
             self._rename_doomed(partition_log)
         await self._close_later(partition_log)
         try:
@@ -336,7 +336,7 @@ class LogManager:
     async def _close_later(self, partition_log: UnifiedLog) -> None:
         """Close the files when no answer that is being sent can read them any more."""
         await asyncio.sleep(partition_log.config.file_delete_delay_ms / 1000)
-        async with self.compactor.lock:
+        async with self.cleaner.lock:
             partition_log.close_files()
 
     def _in_background(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
@@ -368,7 +368,7 @@ class LogManager:
         Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         partition_log.check_online()
-        if self.compactor.lock.locked() and partition_log.config.is_compacted:
+        if self.cleaner.lock.locked() and partition_log.config.is_compacted:
             return None
         try:
             detached = partition_log.take_expired(self._clock_ms(), partition_log.log_end_offset)
@@ -456,7 +456,7 @@ class LogManager:
         """Compact every log that is dirty enough, one at a time."""
         for partition_log in list(self.logs.values()):
             if partition_log.config.is_compacted:
-                await self.compactor.compact(partition_log)
+                await self.cleaner.clean(partition_log)
 
 
 def _read_offsets(path: Path) -> dict[PartitionKey, int]:

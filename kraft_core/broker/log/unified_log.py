@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final
 
 from kraft_core.broker.log.batch_header import BatchHeader, read_header
-from kraft_core.broker.log.directory_failures import is_full
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_dir_failure_channel import is_full
 from kraft_core.broker.log.log_segment import LogSegment, new_segment
 from kraft_core.broker.log.log_validator import ProducedBatch, stamp
-from kraft_core.broker.log.producer_state import ProducerStateManager
+from kraft_core.broker.log.producer_state_manager import ProducerStateManager
 from kraft_core.broker.slices import Work, decoding
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.image.metadata_image import RECOVERED
 from kraft_core.protocol.messages import (
@@ -23,17 +23,17 @@ from kraft_core.protocol.messages import (
 _TIMEOUT_MS: Final = 30_000
 
 
-class IsrShrinker:
+class AlterPartitionManager:
     """Sends what `ReplicaManager.isrs_to_alter` holds, each time `shrink` is called; what fails is sent again at the next call."""
 
     def __init__(
-        self, replicas: ReplicaManager, controller: ControllerChannel, broker_epoch: Callable[[], int]
+        self, replicas: ReplicaManager, controller: NodeToControllerChannelManager, broker_epoch: Callable[[], int]
     ) -> None:
         self._replicas = replicas
         self._controller = controller
         self._broker_epoch = broker_epoch
 
-    async def shrink(self) -> None:
+    async def shrink_isrs(self) -> None:
         """Send one AlterPartition for all such partitions; the image brings the outcome."""
         partitions = [self._replicas.partitions[key] for key in self._replicas.isrs_to_alter]
         if not partitions:

@@ -4,8 +4,8 @@ import asyncio
 import uuid
 from typing import cast
 
-from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, LifecycleConfig, LifecycleManager
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, BrokerLifecycleManager, LifecycleConfig
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 
 
 class FaultyChannel:
@@ -30,8 +30,8 @@ def test_a_fault_of_our_own_ends_the_broker():
             directories=(),
             previous_epoch=-1,
         )
-        lifecycle = LifecycleManager(
-            LifecycleConfig(), identity, cast("ControllerChannel", FaultyChannel()), lambda: 0, nothing
+        lifecycle = BrokerLifecycleManager(
+            LifecycleConfig(), identity, cast("NodeToControllerChannelManager", FaultyChannel()), lambda: 0, nothing
         )
         lifecycle.start()
         assert "ZeroDivisionError: a bug" in await asyncio.wait_for(lifecycle.failed, 10)

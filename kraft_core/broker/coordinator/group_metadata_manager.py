@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kraft_core.broker.coordinator import group_memory
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState, JoinAnswer, Member, SyncAnswer
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.group_memory import GroupMemory
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -36,7 +36,7 @@ class Joiner:
     can_skip_assignment: bool
 
 
-class Membership:
+class GroupMetadataManager:
     """The rules with their settings and their store; all state is in the groups."""
 
     def __init__(self, config: GroupCoordinatorConfig, store: Store, memory: GroupMemory) -> None:

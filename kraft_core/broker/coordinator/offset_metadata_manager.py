@@ -4,9 +4,9 @@ Source: OffsetMetadataManager, Kafka 4.3.1; KIP-211 (expiry counts from when a g
 """
 
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, GroupLog, TopicNames
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, GroupLog, TopicNames
+from kraft_core.broker.coordinator.group_metadata_manager import GroupMetadataManager
 from kraft_core.broker.coordinator.group_records import CommittedOffset, offset_record
-from kraft_core.broker.coordinator.membership import Membership
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     OffsetCommitRequest,
@@ -24,11 +24,11 @@ from kraft_core.protocol.uuids import ZERO_UUID
 OffsetsByPartition = dict[tuple[str, int], CommittedOffset]
 
 
-class GroupOffsets:
+class OffsetMetadataManager:
     """Offsets by group and (topic, partition); written to the log before they count."""
 
     def __init__(
-        self, config: GroupCoordinatorConfig, membership: Membership, group_log: GroupLog, topics: TopicNames
+        self, config: GroupCoordinatorConfig, membership: GroupMetadataManager, group_log: GroupLog, topics: TopicNames
     ) -> None:
         self._config = config
         self._membership = membership
@@ -50,7 +50,7 @@ class GroupOffsets:
     def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, now_ms: int) -> None:
         """Whether the sender may commit for the group; a commit also keeps its session alive.
 
-        Raises KafkaError as `Membership.checked`, and REBALANCE_IN_PROGRESS.
+        Raises KafkaError as `GroupMetadataManager.checked`, and REBALANCE_IN_PROGRESS.
         """
         generation = request.generation_id_or_member_epoch
         anonymous = not request.member_id and request.group_instance_id is None

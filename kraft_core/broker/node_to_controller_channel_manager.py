@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
-class ControllerChannel:
+class NodeToControllerChannelManager:
     """One connection to whichever controller is active."""
 
     def __init__(

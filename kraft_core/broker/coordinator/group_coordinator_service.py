@@ -11,20 +11,19 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from kraft_core.broker.auto_topic_creation_manager import TopicCreation
-from kraft_core.broker.broker_metadata import BrokerMetadata
-from kraft_core.broker.coordinator.coordinator_config import GroupCoordinatorConfig, KeyAndValue
+from kraft_core.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
+from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, KeyAndValue
 from kraft_core.broker.coordinator.group_records import GroupRecord
-from kraft_core.broker.coordinator.own_batch import own_batch
 from kraft_core.broker.coordinator.subscriptions import subscribed_topics
 from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.broker.metadata_cache import MetadataCache
 from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
 from kraft_core.broker.slices import Slices, Work, decoding
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
-from kraft_core.protocol.record_batch import RecordBatch
+from kraft_core.protocol.record_batch import RecordBatch, encode_batch
 
 log = logging.getLogger(__name__)
 
@@ -62,15 +61,15 @@ class _Unread:
         self.first = self.first or cause
 
 
-class CoordinatorService:
+class GroupCoordinatorService:
     """Owns the `GroupCoordinator`; `groups` is used only after `check` said NONE."""
 
     def __init__(
         self,
         config: GroupCoordinatorConfig,
-        metadata: BrokerMetadata,
+        metadata: MetadataCache,
         replicas: ReplicaManager,
-        topics: TopicCreation,
+        topics: AutoTopicCreationManager,
         clock_ms: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         slices: Slices,
@@ -234,7 +233,8 @@ class CoordinatorService:
             partition, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
             if not partition.is_sole_candidate(self._replicas.broker_id):
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
-            batch = own_batch(records, self._clock_ms())
+            keys, values = zip(*records, strict=True)
+            batch = encode_batch(0, -1, self._clock_ms(), values, keys=keys)
             if len(batch) > partition_log.config.max_message_bytes:
                 return ErrorCode.MESSAGE_TOO_LARGE
             header = read_header(batch)

@@ -15,7 +15,7 @@ from kraft_core.image.metadata_image import BrokerRegistration, Endpoint, Metada
 from kraft_core.protocol.uuids import ZERO_UUID
 
 
-class BrokerMetadata:
+class MetadataCache:
     """A view of the newest image. `static_configs` is what server.properties says, as text."""
 
     def __init__(self, source: MetadataSource, node_id: int, static_configs: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from kraft_core.broker.controller_channel import ControllerChannel
+from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -20,7 +20,9 @@ _TIMEOUT_MS: Final = 5_000
 class ProducerIdManager:
     """Gives each id once. `broker_epoch` tells the epoch of our registration."""
 
-    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel) -> None:
+    def __init__(
+        self, broker_id: int, broker_epoch: Callable[[], int], controller: NodeToControllerChannelManager
+    ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._controller = controller

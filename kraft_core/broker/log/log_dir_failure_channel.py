@@ -29,7 +29,7 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
-class DirectoryFailures:
+class LogDirFailureChannel:
     """The state of each log directory. All calls are made on the event loop's thread."""
 
     def __init__(self, directories: Sequence[LogDirectory]) -> None:
