@@ -32,7 +32,7 @@ from kraft_core.protocol.errors import KafkaError
 log = structlog.get_logger(__name__)
 
 NATIVE: Final = "native"
-"""Tag of the endpoints that REST v3 lacks: their errors take the statuses of REST.md 2.3's right column."""
+"""Tag of the endpoints that REST v3 lacks: their errors take the statuses that `app.http.errors` has for them."""
 
 HtmlErrorPage = Callable[[Request, ApiError], Response]
 """Renders an error for people; `request.state` has principal and csrf_token only if the guard was passed."""

@@ -257,7 +257,7 @@ class QuorumWatch:
         return None if voters is None else tuple((each.voter_id, each.voter_directory_id) for each in voters.voters)
 
     def _kraft_version(self) -> int:
-        """1 once a voter set stands in the log (INTEROP 2.9), else 0: the voters are then in the settings."""
+        """1 once a voter set stands in the log (docs/protocol.md, "Voter changes"), else 0: the voters are then in the settings."""
         return 1 if self._observer.voters is not None else 0
 
 

@@ -1,7 +1,7 @@
 """What adding or removing a voter would do, and what must hold before: worked out, not tried.
 
 Pure: from DescribeQuorum's answer beside the voter set of the log, and the candidate's registration. KIP-853 leaves such thought
-to the operator; the leader itself refuses only what INTEROP 2.8 lists. A check that fails here for a reason of the leader's
+to the operator; the leader itself refuses only what docs/protocol.md lists under "Voter changes". A check that fails here for a reason of the leader's
 own names the error it would give.
 """
 

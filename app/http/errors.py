@@ -1,7 +1,7 @@
 """What goes wrong, as HTTP: one table from Kafka's error codes, one exception for everything else, one body.
 
 The body carries REST v3's `error_code` and `message` and, beside them, the members of RFC 9457. Where REST v3 has the
-endpoint, status and error_code are Confluent's (REST.md 2.3, middle column); endpoints of ours use the right column.
+endpoint, status and error_code are Confluent's; endpoints that REST v3 lacks use the statuses of ours below.
 
     ApiError         an answer with a status: validation, authorization, conditions
     KafkaError       raised by admin calls; mapped here

@@ -63,7 +63,7 @@ class Aggregates:
 
 
 def report_body(brokers: Brokers, found: Aggregates) -> dict[str, Any]:
-    """The blocks of PLACEMENT: verdict, brokers, racks, what_if, violations, margins."""
+    """The blocks of a report (docs/reports.md): verdict, brokers, racks, what_if, violations, margins."""
     now = dict.fromkeys(d.VERDICTS, 0)
     now.update({row["verdict"]: row["partitions"] for row in found.verdicts_now})
     rf_counts: Counter[int] = Counter()

@@ -1,6 +1,6 @@
 """Tells the controller in which of several log directories a new replica has been put (KIP-858).
 
-Source: AssignmentsManager, Kafka 4.3.1; INTEROP 4.2.
+Source: AssignmentsManager, Kafka 4.3.1; docs/protocol.md, "AssignReplicasToDirs".
 """
 
 import uuid

@@ -3,7 +3,7 @@
 One task sends BrokerRegistration until it is accepted and then a BrokerHeartbeat every broker.heartbeat.interval.ms; faster while the broker starts
 or shuts down. A heartbeat that says our epoch is stale means that the controller has forgotten us: the broker registers again under its incarnation.
 
-Source: BrokerLifecycleManager, Kafka 4.3.1; INTEROP 1.2, 4.1.
+Source: BrokerLifecycleManager, Kafka 4.3.1; docs/protocol.md, "Start of a broker".
 """
 
 import asyncio

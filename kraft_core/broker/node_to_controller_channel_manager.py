@@ -1,6 +1,6 @@
 """Requests to the active controller, each purpose on a connection of its own, so that a slow one holds up no heartbeat.
 
-Source: NodeToControllerChannelManager, Kafka 4.3.1; INTEROP 1.1.
+Source: NodeToControllerChannelManager, Kafka 4.3.1; docs/protocol.md, "Connections of a broker".
 """
 
 import logging

@@ -4,7 +4,7 @@ It finds the leader from any node, follows it through elections, catches up from
 what is committed. The web process uses it, and so does a node that is only a broker.
 
 With replica id -1 the quorum does not know of it; a node gives its own id and directory and shows as an observer.
-Source: KafkaRaftClient (observer side), MetadataLoader; INTEROP 1.3, 2.5, 2.6.
+Source: KafkaRaftClient (observer side), MetadataLoader; docs/protocol.md, "Raft RPCs".
 """
 
 import asyncio

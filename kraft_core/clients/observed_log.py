@@ -95,7 +95,7 @@ class ObservedLog:
     def append(self, data: bytes, leader_epoch: int) -> None:
         """Take fetched batches in, up to the first that is corrupt, leaves a gap or is from the future.
 
-        The good prefix is kept, the rest is logged and will be fetched again (RELIABILITY 4A, Fetch from a bad leader).
+        The good prefix is kept, the rest is logged and will be fetched again.
         """
         try:
             for batch in read_batches(data):

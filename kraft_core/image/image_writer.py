@@ -1,6 +1,6 @@
 """Writing an image as records, for a snapshot: replaying them onto the empty image gives the same metadata.
 
-Order as Kafka writes it (INTEROP 3.3): features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens;
+Order as Kafka writes it (docs/protocol.md, "Snapshots"): features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens;
 inside each part sorted, so that equal images give equal bytes. What the metadata.version in force has no words for is
 never left out in silence: the log below a snapshot is deleted. Source: MetadataImage.write, ImageWriterOptions of Kafka 4.3.1.
 """

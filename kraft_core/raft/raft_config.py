@@ -54,7 +54,7 @@ class RaftConfig:
 
     @property
     def unanswered_fetch_ms(self) -> int:
-        """After this a live leader would have answered a parked fetch (DESIGN: 1.5 times the long poll)."""
+        """After this a live leader would have answered a parked fetch (1.5 times the longest wait of a fetch)."""
         return self.fetch_max_wait_ms * 3 // 2
 
     @property

@@ -5,7 +5,7 @@ was never acknowledged, so it is cut away. With a good batch after it, it is dam
 acknowledged records in silence (which Apache's node does): the start is refused, naming file and offset. So it is when
 the log ends before the offset that is known to have been on disk (flushed_offset).
 
-Source: LogLoader and KafkaRaftLog.createLog, Kafka 4.3.1; RELIABILITY 4D.
+Source: LogLoader and KafkaRaftLog.createLog, Kafka 4.3.1.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Config changes and what they record; INTEROP.md 4.4 and 5.1. After ConfigurationControlManagerTest, in own cases."""
+"""Config changes and what they record; docs/protocol.md, "Admin operations". After ConfigurationControlManagerTest, in own cases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """docs/architecture.md draws and names what the code has."""
 
 from kraft_core.raft.quorum_state import NEXT
-from tests.docs.diagram import diagram
+from tests.docs.diagram import diagram, layer_contracts, layers
 from tests.docs.markdown import DOCS, ROOT, code_words, fenced, rows, section
 
 PAGE = (DOCS / "architecture.md").read_text()
@@ -9,6 +9,11 @@ PAGE = (DOCS / "architecture.md").read_text()
 
 def test_the_diagram_of_states_is_that_of_the_table_of_transitions() -> None:
     assert fenced(PAGE, "mermaid") == [diagram()]
+
+
+def test_the_layers_are_those_that_import_linter_holds_and_no_module_is_outside() -> None:
+    assert fenced(PAGE, "text") == [layers()]
+    assert all(contract["exhaustive"] for contract in layer_contracts())
 
 
 def test_every_state_is_explained() -> None:

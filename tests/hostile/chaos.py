@@ -1,6 +1,6 @@
 """Three controllers under clients, kills, pauses, broken links and voter changes, drawn from a seed; then all is settled.
 
-`python -m tests.hostile.chaos --seed 7 --seconds 90` runs one and prints what was done (RELIABILITY 2, live). Judged from
+`python -m tests.hostile.chaos --seed 7 --seconds 90` runs one and prints what was done (docs/invariants.md). Judged from
 answers, from an observer that keeps all that was committed, and from the three data directories afterwards: nothing
 acknowledged is lost, nothing committed changes, one leader an epoch, one vote an epoch, epochs and high watermarks never
 go back, voters change one at a time, snapshots are the replay at their offset, logs are byte-identical.

@@ -1,7 +1,7 @@
 """Raft requests with stale and future epochs, wrong clusters, wrong voters and strangers, in every version there is.
 
 A case says how a request is made from what its receiver is, and who receives it. `KEEPS` leave the quorum as it is;
-`MOVES` may rightly raise the epoch; `LIES` say that somebody leads who does not. Source of what they are about: RELIABILITY section 3; INTEROP 2.2 to 2.8.
+`MOVES` may rightly raise the epoch; `LIES` say that somebody leads who does not. Source: docs/protocol.md, "Raft RPCs".
 """
 
 from collections.abc import Callable, Iterator

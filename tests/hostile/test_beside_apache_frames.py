@@ -1,6 +1,6 @@
 """Broken, cut, absurd and senseless requests: ours closes where Apache's node closes, and answers as it answers.
 
-RELIABILITY 4A, all rows of the wire listener that need no third program.
+Frames of every wrong kind, at a controller's listener.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A listener with SASL and an authorizer under strangers: ours closes, refuses and keeps silent as Apache's node does.
 
-RELIABILITY 4A, the rows on logins and ACLs, and section 5, items 1, 4 and 29.
+Logins and ACLs.
 """
 
 import asyncio

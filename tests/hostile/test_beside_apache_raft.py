@@ -1,6 +1,6 @@
 """Raft requests of strangers, late-comers and liars: ours answers as Apache's node does, field by field.
 
-RELIABILITY 4A, "stale / future epochs, wrong cluster id, wrong receiver, strangers".
+Stale and future epochs, wrong cluster ids, wrong receivers, strangers.
 """
 
 import asyncio

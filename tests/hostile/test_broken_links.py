@@ -1,6 +1,6 @@
 """Three controllers whose links break while clients write: who leads, in which epoch, and what old messages can do.
 
-RELIABILITY 2, invariants 11, 12, 13 and 33, by name, each in its own small story; the chaos program mixes them all.
+Invariants 11, 12, 13 and 33 of docs/invariants.md, by name, each in its own small story; the chaos program mixes them all.
 """
 
 import asyncio
@@ -218,7 +218,7 @@ async def read_setting(port: int) -> tuple[int, str | None]:
 
 
 def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_changed(patient: Story) -> None:
-    """RELIABILITY 2, invariant 16. It believes for 90 s that it leads; Apache's leader would answer with the old number."""
+    """Invariant 16. It believes for 90 s that it leads; Apache's leader would answer with the old number."""
 
     async def scenario() -> None:
         quorum, old = patient.quorum, patient.leader
@@ -266,7 +266,7 @@ def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story
 
 
 def test_a_follower_keeps_nothing_of_a_fetched_batch_that_is_damaged(story: Story) -> None:
-    """RELIABILITY 4A, Fetch answer from a bad leader: CRC, magic, gap, epoch above the request's, absurd counts."""
+    """A Fetch answer of a bad leader: CRC, magic, gap, epoch above the request's, absurd counts."""
 
     async def scenario() -> None:
         follower = story.followers[0]

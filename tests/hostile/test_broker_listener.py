@@ -1,4 +1,4 @@
-"""The broker's listener under bytes that no Kafka client would send. RELIABILITY 4A: it answers or closes, and stays up."""
+"""The broker's listener under bytes that no Kafka client would send. It answers or closes, and stays up."""
 
 import asyncio
 import random

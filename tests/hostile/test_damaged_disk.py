@@ -1,4 +1,4 @@
-"""A node as a process on a disk that was damaged while it was down. RELIABILITY 4D: all is back, or it says why and ends.
+"""A node as a process on a disk that was damaged while it was down. All is back, or it says why and ends.
 
 One node acknowledges topics and is killed, or stopped in good order; its folder is copied for every case, damaged, and
 started again.

@@ -1,6 +1,6 @@
 """One of three controllers finds its disk damaged: it neither leads nor votes, the others go on, and there is a way back.
 
-RELIABILITY 4D in a quorum. The way back is the one of docs/operations.md, with the commands as they stand there.
+The way back is the one of docs/operations.md, with the commands as they stand there.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A vote that was given stands, whatever happens to the process that gave it. RELIABILITY 2, invariants 8 and 9."""
+"""A vote that was given stands, whatever happens to the process that gave it. Invariants 8 and 9 of docs/invariants.md."""
 
 import json
 import shutil

@@ -281,7 +281,7 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_record_that_cannot_follow_stops_the_replay(records: list[MetadataRecord], reason: str):
-    """RELIABILITY 31: stop, do not skip."""
+    """Invariant 31: stop, do not skip."""
     image = replay(one_partition(), r.FeatureLevelRecord(name="metadata.version", feature_level=30))
     before = list(image_records(image))
     with pytest.raises(ReplayError, match=reason):

@@ -1,4 +1,4 @@
-"""Levels, features and the record versions that go with them (INTEROP 1.4 and 1.5)."""
+"""Levels, features and the record versions that go with them (docs/protocol.md, "Feature levels")."""
 
 import pytest
 

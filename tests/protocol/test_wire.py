@@ -164,7 +164,7 @@ def test_the_table_of_apis_agrees_with_the_classes() -> None:
 
 
 def test_a_controller_listener_has_the_41_apis_of_kafka() -> None:
-    """INTEROP section 5: what a JVM controller lists in ApiVersions, with its versions."""
+    """What a JVM controller lists in ApiVersions, with its versions."""
     apis = apis_of("controller")
     assert len(apis) == 41
     expected = {

@@ -1,6 +1,6 @@
 """What administrators do to the virtual cluster, and what they were promised: acknowledged is kept, half done is never.
 
-Requests go over the virtual network to whoever seems to be the active controller. Numbers are those of RELIABILITY 2.
+Requests go over the virtual network to whoever seems to be the active controller. Numbers are those of docs/invariants.md.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Judges what the active controller does with requests, by the image it had when they came. Numbers are of RELIABILITY 2."""
+"""Judges what the active controller does with requests, by the image it had when they came. Numbers are those of docs/invariants.md."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any

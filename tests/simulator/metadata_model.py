@@ -1,7 +1,7 @@
 """What the committed records say, replayed by other code than the product's, and the rules that each record must keep.
 
 Every batch is judged once, when the quorum commits it; images are compared with what it changed. Numbers are those of
-RELIABILITY 2.
+docs/invariants.md.
 """
 
 from collections.abc import Callable

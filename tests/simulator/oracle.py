@@ -1,4 +1,4 @@
-"""What must hold after every step (RELIABILITY 2), and what the cluster has committed so far. Numbers are those of that list."""
+"""What must hold after every step (docs/invariants.md), and what the cluster has committed so far. Numbers are those of that list."""
 
 from bisect import bisect_left
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What must hold of a partition, and of each change of one. Numbers are those of RELIABILITY 2."""
+"""What must hold of a partition, and of each change of one. Numbers are those of docs/invariants.md."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

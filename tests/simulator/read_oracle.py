@@ -1,4 +1,4 @@
-"""Judges what active controllers answer to reads, by what the whole cluster had committed when each came. 16 of RELIABILITY 2."""
+"""Judges what active controllers answer to reads, by what the whole cluster had committed when each came. Invariant 16."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

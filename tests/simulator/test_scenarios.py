@@ -106,7 +106,7 @@ def killed(scenario: Scenario, leader: SimNode, others: list[SimNode]) -> None:
 def test_those_who_notice_a_leaders_death_together_elect_one_at_the_first_try(
     voters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN rule 8. Messages take up to 3 ms; a second try would take some 300 ms."""
+    """Messages take up to 3 ms; a second try would take some 300 ms."""
     monkeypatch.setattr(Network, "_delay_us", lambda network: network.world.random.randint(50, 3_000))
     for seed in range(15):
         scenario, leader, others = working(seed, voters)

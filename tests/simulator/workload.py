@@ -47,7 +47,7 @@ class Read:
 
 
 class Workload:
-    """13 to 16 of RELIABILITY 2: acknowledged is kept, all or nothing, in real-time order, and readable at once."""
+    """Invariants 13 to 16: acknowledged is kept, all or nothing, in real-time order, and readable at once."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle

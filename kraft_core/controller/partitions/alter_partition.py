@@ -37,7 +37,7 @@ def alter_partition(
     request: AlterPartitionRequest,
     version: int,
 ) -> ControllerResult[AlterPartitionResponse]:
-    """Change the ISR of each partition that allows it; INTEROP.md 4.3 lists the errors in order.
+    """Change the ISR of each partition that allows it; docs/protocol.md lists the errors in order under "AlterPartition".
 
     Raises KafkaError STALE_BROKER_EPOCH, which belongs at the top of the response.
     """
@@ -128,7 +128,7 @@ def _check(
     new_isr: tuple[tuple[int, int], ...],
     broker_id: int,
 ) -> ErrorCode:
-    """Return the first error in the order of INTEROP.md 4.3, or NONE."""
+    """Return the first error in the order of docs/protocol.md, "AlterPartition", or NONE."""
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:

@@ -78,7 +78,7 @@ class TopicCreation:
         request: CreateTopicsRequest,
         access: TopicAccess = EVERYTHING,
     ) -> ControllerResult[CreateTopicsResponse]:
-        """Create each topic that can be; the others get their error, named in INTEROP.md 5.1 under CreateTopics.
+        """Create each topic that can be; the others get their error, named in docs/protocol.md under "Admin operations".
 
         Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
         """
@@ -111,7 +111,7 @@ class TopicCreation:
         request: CreatePartitionsRequest,
         access: TopicAccess = EVERYTHING,
     ) -> ControllerResult[CreatePartitionsResponse]:
-        """Add partitions to each topic that can have them; the others get their error (INTEROP.md 5.1).
+        """Add partitions to each topic that can have them; the others get their error (docs/protocol.md, "Admin operations").
 
         Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
         """

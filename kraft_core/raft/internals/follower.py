@@ -1,6 +1,6 @@
 """The follower's side: whom to fetch from, what to take from the answer, when to doubt the leader.
 
-Source: KafkaRaftClient.handleFetchResponse, pollFollower, maybeSendFetchToBestNode of Kafka 4.3.1; DESIGN rule 8.
+Source: KafkaRaftClient.handleFetchResponse, pollFollower, maybeSendFetchToBestNode of Kafka 4.3.1.
 """
 
 import logging

@@ -70,7 +70,7 @@ def _all_named(voters: VoterSet) -> str:
 
 
 def handle_add(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Begin to add a voter: ask it for its versions first. Errors: INTEROP 2.8, in that order."""
+    """Begin to add a voter: ask it for its versions first. Errors: docs/protocol.md, "Voter changes", in that order."""
     request = event.message
     assert isinstance(request, AddRaftVoterRequest)
     error, text = _check_sender(core, request.cluster_id)
@@ -131,7 +131,7 @@ def on_api_versions(core: RaftCore, node_id: int, response: ApiVersionsResponse 
 
 
 def handle_remove(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Remove a voter; the answer comes when that is committed. Errors: INTEROP 2.8, in that order."""
+    """Remove a voter; the answer comes when that is committed. Errors: docs/protocol.md, "Voter changes", in that order."""
     request = event.message
     assert isinstance(request, RemoveRaftVoterRequest)
     error, text = _check_sender(core, request.cluster_id)
@@ -190,7 +190,7 @@ def finish(core: RaftCore, leader: Leader, error: ErrorCode, text: str | None) -
 
 
 def handle_update(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Change a voter's endpoints or version range. Errors: INTEROP 2.8, in that order."""
+    """Change a voter's endpoints or version range. Errors: docs/protocol.md, "Voter changes", in that order."""
     request = event.message
     assert isinstance(request, UpdateRaftVoterRequest)
     error = _update(core, request, now_ms)

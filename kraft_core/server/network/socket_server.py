@@ -4,7 +4,7 @@ One `SocketServer` is one listener. It knows frames and request headers, not wha
 request goes to the handler, which answers it at once or later, in any order; the connection sends the
 answers in Kafka's order, that of the requests.
 
-What a stranger can make it hold is bounded (RELIABILITY 4A). Buffers grow with the bytes that came, never with the size a frame announces. A connection
+What a stranger can make it hold is bounded. Buffers grow with the bytes that came, never with the size a frame announces. A connection
 with `max_in_flight` unanswered requests, or whose peer does not read its answers, is not read until that changes; nobody is read while `max_queued_bytes`
 of requests wait for their answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most is closed,
 so that a few stalled giants cannot starve the rest. More than `max_unsent_bytes` of answers that nobody reads close the connection with the most of them.

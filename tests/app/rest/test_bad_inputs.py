@@ -1,4 +1,4 @@
-"""RELIABILITY 4B: what a stranger or a mistake may send, and the one right answer to each. Nothing changes."""
+"""What a stranger or a mistake may send, and the one right answer to each. Nothing changes."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Many readers, slow ones and half requests: the others are served as before. RELIABILITY 4B, ASVS 15.2.2."""
+"""Many readers, slow ones and half requests: the others are served as before. ASVS 15.2.2."""
 
 import resource
 import selectors

@@ -1,4 +1,4 @@
-"""RELIABILITY 5: logins, sessions, tokens, roles, CSRF, headers, audit."""
+"""Logins, sessions, tokens, roles, CSRF, headers, audit."""
 
 import base64
 import concurrent.futures

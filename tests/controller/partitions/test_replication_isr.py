@@ -1,4 +1,4 @@
-"""AlterPartition, elections and reassignments: INTEROP.md 4.2 and 4.3."""
+"""AlterPartition, elections and reassignments: docs/protocol.md, "Partition changes" and "AlterPartition"."""
 
 from __future__ import annotations
 

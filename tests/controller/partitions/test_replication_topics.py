@@ -1,4 +1,4 @@
-"""Creating and deleting topics and adding partitions: INTEROP.md 5.1, row by row."""
+"""Creating and deleting topics and adding partitions: docs/protocol.md, "Admin operations", row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elections of one node whose peers are the test. Names in docstrings are Kafka's own tests (RELIABILITY 3)."""
+"""Elections of one node whose peers are the test. Names in docstrings are Kafka's own tests."""
 
 import pytest
 
@@ -87,7 +87,7 @@ def test_a_majority_of_votes_makes_a_leader_that_announces_itself() -> None:
     assert node.client.leader_and_epoch == LeaderAndEpoch(0, 1)
     assert [each.destination.node_id for each in node.sent(BeginQuorumEpochRequest)] == [1, 2]
     control = list(node.log.batches[0].records())
-    assert len(control) == 3  # LeaderChange, KRaftVersion and KRaftVoters: the set was in 0-0 only (INTEROP 1.6)
+    assert len(control) == 3  # LeaderChange, KRaftVersion and KRaftVoters: the set was in 0-0 only
 
 
 def test_with_static_voters_the_epoch_begins_with_leader_change_alone() -> None:
@@ -199,7 +199,7 @@ def test_a_follower_grants_pre_vote_until_it_has_fetched() -> None:
 
 
 def test_a_follower_whose_leader_was_reset_grants_pre_vote_again() -> None:
-    """DESIGN rule 8: two survivors must not wait for each other's timeouts."""
+    """Two survivors must not wait for each other's timeouts."""
     node = OneNode()
     node.follow(1, 1)
     node.answer(node.fetch_out(), fetch_response(1, 1))
@@ -387,7 +387,6 @@ def test_two_leaders_of_one_epoch_are_not_believed() -> None:
 
 
 def test_a_reset_leader_connection_starts_a_pre_vote_within_milliseconds() -> None:
-    """DESIGN rule 8."""
     node = OneNode()
     node.follow()
     node.answer(node.fetch_out(), fetch_response(1, 1))
@@ -397,7 +396,7 @@ def test_a_reset_leader_connection_starts_a_pre_vote_within_milliseconds() -> No
 
 
 def test_an_unanswered_fetch_starts_a_pre_vote_before_the_fetch_timeout() -> None:
-    """DESIGN rule 8: 1.5 times the long poll."""
+    """1.5 times the longest wait of a fetch."""
     node = OneNode()
     node.follow()
     node.answer(node.fetch_out(), fetch_response(1, 1))

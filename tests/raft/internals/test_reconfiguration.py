@@ -1,4 +1,4 @@
-"""KIP-853 and KIP-1186 on one node. Names in docstrings are Kafka's own tests (RELIABILITY 3)."""
+"""KIP-853 and KIP-1186 on one node. Names in docstrings are Kafka's own tests."""
 
 from itertools import pairwise
 from typing import Any

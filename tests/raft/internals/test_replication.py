@@ -1,4 +1,4 @@
-"""Fetch, both sides, and what is committed. Names in docstrings are Kafka's own tests (RELIABILITY 3)."""
+"""Fetch, both sides, and what is committed. Names in docstrings are Kafka's own tests."""
 
 import logging
 from itertools import pairwise
@@ -95,7 +95,6 @@ def test_the_leaders_own_log_counts_only_when_flushed() -> None:
 
 
 def test_parked_followers_get_an_append_before_its_flush() -> None:
-    """DESIGN rule 5."""
     node = leading()
     node.commit_epoch()
     assert node.request(fetch_request(2, 1, node.log.end_offset, 1)) is None

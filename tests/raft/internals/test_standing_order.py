@@ -1,4 +1,4 @@
-"""Who stands first when a leader dies, so that two who notice it together do not split the votes. DESIGN rule 8, KIP-996."""
+"""Who stands first when a leader dies, so that two who notice it together do not split the votes. KIP-996."""
 
 from itertools import pairwise
 from random import Random
