@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
+from app.cluster.brokers import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.history import OffsetGone
-from app.cluster.operations import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.voter_changes import VoterChangeRefused
 from app.db.outage import DatabaseUnavailableError
 from app.http.errors import (

@@ -5,12 +5,12 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from app.actions import Actions, Caller
+from app.actions.actions import Actions
+from app.actions.audited import Caller
 from app.cluster.cluster import Cluster
 from app.config import Settings
 from app.db.database import Database
 from app.http.errors import ApiError
-from app.operator_actions import OperatorActions
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
 from app.security.recorder import RequestInfo
@@ -27,7 +27,6 @@ class Services:
     security: Security
     cluster: Cluster
     actions: Actions
-    operator: OperatorActions
     reports: ReportRunner
     schedules: ReportScheduler
 

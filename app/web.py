@@ -16,12 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from app import logs
-from app.actions import Actions
+from app.actions.actions import Actions
+from app.actions.reports import ReportActions
 from app.answers import Answers
 from app.child_environment import forget_secrets
+from app.cluster.brokers import BrokerInUseError
 from app.cluster.cluster import Cluster
 from app.cluster.history import OffsetGone
-from app.cluster.operations import BrokerInUseError
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.file_limits import connections_allowed
@@ -29,7 +30,6 @@ from app.http.errors import ApiError
 from app.http.server import WebServer, listen
 from app.http.templating import static_files
 from app.metrics import Metrics
-from app.operator_actions import OperatorActions
 from app.pages import site
 from app.pages.frame import environment
 from app.reports.runner import ReportRunner, ReportSettings
@@ -89,15 +89,15 @@ def make_services(settings: Settings, database: Database) -> Services:
         ),
         image,
     )
+    schedules = ReportScheduler(database, reports)
     return Services(
         settings=settings,
         database=database,
         security=security,
         cluster=cluster,
-        actions=Actions(cluster, security),
-        operator=OperatorActions(cluster, security),
+        actions=Actions(cluster, security, ReportActions(reports, schedules, database, security)),
         reports=reports,
-        schedules=ReportScheduler(database, reports),
+        schedules=schedules,
     )
 
 

@@ -8,18 +8,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
-from app.cluster.access import AccessAdmin
-from app.cluster.admin import ClusterAdmin
+from app.cluster.admin import Admin
 from app.cluster.epoch_keeper import EpochKeeper
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.identity import ClusterIdentity
-from app.cluster.operations import Operations
 from app.cluster.quorum import Quorum
 from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.statics import BrokerStatics
-from app.cluster.tokens import DelegationTokenAdmin
 from app.cluster.topic_table import TopicTable
-from app.cluster.voters import VoterAdmin
 from app.db.database import Database
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.clients.metadata_observer import MetadataObserver
@@ -83,11 +79,7 @@ class Cluster:
         )
         self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
         self._quorum.on_move = self._ring
-        self.admin = ClusterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.voters = VoterAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.operations = Operations(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.access = AccessAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.tokens = DelegationTokenAdmin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.admin = Admin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
         self._identity = ClusterIdentity(bootstrap, database, self.observer, self.client, cluster_id, security)

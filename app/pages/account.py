@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.actions import Caller
+from app.actions.audited import Caller
 from app.http.errors import ApiError
 from app.pages.flash import Flash
 from app.pages.frame import go_to, page_of, render

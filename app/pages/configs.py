@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.admin import ConfigChange
+from app.cluster.configs import ConfigChange
 from app.http.errors import ApiError
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView
@@ -276,7 +276,7 @@ async def alter_topic_config(
     defaults = services.cluster.topic_defaults()
 
     async def alter(wish: ConfigWish, validate_only: bool) -> int | None:
-        return await services.actions.alter_topic_configs(caller, name, [wish.change], validate_only=validate_only)
+        return await services.actions.configs.alter_topic(caller, name, [wish.change], validate_only=validate_only)
 
     target = ConfigTarget(
         title=f"Change a config of {name}",
@@ -305,7 +305,7 @@ async def alter_broker_config(
     known_broker(services.cluster.image, broker_id)
 
     async def alter(wish: ConfigWish, validate_only: bool) -> int | None:
-        return await services.actions.alter_broker_configs(
+        return await services.actions.configs.alter_broker(
             caller, broker_id, [wish.change], validate_only=validate_only
         )
 
@@ -338,7 +338,7 @@ async def alter_config_of_all_brokers(
     services = services_of(request)
 
     async def alter(wish: ConfigWish, validate_only: bool) -> int | None:
-        return await services.actions.alter_broker_configs(caller, None, [wish.change], validate_only=validate_only)
+        return await services.actions.configs.alter_broker(caller, None, [wish.change], validate_only=validate_only)
 
     target = ConfigTarget(
         title="Change a setting of all brokers",

@@ -7,8 +7,9 @@ from typing import Annotated, Literal, cast
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.cluster.brokers import BrokerInUseError, broker_use
 from app.cluster.cluster import Cluster
-from app.cluster.operations import BrokerInUseError, FeatureUpdate, UpgradeType, broker_use
+from app.cluster.features import FeatureUpdate, UpgradeType
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView
 from app.pages.flash import Flash
@@ -108,7 +109,7 @@ async def update(
     else:
         update = FeatureUpdate(name=name, level=wanted, upgrade_type=cast("Kind", kind))
         try:
-            offset = await services.operator.update_features(caller, [update], validate_only=not confirmed)
+            offset = await services.actions.features.update(caller, [update], validate_only=not confirmed)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -159,7 +160,7 @@ async def unregister(
         error, status = f"'{typed.strip()[:40]}' is not the broker's id. Nothing has changed.", 422
     elif confirmed:
         try:
-            offset = await services.operator.unregister_broker(caller, broker_id, force=force == "yes")
+            offset = await services.actions.brokers.unregister(caller, broker_id, force=force == "yes")
         except BrokerInUseError as refused:
             error, status = str(refused), 409
         except (KafkaError, ConnectionError) as refused:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.operations import ElectionType, Outcome, Partition, needs_election
+from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
 from app.pages.confirm import ConfirmView
 from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, page_of, refusal, render
@@ -213,7 +213,7 @@ async def reassign(
     error, status = "", 200
     failures: dict[Partition, KafkaError] = {}
     try:
-        done = await services.operator.alter_reassignments(caller, wanted, validate_only=not confirmed)
+        done = await services.actions.partitions.alter_reassignments(caller, wanted, validate_only=not confirmed)
         failures = done.failures
     except (KafkaError, ConnectionError) as refused:
         error, status = refusal(refused)
@@ -258,7 +258,7 @@ async def cancel(
     error, status = "", 200
     if confirmed:
         try:
-            done = await services.operator.alter_reassignments(caller, {(topic, index): None})
+            done = await services.actions.partitions.alter_reassignments(caller, {(topic, index): None})
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -322,7 +322,7 @@ async def elect(
     elif confirmed:
         partitions = [(name, index) for index, _, _ in wanted]
         try:
-            done = await services.operator.elect_leaders(caller, election, partitions)
+            done = await services.actions.partitions.elect_leaders(caller, election, partitions)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:

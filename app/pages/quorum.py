@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.actions import Caller
+from app.actions.audited import Caller
 from app.cluster.cluster import Cluster
 from app.cluster.epochs import LONG_GAP_MS, Leadership
 from app.cluster.observers import Observer, observers_of

@@ -16,7 +16,6 @@ from app.http.errors import ApiError
 from app.pages import charts
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, go_to, number, page_of, render, whole_number
-from app.report_actions import ReportActions
 from app.reports import store
 from app.reports.models import ACTIVE_STATES, ReportRun
 from app.reports.runner import NoImageError
@@ -148,7 +147,7 @@ async def run_now(request: Request, caller: ReportEditor) -> Response:
     """Begin a run."""
     services = services_of(request)
     try:
-        run_id = await ReportActions(services).run(caller)
+        run_id = await services.actions.reports.run(caller)
     except (NoImageError, store.ReportBusyError) as refused:
         return go_to(request, "/reports", Flash("warn", str(refused)))
     return go_to(request, "/reports", Flash("good", f"Report #{run_id} has begun."))
@@ -157,7 +156,7 @@ async def run_now(request: Request, caller: ReportEditor) -> Response:
 @router.post("/reports/{run_id}/cancel")
 async def cancel(request: Request, caller: ReportEditor, run_id: int) -> Response:
     """End a run."""
-    if await ReportActions(services_of(request)).cancel(caller, run_id):
+    if await services_of(request).actions.reports.cancel(caller, run_id):
         return go_to(request, "/reports", Flash("good", f"Report #{run_id} was cancelled."))
     return go_to(request, "/reports", Flash("warn", f"Report #{run_id} does not run any more."))
 
@@ -172,7 +171,7 @@ async def put_schedule(
 ) -> Response:
     """Change when reports are made."""
     try:
-        await ReportActions(services_of(request)).put_schedule(caller, name, cron.strip(), enabled=bool(enabled))
+        await services_of(request).actions.reports.put_schedule(caller, name, cron.strip(), enabled=bool(enabled))
     except InvalidCronError as refused:
         return go_to(request, "/reports", Flash("bad", str(refused)))
     return go_to(request, "/reports", Flash("good", f"The schedule {name} was saved."))

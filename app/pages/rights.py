@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.access import QuotaEntity
+from app.cluster.quotas import QuotaEntity
 from app.pages.confirm import ConfirmView
 from app.pages.flash import Flash
 from app.pages.frame import amount, go_to, page_of, refusal, render, whole_number
@@ -122,7 +122,7 @@ async def create_acl(
     acl = form.acl()
     if confirmed:
         try:
-            offset = await services_of(request).operator.create_acls(caller, [acl])
+            offset = await services_of(request).actions.acls.create(caller, [acl])
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -149,7 +149,7 @@ async def delete_acl(
             permission_type=acl.permission_type,
         )
         try:
-            offset, deleted = await services_of(request).operator.delete_acls(caller, wanted)
+            offset, deleted = await services_of(request).actions.acls.delete(caller, wanted)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -186,7 +186,7 @@ async def put_scram_user(
         return rights_page(request, next(text for text, holds in wrong.items() if holds), 422, given)
     was = name in services_of(request).cluster.image.scram.get(found.type, {})
     try:
-        offset = await services_of(request).operator.put_scram_user(caller, name, found, password, count)
+        offset = await services_of(request).actions.scram.put(caller, name, found, password, count)
     except (KafkaError, ConnectionError) as refused:
         return rights_page(request, *refusal(refused), given)
     done = "has a new password" if was else "can log in"
@@ -209,7 +209,7 @@ async def delete_scram_user(
     error, status = "", 200
     if confirmed:
         try:
-            offset = await services.operator.delete_scram_user(caller, name, found)
+            offset = await services.actions.scram.delete(caller, name, found)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -263,7 +263,7 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
         return rights_page(request, said, 422, {f"quota-{name}": given for name, given in form.items()})
     refused_text, verdict, status = "", "", 200
     try:
-        offset = await services.operator.alter_client_quota(caller, entity, {key: value}, validate_only=not confirmed)
+        offset = await services.actions.quotas.alter(caller, entity, {key: value}, validate_only=not confirmed)
     except (KafkaError, ConnectionError) as refused:
         refused_text, status = refusal(refused)
     else:

@@ -7,7 +7,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from app.cluster.access import QuotaEntity, acls_of
+from app.cluster.acls import acls_of
+from app.cluster.quotas import QuotaEntity
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE

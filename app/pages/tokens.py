@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac, split_principal
+from app.cluster.delegation_tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac, split_principal
 from app.http.errors import ApiError
 from app.pages.confirm import ConfirmView
 from app.pages.flash import Flash
@@ -102,7 +102,7 @@ async def create(
     error, status = "", 200
     if confirmed:
         try:
-            made = await services.operator.create_delegation_token(caller, wanted, allowed, lifetime_ms)
+            made = await services.actions.delegation_tokens.create(caller, wanted, allowed, lifetime_ms)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -204,7 +204,8 @@ async def change(
     token = _known(request, token_id)
     try:
         period_ms = read_hours(hours, AT_ONCE if kind == "end" else DEFAULT_PERIOD)
-        tell = services.operator.expire_delegation_token if kind == "end" else services.operator.renew_delegation_token
+        tokens = services.actions.delegation_tokens
+        tell = tokens.expire if kind == "end" else tokens.renew
         offset, end = await tell(caller, read_hmac(hmac.strip()), period_ms)
     except ValueError as wrong:
         return _change_page(request, token, kind, str(wrong), 422)

@@ -194,7 +194,7 @@ async def grow(
         error, status = f"'{count.strip()[:40]}' is not a whole number above {now}.", 422
     else:
         try:
-            offset = await services.actions.create_partitions(caller, name, wanted, validate_only=not confirmed)
+            offset = await services.actions.topics.create_partitions(caller, name, wanted, validate_only=not confirmed)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:
@@ -266,7 +266,7 @@ async def delete(request: Request, caller: TopicEditor, name: str, typed: Annota
         error = f"'{typed.strip()[:249]}' is not the topic's name. Nothing has changed."
     else:
         try:
-            offset = await services.actions.delete_topic(caller, name)
+            offset = await services.actions.topics.delete(caller, name)
         except (KafkaError, ConnectionError) as refused:
             error, status = refusal(refused)
         else:

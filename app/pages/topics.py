@@ -217,7 +217,7 @@ async def create_topic(
     if errors:
         return _form(request, typed, errors=errors)
     try:
-        made = await services.actions.create_topic(
+        made = await services.actions.topics.create(
             caller,
             wish.name,
             partitions_count=wish.partitions,

@@ -140,7 +140,7 @@ async def _add(request: Request, caller: Admin, voter_id: int, directory_id: str
         request,
         "add",
         voter_id,
-        lambda look: actions.add_voter(caller, voter_id, key, validate_only=look),
+        lambda look: actions.voters.add(caller, voter_id, key, validate_only=look),
         only_look=only_look,
     )
 
@@ -152,7 +152,7 @@ async def _remove(request: Request, caller: Admin, voter_id: int, directory_id: 
         request,
         "remove",
         voter_id,
-        lambda look: actions.remove_voter(caller, voter_id, key, validate_only=look),
+        lambda look: actions.voters.remove(caller, voter_id, key, validate_only=look),
         only_look=only_look,
     )
 

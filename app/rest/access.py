@@ -9,7 +9,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.cluster.access import QuotaEntity, acls_of
+from app.cluster.acls import acls_of
+from app.cluster.quotas import QuotaEntity
 from app.http.errors import ApiError
 from app.http.locations import located
 from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, no_content
@@ -122,7 +123,7 @@ async def create_acl(
 ) -> Response:
     """Create one ACL; one that is there already is no error."""
     acl = _acl(body)
-    offset = await services.operator.create_acls(caller, [acl], validate_only=validate_only)
+    offset = await services.actions.acls.create(caller, [acl], validate_only=validate_only)
     if validate_only:
         return _planned_acls(view, [acl])
     members = body.model_dump(exclude={"validate_only"})
@@ -137,7 +138,7 @@ async def create_acls(
 ) -> Response:
     """Create several ACLs."""
     acls = [_acl(each) for each in body.data]
-    offset = await services.operator.create_acls(caller, acls, validate_only=validate_only)
+    offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
     return _planned_acls(view, acls) if validate_only else no_content(offset)
 
 
@@ -150,7 +151,7 @@ async def delete_acls(
     missing = [name for name in required if name not in request.query_params]
     if missing:
         raise ApiError(400, f"Bad Request: {', '.join(missing)} must be given, ANY if any is meant.")
-    offset, deleted = await services.operator.delete_acls(caller, wanted, validate_only=validate_only)
+    offset, deleted = await services.actions.acls.delete(caller, wanted, validate_only=validate_only)
     return answer({"data": [_acl_data(view, acl) for acl in deleted], **(VALIDATED if validate_only else {})}, offset)
 
 
@@ -211,7 +212,7 @@ async def put_scram_user(
 ) -> Response:
     """Set a user's password for one mechanism."""
     found = _mechanism(mechanism)
-    offset = await services.operator.put_scram_user(
+    offset = await services.actions.scram.put(
         caller, user_name, found, body.password, body.iterations, validate_only=validate_only
     )
     after = {"mechanism": found.name, "iterations": body.iterations}
@@ -224,7 +225,7 @@ async def delete_scram_user(
 ) -> Response:
     """Take a user's password for one mechanism away."""
     found = _mechanism(mechanism)
-    offset = await services.operator.delete_scram_user(caller, user_name, found, validate_only=validate_only)
+    offset = await services.actions.scram.delete(caller, user_name, found, validate_only=validate_only)
     return _planned_scram(view, user_name, found, None) if validate_only else no_content(offset)
 
 
@@ -278,7 +279,7 @@ async def alter_client_quota(
     entity = tuple(sorted(((each.entity_type, each.entity_name) for each in body.entity), key=lambda each: each[0]))
     if len({kind for kind, _ in entity}) != len(entity):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "An entity type is given twice.")
-    offset = await services.operator.alter_client_quota(caller, entity, changes, validate_only=validate_only)
+    offset = await services.actions.quotas.alter(caller, entity, changes, validate_only=validate_only)
     if validate_only:
         held = dict(view.image.client_quotas[entity].items()) if entity in view.image.client_quotas else {}
         return dry_answer([(f"quota {key}", held.get(key), value) for key, value in changes.items()])

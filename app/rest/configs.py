@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from app.actions import Caller
-from app.cluster.admin import ConfigChange
+from app.actions.audited import Caller
+from app.cluster.configs import ConfigChange
 from app.http.errors import ApiError, of_kafka
 from app.rest.common import (
     DRY_RUN,
@@ -161,7 +161,7 @@ async def topic_owner(
         resource_type=TOPIC,
         entries=lambda: view.cluster.topic_configs(topic_name, view.image),
         shape=lambda entry: _topic_config(view, topic_name, entry),
-        change=lambda caller, changes, only: services.actions.alter_topic_configs(
+        change=lambda caller, changes, only: services.actions.configs.alter_topic(
             caller, topic_name, changes, validate_only=only
         ),
     )
@@ -176,7 +176,7 @@ async def broker_owner(broker_id: int, view: ViewDep, services: ServicesDep) -> 
         resource_type=BROKER,
         entries=lambda: view.cluster.broker_configs(broker_id, view.image),
         shape=lambda entry: _broker_config(view, broker_id, entry),
-        change=lambda caller, changes, only: services.actions.alter_broker_configs(
+        change=lambda caller, changes, only: services.actions.configs.alter_broker(
             caller, broker_id, changes, validate_only=only
         ),
     )
@@ -190,7 +190,7 @@ async def cluster_owner(view: ViewDep, services: ServicesDep) -> Owner:
         resource_type=BROKER,
         entries=lambda: view.cluster.cluster_configs(view.image),
         shape=lambda entry: _cluster_config(view, entry),
-        change=lambda caller, changes, only: services.actions.alter_broker_configs(
+        change=lambda caller, changes, only: services.actions.configs.alter_broker(
             caller, None, changes, validate_only=only
         ),
     )
@@ -211,7 +211,7 @@ async def group_owner(consumer_group_id: ResourceName, view: ViewDep, services: 
             entry,
             consumer_group_id=consumer_group_id,
         ),
-        change=lambda caller, changes, only: services.actions.alter_group_configs(
+        change=lambda caller, changes, only: services.actions.configs.alter_group(
             caller, consumer_group_id, changes, validate_only=only
         ),
     )
@@ -232,7 +232,7 @@ async def client_metrics_owner(subscription_name: ResourceName, view: ViewDep, s
             entry,
             subscription_name=subscription_name,
         ),
-        change=lambda caller, changes, only: services.actions.alter_client_metrics_configs(
+        change=lambda caller, changes, only: services.actions.configs.alter_client_metrics(
             caller, subscription_name, changes, validate_only=only
         ),
     )
@@ -291,7 +291,7 @@ async def alter_all_topic_configs(
     changes = {
         entry.topic_name: _check_known(view, entry.configs, TOPIC, f"TOPIC {entry.topic_name}") for entry in body.data
     }
-    offset, failures = await services.actions.alter_topics_configs(caller, changes, validate_only=validate_only)
+    offset, failures = await services.actions.configs.alter_topics(caller, changes, validate_only=validate_only)
     if not failures:
         return no_content(offset)
     listed = []

@@ -8,7 +8,9 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.cluster.operations import ElectionType, FeatureUpdate, Outcome, Partition, broker_use, needs_election
+from app.cluster.brokers import broker_use
+from app.cluster.features import FeatureUpdate
+from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
 from app.http.errors import of_kafka
 from app.rest.common import (
     DRY_RUN,
@@ -78,7 +80,7 @@ async def reassign(
     """Move partitions to other replicas. With `validate_only` the plan is checked by the controller's rules."""
     partitions = [(entry.topic_name, entry.partition_id) for entry in body.data]
     _no_repetition(partitions)
-    done = await services.operator.alter_reassignments(
+    done = await services.actions.partitions.alter_reassignments(
         caller,
         {(entry.topic_name, entry.partition_id): entry.replica_ids for entry in body.data},
         may_change_factor=body.allow_replication_factor_change,
@@ -94,7 +96,9 @@ async def cancel_reassignments(
     """End reassignments that are under way: the partitions go back to the replicas they had."""
     partitions = [(entry.topic_name, entry.partition_id) for entry in body.data]
     _no_repetition(partitions)
-    done = await services.operator.alter_reassignments(caller, dict.fromkeys(partitions), validate_only=validate_only)
+    done = await services.actions.partitions.alter_reassignments(
+        caller, dict.fromkeys(partitions), validate_only=validate_only
+    )
     return _outcomes(view, partitions, done, validate_only=validate_only)
 
 
@@ -131,7 +135,7 @@ async def elect_leader(
         ]
     if not wanted:
         return answer({"data": [], **(VALIDATED if validate_only else {})}, view.offset)
-    done = await services.operator.elect_leaders(caller, election, wanted, validate_only=validate_only)
+    done = await services.actions.partitions.elect_leaders(caller, election, wanted, validate_only=validate_only)
     return _outcomes(view, wanted, done, validate_only=validate_only)
 
 
@@ -160,7 +164,7 @@ async def unregister_broker(
     """
     broker = view.broker(broker_id)
     forced = await flag_of(request, "force", force)
-    offset = await services.operator.unregister_broker(caller, broker_id, force=forced, validate_only=validate_only)
+    offset = await services.actions.brokers.unregister(caller, broker_id, force=forced, validate_only=validate_only)
     if validate_only:
         use = broker_use(view.image, broker_id)
         before = {"is_fenced": broker.fenced, "replicas_count": use.replicas, "leaders_count": use.leaders}
@@ -217,7 +221,7 @@ async def update_features(
         FeatureUpdate(name=entry.feature_name, level=entry.level, upgrade_type=entry.upgrade_type)
         for entry in body.data
     ]
-    offset = await services.operator.update_features(caller, updates, validate_only=validate_only)
+    offset = await services.actions.features.update(caller, updates, validate_only=validate_only)
     after = replace(view, image=view.cluster.image)
     body_after = list_body(
         request, after, "KafkaFeatureList", _features(after), ALL, lambda item: item["feature_name"], dict

@@ -10,7 +10,6 @@ from fastapi.responses import Response
 from app.answers import NATIVE
 from app.http.errors import ApiError, FieldError
 from app.http.locations import located
-from app.report_actions import ReportActions
 from app.reports import store
 from app.reports.models import ReportRun, ReportSchedule
 from app.reports.runner import NoImageError
@@ -72,10 +71,10 @@ async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor,
     """Begin a report on the metadata as it is now; its resource says how far it is."""
     try:
         if validate_only:
-            await ReportActions(services).check_run(caller)
+            await services.actions.reports.check_run(caller)
             planned = {"metadata_offset": view.image.offset, "leader_epoch": view.image.epoch}
             return dry_answer([("report", None, planned)])
-        report_id = await ReportActions(services).run(caller)
+        report_id = await services.actions.reports.run(caller)
     except store.ReportBusyError as busy:
         raise ApiError(409, str(busy), code="report-busy") from busy
     except NoImageError as early:
@@ -94,7 +93,7 @@ async def cancel_report(
 ) -> Response:
     """End a report that is under way, with all its processes."""
     run = await _known(services, report_id)
-    if not await ReportActions(services).cancel(caller, report_id, validate_only=validate_only):
+    if not await services.actions.reports.cancel(caller, report_id, validate_only=validate_only):
         raise ApiError(
             409, f"Report {report_id} is not under way; its state is {run.state}.", code="report-not-running"
         )
@@ -199,7 +198,7 @@ async def put_schedule(
 ) -> Response:
     """Make a schedule or change it; it counts at once."""
     try:
-        schedule = await ReportActions(services).put_schedule(
+        schedule = await services.actions.reports.put_schedule(
             caller, name, body.cron, enabled=body.enabled, validate_only=validate_only
         )
     except InvalidCronError as wrong:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.cluster.tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
+from app.cluster.delegation_tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
 from app.http.errors import ApiError
 from app.http.locations import located
 from app.rest.common import DRY_RUN, PageDep, View, ViewDep, answer, dry_answer, list_body
@@ -78,18 +78,18 @@ async def create_delegation_token(
 ) -> Response:
     """Make a token; `hmac` is what its holder shows, and only this answer has it."""
     if validate_only:
-        await services.operator.check_delegation_token(owner=body.owner, renewers=body.renewers)
+        await services.actions.delegation_tokens.check(owner=body.owner, renewers=body.renewers)
         wanted = body.model_dump(exclude={"validate_only"})
         return dry_answer([("delegation token", None, wanted)], [_ACLS_UNKNOWN])
     lifetime_ms = DEFAULT_PERIOD if body.max_lifetime_ms is None else body.max_lifetime_ms
-    made = await services.operator.create_delegation_token(caller, body.owner, body.renewers, lifetime_ms)
+    made = await services.actions.delegation_tokens.create(caller, body.owner, body.renewers, lifetime_ms)
     shown = _token_data(view, made.token, hmac=base64.b64encode(made.hmac).decode())
     return answer(shown, made.offset, 201, headers=located(shown["metadata"]["self"]))
 
 
 async def _planned_end(services: Services, hmac: str, period_ms: int | None) -> Response:
     """Answer a dry run. Only the controllers can tell whose HMAC it is, and they have no dry run."""
-    await services.operator.check_delegation_token(hmac=read_hmac(hmac))
+    await services.actions.delegation_tokens.check(hmac=read_hmac(hmac))
     return dry_answer([("delegation token", None, {"period_ms": period_ms})], [_HMAC_UNKNOWN])
 
 
@@ -101,7 +101,7 @@ async def renew_delegation_token(
     if validate_only:
         return await _planned_end(services, body.hmac, body.renew_period_ms)
     period_ms = DEFAULT_PERIOD if body.renew_period_ms is None else body.renew_period_ms
-    offset, end = await services.operator.renew_delegation_token(caller, read_hmac(body.hmac), period_ms)
+    offset, end = await services.actions.delegation_tokens.renew(caller, read_hmac(body.hmac), period_ms)
     return answer({"expiry_timestamp": end}, offset)
 
 
@@ -113,5 +113,5 @@ async def expire_delegation_token(
     if validate_only:
         return await _planned_end(services, body.hmac, body.expiry_period_ms)
     period_ms = AT_ONCE if body.expiry_period_ms is None else body.expiry_period_ms
-    offset, end = await services.operator.expire_delegation_token(caller, read_hmac(body.hmac), period_ms)
+    offset, end = await services.actions.delegation_tokens.expire(caller, read_hmac(body.hmac), period_ms)
     return answer({"expiry_timestamp": end}, offset)

@@ -143,7 +143,7 @@ async def create_topic(
         if len(set(names)) != len(names):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A config is given twice.")
         assignments = {int(index): ids for index, ids in (body.replicas_assignments or {}).items()}
-        created = await services.actions.create_topic(
+        created = await services.actions.topics.create(
             caller,
             body.topic_name,
             partitions_count=-1 if body.partitions_count is None else body.partitions_count,
@@ -202,7 +202,7 @@ async def grow_topic(
     """Grow a topic to more partitions."""
     topic = view.topic(topic_name)
     check_if_match(request, topic_etag(view.image, topic))
-    offset = await services.actions.create_partitions(
+    offset = await services.actions.topics.create_partitions(
         caller, topic_name, body.partitions_count, validate_only=validate_only
     )
     if offset is None:
@@ -226,7 +226,7 @@ async def delete_topic(
     check_topic_name(topic_name)
     if if_match is not None:
         check_if_match(request, topic_etag(view.image, view.topic(topic_name)))
-    offset = await services.actions.delete_topic(caller, topic_name, validate_only=validate_only)
+    offset = await services.actions.topics.delete(caller, topic_name, validate_only=validate_only)
     if validate_only:
         return dry_answer([(f"topic {topic_name}", topic_data(view, view.topic(topic_name)), None)])
     return no_content(offset)

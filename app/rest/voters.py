@@ -82,7 +82,7 @@ async def add_voter(
     The preconditions are checked first, whatever the leader itself would let pass; `checks` in the answer says how each
     turned out, also when the change is refused.
     """
-    change = await services.actions.add_voter(
+    change = await services.actions.voters.add(
         caller,
         body.voter_id,
         _directory_id(body.directory_id),
@@ -113,7 +113,7 @@ async def remove_voter(
     validate_only: DryRun,
 ) -> Response:
     """Take a voter out of the quorum: 204 once it is none; 200 and no change with `validate_only=true`."""
-    change = await services.actions.remove_voter(
+    change = await services.actions.voters.remove(
         caller, voter_id, _directory_id(directory_id), validate_only=validate_only
     )
     return answer(_change_data(view, change) | VALIDATED, None) if validate_only else no_content(change.offset)

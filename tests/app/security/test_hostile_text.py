@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from app.cluster.admin import ConfigChange
+from app.cluster.configs import ConfigChange
 from app.logs import JsonFormatter
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.acls_image import StandardAcl
@@ -177,7 +177,7 @@ def rights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
             web.call(access.put_scram_user(payload, SCRAM_SHA_256, "x", 4096))
             web.call(access.alter_client_quota((("user", payload),), {"producer_byte_rate": 1.0}))
             change = ConfigChange(name="metric.reporters", value=payload)
-            web.call(web.services.cluster.admin.alter_configs(BROKER, str(number), [change]))
+            web.call(web.services.cluster.admin.configs.alter(BROKER, str(number), [change]))
         add_user(web, "xena", "admin")
         yield web
 

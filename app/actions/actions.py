@@ -1,0 +1,32 @@
+"""All changes of the cluster and of its reports, by subject."""
+
+from app.actions.acls import AclActions
+from app.actions.brokers import BrokerActions
+from app.actions.configs import ConfigActions
+from app.actions.delegation_tokens import DelegationTokenActions
+from app.actions.features import FeatureActions
+from app.actions.partitions import PartitionActions
+from app.actions.quotas import QuotaActions
+from app.actions.reports import ReportActions
+from app.actions.scram import ScramActions
+from app.actions.topics import TopicActions
+from app.actions.voters import VoterActions
+from app.cluster.cluster import Cluster
+from app.security.service import Security
+
+
+class Actions:
+    """What REST and pages call to change something. There is one of it in a web process."""
+
+    def __init__(self, cluster: Cluster, security: Security, reports: ReportActions) -> None:
+        self.acls = AclActions(cluster, security)
+        self.brokers = BrokerActions(cluster, security)
+        self.configs = ConfigActions(cluster, security)
+        self.delegation_tokens = DelegationTokenActions(cluster, security)
+        self.features = FeatureActions(cluster, security)
+        self.partitions = PartitionActions(cluster, security)
+        self.quotas = QuotaActions(cluster, security)
+        self.reports = reports
+        self.scram = ScramActions(cluster, security)
+        self.topics = TopicActions(cluster, security)
+        self.voters = VoterActions(cluster, security)

@@ -1,0 +1,51 @@
+"""Changes of the voter set, each written to the audit."""
+
+from typing import Any
+from uuid import UUID
+
+from app.actions.audited import Audited, Caller
+from app.cluster.voter_changes import Endpoints, VoterChange
+from kraft_core.protocol.uuids import uuid_to_text
+
+
+class VoterActions(Audited):
+    """Adds and removes voters. Raises VoterChangeRefused when the preconditions of a change do not hold."""
+
+    async def add(
+        self,
+        caller: Caller,
+        voter_id: int,
+        directory_id: UUID,
+        endpoints: Endpoints = (),
+        *,
+        validate_only: bool = False,
+    ) -> VoterChange:
+        """Make an observer a voter; returns what changed, with its offset unless it is a dry run."""
+        detail: dict[str, Any] = {
+            "directory_id": uuid_to_text(directory_id),
+            "endpoints": [f"{name}://{host}:{port}" for name, host, port in endpoints],
+        }
+        async with self._audited(caller, "voter.add", f"voter/{voter_id}", detail, validate_only) as outcome:
+            change = await self._cluster.admin.voters.add(
+                voter_id,
+                directory_id,
+                endpoints,
+                cluster_id=self._cluster.cluster_id,
+                validate_only=validate_only,
+            )
+            outcome.offset = change.offset
+            detail["voters"] = list(change.after.voter_ids)
+        return change
+
+    async def remove(
+        self, caller: Caller, voter_id: int, directory_id: UUID, *, validate_only: bool = False
+    ) -> VoterChange:
+        """Take a voter out of the quorum; returns what changed, with its offset unless it is a dry run."""
+        detail: dict[str, Any] = {"directory_id": uuid_to_text(directory_id)}
+        async with self._audited(caller, "voter.remove", f"voter/{voter_id}", detail, validate_only) as outcome:
+            change = await self._cluster.admin.voters.remove(
+                voter_id, directory_id, cluster_id=self._cluster.cluster_id, validate_only=validate_only
+            )
+            outcome.offset = change.offset
+            detail["voters"] = list(change.after.voter_ids)
+        return change

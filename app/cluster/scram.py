@@ -1,0 +1,76 @@
+"""SCRAM users: credentials set and deleted through the active controller."""
+
+import secrets
+from collections.abc import Callable
+
+from app.cluster.changes import Changes, only, raise_for
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BITS, ScramMechanism, salt_of
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsRequestScramCredentialDeletion,
+    AlterUserScramCredentialsRequestScramCredentialUpsertion,
+    AlterUserScramCredentialsResponse,
+)
+from kraft_core.protocol.metadata_records import (
+    MetadataRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+
+class ScramAdmin(Changes):
+    """Changes of SCRAM credentials. Passwords leave this process only salted and hashed."""
+
+    async def put(
+        self, name: str, mechanism: ScramMechanism, password: str, iterations: int, *, validate_only: bool = False
+    ) -> int | None:
+        """Set a user's password for one mechanism. Answers None when it was only validated.
+
+        Raises KafkaError UNACCEPTABLE_CREDENTIAL for too few or too many iterations, UNSUPPORTED_VERSION below
+        metadata.version 3.5-IV2.
+        """
+        if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:  # before a password is hashed for hours
+            raise KafkaError(
+                ErrorCode.UNACCEPTABLE_CREDENTIAL,
+                f"iterations {iterations} is not between {MIN_ITERATIONS} and {MAX_ITERATIONS}.",
+            )
+        salt = salt_of(secrets.randbits(SALT_BITS))
+        upsertion = AlterUserScramCredentialsRequestScramCredentialUpsertion(
+            name=name,
+            mechanism=mechanism.type,
+            iterations=iterations,
+            salt=salt,
+            salted_password=mechanism.salted_password(password, salt, iterations),
+        )
+        request = AlterUserScramCredentialsRequest(upsertions=(upsertion,))
+        return await self._alter(
+            request,
+            lambda record: isinstance(record, UserScramCredentialRecord) and record.name == name,
+            validate_only=validate_only,
+        )
+
+    async def delete(self, name: str, mechanism: ScramMechanism, *, validate_only: bool = False) -> int | None:
+        """Take a user's password for one mechanism away. Answers None when it was only validated.
+
+        Raises KafkaError RESOURCE_NOT_FOUND.
+        """
+        deletion = AlterUserScramCredentialsRequestScramCredentialDeletion(name=name, mechanism=mechanism.type)
+        return await self._alter(
+            AlterUserScramCredentialsRequest(deletions=(deletion,)),
+            lambda record: isinstance(record, RemoveUserScramCredentialRecord) and record.name == name,
+            validate_only=validate_only,
+        )
+
+    async def _alter(
+        self,
+        request: AlterUserScramCredentialsRequest,
+        wanted: Callable[[MetadataRecord], bool],
+        *,
+        validate_only: bool,
+    ) -> int | None:
+        before = self._history.newest_offset
+        answer = await self._ask(request, AlterUserScramCredentialsResponse, dry_run=validate_only)
+        result = only(answer.results)
+        raise_for(result.error_code, result.error_message)
+        return None if validate_only else await self._committed(before, wanted)
