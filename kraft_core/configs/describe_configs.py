@@ -30,7 +30,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.topic_names import validate_topic_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from kraft_core.configs.config_resource import DynamicConfigs
     from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
@@ -40,7 +40,7 @@ _KINDS: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 _UNAUTHORIZED: Final = {TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED, GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED}
 
 
-def first_of_each(
+def _first_of_each(
     resources: Iterable[DescribeConfigsRequestDescribeConfigsResource],
 ) -> Iterable[DescribeConfigsRequestDescribeConfigsResource]:
     """Return each resource once, so that a request which names one 50,000 times is answered for one."""
@@ -64,44 +64,63 @@ def describe_configs(
     loggers: Mapping[str, str] = _NO_CONFIGS,
     may_describe: Callable[[int, str], bool] = _may_describe_all,
 ) -> DescribeConfigsResponse:
-    """List the configs of each resource, sorted by name, with source, synonyms and documentation where asked for.
+    """Return the answer of `described_resources` as one response. Raises KafkaError as it does."""
+    results = described_resources(
+        configs,
+        topics,
+        request,
+        node_id=node_id,
+        static_configs=static_configs,
+        loggers=loggers,
+        may_describe=may_describe,
+    )
+    return DescribeConfigsResponse(results=tuple(results))
+
+
+def described_resources(
+    configs: DynamicConfigs,
+    topics: Container[str],
+    request: DescribeConfigsRequest,
+    *,
+    node_id: int,
+    static_configs: Mapping[str, str],
+    loggers: Mapping[str, str],
+    may_describe: Callable[[int, str], bool] = _may_describe_all,
+) -> Iterator[DescribeConfigsResponseDescribeConfigsResult]:
+    """Yield the configs of each resource, sorted by name, with source, synonyms and documentation where requested.
 
     `topics` are the names of all topics; `static_configs` the settings in the node's file; `loggers` its log levels by
     logger; `may_describe` takes a resource's type and name. A broker is described by
     itself alone. Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a wrong name,
-    and the authorization errors. Raises KafkaError INVALID_REQUEST when any resource is of an unknown type.
+    and the authorization errors. Raises KafkaError INVALID_REQUEST, before the first result, when any resource is of
+    an unknown type.
     """
     if any(resource.resource_type not in _KINDS for resource in request.resources):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     nodes = NodeConfigs.of(configs, node_id, static_configs)
-    results = []
-    for resource in first_of_each(request.resources):
+    for resource in _first_of_each(request.resources):
         kind, name = resource.resource_type, resource.resource_name
         try:
             if not may_describe(kind, name):
                 raise KafkaError(_UNAUTHORIZED.get(kind, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
             entries = _entries(configs, topics, kind, name, node_id, nodes, loggers)
         except KafkaError as error:
-            results.append(
-                DescribeConfigsResponseDescribeConfigsResult(
-                    error_code=error.code, error_message=error.message, resource_type=kind, resource_name=name
-                )
+            yield DescribeConfigsResponseDescribeConfigsResult(
+                error_code=error.code, error_message=error.message, resource_type=kind, resource_name=name
             )
             continue
-        results.append(
-            DescribeConfigsResponseDescribeConfigsResult(
-                error_code=ErrorCode.NONE,
-                error_message="",
-                resource_type=kind,
-                resource_name=name,
-                configs=tuple(
-                    config_result(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
-                    for entry in entries
-                    if _is_wanted(entry, resource)
-                ),
-            )
+        keys = frozenset(resource.configuration_keys or ())
+        yield DescribeConfigsResponseDescribeConfigsResult(
+            error_code=ErrorCode.NONE,
+            error_message="",
+            resource_type=kind,
+            resource_name=name,
+            configs=tuple(
+                _config_result(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
+                for entry in entries
+                if not keys or entry.name in keys
+            ),
         )
-    return DescribeConfigsResponse(results=tuple(results))
 
 
 def _entries(
@@ -148,11 +167,7 @@ def _logger_entries(loggers: Mapping[str, str]) -> list[ConfigEntry]:
     ]
 
 
-def _is_wanted(entry: ConfigEntry, resource: DescribeConfigsRequestDescribeConfigsResource) -> bool:
-    return not resource.configuration_keys or entry.name in resource.configuration_keys
-
-
-def config_result(
+def _config_result(
     entry: ConfigEntry, *, synonyms: bool, documentation: bool
 ) -> DescribeConfigsResponseDescribeConfigsResourceResult:
     """Say one config as DescribeConfigs answers it, with what the request asked for."""

@@ -4,29 +4,18 @@ Source: ConfigHelper.handleDescribeConfigsRequest and ReplicaManager.describeLog
 """
 
 import shutil
-from collections.abc import Iterable
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.slices import Work
-from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from kraft_core.configs.describe_configs import config_result, first_of_each
-from kraft_core.configs.effective_config import (
-    ConfigEntry,
-    NodeConfigs,
-    broker_entries,
-    client_metrics_entries,
-    default_broker_entries,
-    group_entries,
-    topic_entries,
-)
+from kraft_core.configs.config_resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kraft_core.configs.describe_configs import described_resources
+from kraft_core.controller.error_responses import error_response
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     DescribeConfigsRequest,
-    DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
-    DescribeConfigsResponseDescribeConfigsResult,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResponseDescribeLogDirsPartition,
@@ -37,8 +26,8 @@ from kraft_core.protocol.messages import (
     ListConfigResourcesResponseConfigResource,
 )
 from kraft_core.server.network.client_connection import Request
+from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 
-_BROKER_LOGGER: Final = 8
 _LISTED_TYPES: Final = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
 
 
@@ -47,79 +36,36 @@ class DescribeHandler:
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
+        self._loggers = RuntimeLoggerManager(context.node_id)
 
     def configs(self, body: DescribeConfigsRequest, request: Request) -> None:
-        """Settings at work, with source and synonyms; each resource once, in slices.
-
-        Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST,
-        UNSUPPORTED_VERSION for a type this broker has none of (broker loggers).
-        """
+        """Answer DescribeConfigs, one resource a step. Errors are those of `described_resources`."""
         self._context.work(request, self._configs(body, request))
 
     def _configs(self, body: DescribeConfigsRequest, request: Request) -> Work[None]:
-        results = []
-        for resource in first_of_each(body.resources):
-            results.append(self._described(body, resource))
-            yield 0
-        request.respond(DescribeConfigsResponse(results=tuple(results)))
-
-    def _described(
-        self, body: DescribeConfigsRequest, resource: DescribeConfigsRequestDescribeConfigsResource
-    ) -> DescribeConfigsResponseDescribeConfigsResult:
-        try:
-            entries = self._entries(resource.resource_type, resource.resource_name)
-        except KafkaError as error:
-            return DescribeConfigsResponseDescribeConfigsResult(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        keys = None if not resource.configuration_keys else set(resource.configuration_keys)
-        return DescribeConfigsResponseDescribeConfigsResult(
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            configs=tuple(
-                config_result(entry, synonyms=body.include_synonyms, documentation=body.include_documentation)
-                for entry in entries
-                if keys is None or entry.name in keys
-            ),
-        )
-
-    def _entries(self, resource_type: int, name: str) -> Iterable[ConfigEntry]:
         metadata = self._context.metadata
-        configs = metadata.image.configs
-        nodes: NodeConfigs = metadata.node_configs()
-        if resource_type == TOPIC:
-            if metadata.image.topics.topic(name) is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
-            return topic_entries(configs.of(TOPIC, name), nodes)
-        if resource_type == BROKER:
-            if not name:
-                return default_broker_entries(nodes)
-            if name != str(self._context.node_id):
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"Unexpected broker id, expected {self._context.node_id} or empty string, but received {name}.",
-                )
-            return broker_entries(nodes)
-        if resource_type == CLIENT_METRICS:
-            if not name:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty.")
-            return client_metrics_entries(configs.of(CLIENT_METRICS, name))
-        if resource_type == GROUP:
-            if not name:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty.")
-            return group_entries(configs.of(GROUP, name), nodes)
-        what = "broker loggers" if resource_type == _BROKER_LOGGER else f"resources of type {resource_type}"
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"This broker does not describe {what}.")
+        results = []
+        try:
+            for result in described_resources(
+                metadata.image.configs,
+                metadata.image.topics.by_name,
+                body,
+                node_id=self._context.node_id,
+                static_configs=metadata.static_configs,
+                loggers=self._loggers.levels(),
+            ):
+                results.append(result)
+                yield 0
+        except KafkaError as error:
+            request.respond(error_response(body, request.header.api_version, error.code))
+            return
+        request.respond(DescribeConfigsResponse(results=tuple(results)))
 
     def config_resources(self, body: ListConfigResourcesRequest, version: int) -> ListConfigResourcesResponse:
         """Names of what can be configured: topics and brokers that exist, groups and subscriptions with settings. UNSUPPORTED_VERSION for other types."""
         types = body.resource_types if version >= 1 else (CLIENT_METRICS,)
         wanted = set(types) or set(_LISTED_TYPES)
-        if not wanted <= {*_LISTED_TYPES, _BROKER_LOGGER}:
+        if not wanted <= {*_LISTED_TYPES, BROKER_LOGGER}:
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         image = self._context.metadata.image
         found = [(TOPIC, name) for name in sorted(image.topics.by_name)]

@@ -10,6 +10,7 @@ import pytest
 
 from kraft_core.broker.apis.kafka_apis import FORWARDED, SERVED
 from kraft_core.clients.kafka_client import KafkaConnection
+from kraft_core.configs import config_resource
 from kraft_core.protocol.api_keys import ApiKey, request_class
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
@@ -312,6 +313,45 @@ def test_the_error_of_a_partition_says_what_is_wrong(node: EmbeddedNode) -> None
     data = ProduceRequestPartitionProduceData(index=0, records=b"nonsense" * 10)
     topic = ProduceRequestTopicProduceData(name=TOPIC, partition_data=(data,))
     assert code(ProduceRequest(acks=1, topic_data=(topic,)), 9) in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
+
+
+def test_configs_that_cannot_be_described_are_refused_in_the_words_of_apache(node: EmbeddedNode) -> None:
+    """ConfigHelper.describeConfigs: errors are per resource, but an unknown type fails the whole request."""
+
+    def errors(*resources: tuple[int, str]) -> list[tuple[int, str | None]]:
+        asked = tuple(
+            DescribeConfigsRequestDescribeConfigsResource(
+                resource_type=kind, resource_name=name, configuration_keys=None
+            )
+            for kind, name in resources
+        )
+        answer = ask(node, DescribeConfigsRequest(resources=asked), 4)
+        return [(result.error_code, result.error_message) for result in answer.results]
+
+    invalid = ErrorCode.INVALID_REQUEST
+    assert errors(
+        (config_resource.TOPIC, "absent"),
+        (config_resource.BROKER, "9"),
+        (config_resource.BROKER, "x"),
+        (config_resource.BROKER_LOGGER, ""),
+        (config_resource.GROUP, ""),
+    ) == [
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""),
+        (invalid, "Unexpected broker id, expected 1 or empty string, but received 9"),
+        (invalid, "Broker id must be an integer, but it is: x"),
+        (invalid, "Broker id must not be empty"),
+        (invalid, "Group name must not be empty"),
+    ]
+    assert errors((config_resource.TOPIC, TOPIC), (99, "x")) == [(invalid, None)] * 2
+
+
+def test_the_log_levels_of_a_broker_are_described(node: EmbeddedNode) -> None:
+    resource = DescribeConfigsRequestDescribeConfigsResource(
+        resource_type=config_resource.BROKER_LOGGER, resource_name="1", configuration_keys=("root",)
+    )
+    (result,) = ask(node, DescribeConfigsRequest(resources=(resource,)), 4).results
+
+    assert [(each.name, each.value) for each in result.configs] == [("root", "INFO")]
 
 
 def test_a_parked_fetch_is_answered_when_records_come(node: EmbeddedNode) -> None:
