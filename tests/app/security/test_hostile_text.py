@@ -170,14 +170,14 @@ def rights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
         running_web(folder, nodes.bootstrap, login_attempts_max=100) as web,
     ):
         web.wait_ready()
-        access = web.services.cluster.access
+        admin = web.services.cluster.admin
         for number, payload in enumerate(PAYLOADS):
             register_broker(web, number, payload)
-            web.call(access.create_acls([hostile_acl(payload)]))
-            web.call(access.put_scram_user(payload, SCRAM_SHA_256, "x", 4096))
-            web.call(access.alter_client_quota((("user", payload),), {"producer_byte_rate": 1.0}))
+            web.call(admin.acls.create([hostile_acl(payload)]))
+            web.call(admin.scram.put(payload, SCRAM_SHA_256, "x", 4096))
+            web.call(admin.quotas.alter((("user", payload),), {"producer_byte_rate": 1.0}))
             change = ConfigChange(name="metric.reporters", value=payload)
-            web.call(web.services.cluster.admin.configs.alter(BROKER, str(number), [change]))
+            web.call(admin.configs.alter(BROKER, str(number), [change]))
         add_user(web, "xena", "admin")
         yield web
 
