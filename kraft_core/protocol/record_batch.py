@@ -1,31 +1,34 @@
-"""Record batches, format 2: how records lie in logs, snapshots and fetch responses.
+"""Record batches of magic 2, as they are in log segments, snapshots and fetch responses: a header and its records.
 
-    base offset i64 | length i32 | leader epoch i32 | magic i8 = 2 | crc u32 | attributes i16 |
-    last offset delta i32 | base timestamp i64 | max timestamp i64 | producer id i64 |
-    producer epoch i16 | base sequence i32 | record count i32 | records
-
-The CRC-32C covers everything behind itself, so neither the base offset nor the leader epoch. `length` counts
-the bytes behind itself. The records are described in `record_walk`.
+`batch_header` describes the header, `record_walk` the records.
 
 Source: DefaultRecordBatch.java and DefaultRecord.java, Kafka 4.3.1; KIP-98.
 """
 
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple
 
-import msgspec
 from crc32c import crc32c
 
+from kraft_core.protocol.batch_header import (
+    AFTER_CRC,
+    ATTRIBUTES_POSITION,
+    BATCH_LENGTH_MIN,
+    BEFORE_CRC,
+    CONTROL_MASK,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    PREFIX,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+)
 from kraft_core.protocol.compression import decoder_bytes, decompressed_bytes_max
 from kraft_core.protocol.errors import CorruptBatch
 from kraft_core.protocol.primitives import Malformed, decode_varint, decode_varlong, encode_varint
 from kraft_core.protocol.record_walk import Walked, walk_records, whole_records
-
-HEADER_BYTES: Final = 61
-SIZE_PREFIX_BYTES: Final = 12
-"""Base offset and length: a batch is as long as these and what `length` says."""
 
 METADATA_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records of one batch of the metadata log; Apache's controller writes batches of at most this size, uncompressed."""
@@ -33,18 +36,6 @@ METADATA_BYTES_MAX: Final = 8 * 1024 * 1024
 PACED_RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 """The longest record that is put together between other work; the records of a coordinator are far shorter."""
 
-MAGIC: Final = 2
-COMPRESSION_MASK: Final = 0x07
-TIMESTAMP_TYPE_MASK: Final = 0x08
-TRANSACTIONAL_MASK: Final = 0x10
-CONTROL_MASK: Final = 0x20
-
-_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_PREFIX: Final = struct.Struct(">qi")
-_AFTER_CRC: Final = struct.Struct(">hiqqqhii")
-_BEFORE_CRC: Final = struct.Struct(">qiibI")
-_CRC_FROM: Final = 21
-_LEAST_LENGTH: Final = HEADER_BYTES - SIZE_PREFIX_BYTES
 _DELTAS: Final = [b"\x00\x00" + encode_varint(delta) for delta in range(1024)]
 """Attributes, timestamp delta 0 and offset delta of a record, ready-made for the first ones of a batch."""
 _LENGTHS: Final = [encode_varint(length) for length in range(2048)]
@@ -60,52 +51,22 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-class RecordBatch(msgspec.Struct, frozen=True, gc=False):
-    """The header of a batch, and its bytes in `raw`. Timestamps are ms since 1970; producer fields are -1 for none."""
+class RecordBatch(BatchHeader, frozen=True, gc=False):
+    """A whole batch: the fields of its header, and all its bytes in `raw`."""
 
-    base_offset: int
-    leader_epoch: int
-    attributes: int
-    last_offset: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
     raw: bytes
-
-    @property
-    def size(self) -> int:
-        """Length of the whole batch in bytes."""
-        return len(self.raw)
-
-    @property
-    def is_control(self) -> bool:
-        """Whether the records are control records: of the raft layer, or ends of transactions."""
-        return bool(self.attributes & CONTROL_MASK)
-
-    @property
-    def is_transactional(self) -> bool:
-        """Whether the batch is part of a producer's transaction."""
-        return bool(self.attributes & TRANSACTIONAL_MASK)
-
-    @property
-    def compression(self) -> int:
-        """Compression codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
-        return self.attributes & COMPRESSION_MASK
 
     @property
     def decoder_bytes(self) -> int:
         """Memory in bytes that reading the records takes beside the records themselves."""
-        return decoder_bytes(self.compression, memoryview(self.raw)[HEADER_BYTES:])
+        return decoder_bytes(self.codec, memoryview(self.raw)[HEADER_BYTES:])
 
     def values(self) -> list[bytes]:
         """Read the values alone, in offset order; null values are left out. This is for batches of the metadata log.
 
         Raises as `records` does, OversizedBatch for more than METADATA_BYTES_MAX of records.
         """
-        if not self.attributes & COMPRESSION_MASK:
+        if not self.codec:
             values = _plain_values(self.raw, self.record_count)
             if values is not None:
                 return values
@@ -131,13 +92,11 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
 
     def walk(self) -> Iterator[Walked]:
         """Pass over the records in bounded steps, without making objects of them; raises as `records` does."""
-        return walk_records(self.raw, HEADER_BYTES, self.compression, self.record_count)
+        return walk_records(self.raw, HEADER_BYTES, self.codec, self.record_count)
 
     def _records(self, limit_bytes: int, *, headers: bool, record_bytes_max: int = 2**31) -> Iterator[Record | None]:
-        log_append_time = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_MASK else None
-        bodies = whole_records(
-            self.raw, HEADER_BYTES, self.compression, self.record_count, limit_bytes, record_bytes_max
-        )
+        log_append_time = self.max_timestamp if self.is_log_append_time else None
+        bodies = whole_records(self.raw, HEADER_BYTES, self.codec, self.record_count, limit_bytes, record_bytes_max)
         for data, begin, end in bodies:
             if not end:
                 yield None
@@ -200,7 +159,7 @@ def frame_batch(
     base_sequence: int = -1,
 ) -> bytes:
     """Make a batch of what `encode_records` gave, in one call or in several whose deltas go on; HEADER_BYTES longer."""
-    after_crc = _AFTER_CRC.pack(
+    after_crc = AFTER_CRC.pack(
         attributes,
         record_count - 1,
         timestamp_ms,
@@ -211,8 +170,8 @@ def frame_batch(
         record_count,
     )
     covered = b"".join((after_crc, *records))
-    length = len(covered) + _CRC_FROM - SIZE_PREFIX_BYTES
-    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
+    length = len(covered) + ATTRIBUTES_POSITION - LOG_OVERHEAD
+    return BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
 
 
 def encode_records(
@@ -262,24 +221,27 @@ def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> 
             producer_epoch,
             base_sequence,
             count,
-        ) = _HEADER.unpack_from(data, position)
+        ) = HEADER.unpack_from(data, position)
         if magic != MAGIC:
             raise CorruptBatch(position, f"magic {magic}; only {MAGIC} is supported")
-        if length < _LEAST_LENGTH or base_offset < 0 or last_offset_delta < 0 or count < 0:
+        if length < BATCH_LENGTH_MIN or base_offset < 0 or last_offset_delta < 0 or count < 0:
             reason = f"length {length}, base offset {base_offset}, last delta {last_offset_delta}, count {count}"
             raise CorruptBatch(position, reason)
-        after = position + SIZE_PREFIX_BYTES + length
+        after = position + LOG_OVERHEAD + length
         if after > end:
             return
         if verify_crc:
-            computed = crc32c(view[position + _CRC_FROM : after])
+            computed = crc32c(view[position + ATTRIBUTES_POSITION : after])
             if computed != crc:
                 raise CorruptBatch(position, f"stored CRC {crc:#010x}, computed {computed:#010x}")
         yield RecordBatch(
             base_offset,
+            length,
             leader_epoch,
+            magic,
+            crc,
             attributes,
-            base_offset + last_offset_delta,
+            last_offset_delta,
             base_timestamp,
             max_timestamp,
             producer_id,
@@ -289,9 +251,9 @@ def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> 
             data if position == 0 and after == end and type(data) is bytes else bytes(view[position:after]),
         )
         position = after
-    if position + SIZE_PREFIX_BYTES <= end:
-        _base_offset, length = _PREFIX.unpack_from(data, position)
-        if length < _LEAST_LENGTH:
+    if position + LOG_OVERHEAD <= end:
+        _base_offset, length = PREFIX.unpack_from(data, position)
+        if length < BATCH_LENGTH_MIN:
             raise CorruptBatch(position, f"length {length}")
 
 

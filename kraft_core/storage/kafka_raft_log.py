@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from kraft_core.protocol.batch_header import HEADER_BYTES, MAGIC, read_header
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.storage.batch_scan import CONTROL_FLAG, HEADER, HEADER_BYTES, LENGTH_OVERHEAD, REPAIR
+from kraft_core.storage.batch_scan import REPAIR
 from kraft_core.storage.files import OPERATING_SYSTEM, FileSystem, StorageError, storage_errors
 from kraft_core.storage.log_segment import LogSegment
 from kraft_core.storage.log_writer import Append, Create, Cut, LogWriter, Lower, Remove, Roll, WriteEpochs
@@ -195,11 +196,9 @@ class KafkaRaftLog:
         assert total, "an empty append"
         config = self._config
         while position < total:
-            base, length, epoch, magic, _, attributes, delta, timestamp, max_timestamp = HEADER.unpack_from(
-                batches, position
-            )
-            size = LENGTH_OVERHEAD + length
-            assert magic == 2, magic
+            batch = read_header(batches, position)
+            base, size, epoch = batch.base_offset, batch.size, batch.leader_epoch
+            assert batch.magic == MAGIC, batch.magic
             assert size >= HEADER_BYTES, size
             assert position + size <= total, "a batch is cut"
             assert base == self._end_offset, f"batch at {base}, log end at {self._end_offset}"
@@ -211,15 +210,15 @@ class KafkaRaftLog:
             segment = self._active
             if segment.size and (
                 segment.size + size > config.segment_bytes
-                or max_timestamp - segment.first_timestamp > config.segment_ms
+                or batch.max_timestamp - segment.first_timestamp > config.segment_ms
             ):
                 segment = self._roll()
-            end = base + delta + 1
+            end = batch.last_offset + 1
             data = batches if size == total else batches[position : position + size]
             self._tail.append(base, segment.size, data)
             self._writer.put(Append(segment, segment.size, data, end, epoch))
-            segment.add(size, base, end, timestamp, max_timestamp)
-            if attributes & CONTROL_FLAG:
+            segment.add(batch)
+            if batch.is_control:
                 self._control_offsets.append(base)
             self._end_offset = end
             position += size

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import Final
 
-from kraft_core.storage.batch_scan import HEADER, LENGTH_OVERHEAD, BatchHeader
+from kraft_core.protocol.batch_header import HEADER_BYTES, LOG_OVERHEAD, PREFIX, BatchHeader, read_header
 from kraft_core.storage.files import FileSystem, storage_errors, write_all
 
 INDEX_INTERVAL_BYTES: Final = 4096
@@ -80,23 +80,19 @@ class LogSegment:
         for suffix in SIBLINGS:
             self.files.unlink(self.path.with_suffix(suffix))
 
-    def add(self, size: int, base_offset: int, end_offset: int, timestamp: int, max_timestamp: int) -> None:
-        """Take a batch into the logical picture: it lies at the present end."""
+    def add(self, batch: BatchHeader) -> None:
+        """Extend the logical picture by a batch that begins at the current end."""
         positions = self.index_positions
         if not positions:
-            self.first_timestamp = timestamp
+            self.first_timestamp = batch.base_timestamp
         if not positions or self.size - positions[-1] >= INDEX_INTERVAL_BYTES:
-            self.index_offsets.append(base_offset)
-            self.index_last_offsets.append(end_offset - 1)
+            self.index_offsets.append(batch.base_offset)
+            self.index_last_offsets.append(batch.last_offset)
             positions.append(self.size)
-            self.index_timestamps.append(max_timestamp if max_timestamp >= self.max_timestamp else -1)
-        self.max_timestamp = max(self.max_timestamp, max_timestamp)
-        self.size += size
-        self.end_offset = end_offset
-
-    def add_scanned(self, batch: BatchHeader) -> None:
-        """Take a batch found by a scan."""
-        self.add(batch.size, batch.base_offset, batch.end_offset, batch.base_timestamp, batch.max_timestamp)
+            self.index_timestamps.append(batch.max_timestamp if batch.max_timestamp >= self.max_timestamp else -1)
+        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
+        self.size += batch.size
+        self.end_offset = batch.last_offset + 1
 
     def find(self, offset: int, limit: int) -> tuple[int, int, int]:
         """Locate the batch that holds `offset` among the first `limit` bytes -> (position, base offset, size)."""
@@ -104,12 +100,12 @@ class LogSegment:
         position = self.index_positions[bisect_right(self.index_offsets, offset) - 1]
         buffer, start = b"", position
         while True:
-            if position - start + HEADER.size > len(buffer):
+            if position - start + HEADER_BYTES > len(buffer):
                 buffer, start = self.files.pread(self.descriptor, _WALK_BYTES, position), position
-            base, length, _, _, _, _, delta, _, _ = HEADER.unpack_from(buffer, position - start)
-            if base + delta >= offset:
-                return position, base, LENGTH_OVERHEAD + length
-            position += LENGTH_OVERHEAD + length
+            batch = read_header(buffer, position - start)
+            if batch.last_offset >= offset:
+                return position, batch.base_offset, batch.size
+            position += batch.size
             assert position < limit, (self.path, position, limit)
 
     def read(self, offset: int, max_bytes: int, limit: int) -> bytes:
@@ -136,8 +132,8 @@ class LogSegment:
         if indexed > low:
             return indexed
         while low < high:
-            header = self.files.pread(self.descriptor, LENGTH_OVERHEAD, low)
-            size = LENGTH_OVERHEAD + int(struct.unpack_from(">i", header, 8)[0])
+            length: int = PREFIX.unpack(self.files.pread(self.descriptor, LOG_OVERHEAD, low))[1]
+            size = LOG_OVERHEAD + length
             if low + size > high:
                 break
             low += size

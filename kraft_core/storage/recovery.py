@@ -152,19 +152,19 @@ def _scan(recovered: RecoveredLog, segment: LogSegment, later: list[Path]) -> No
     with storage_errors("read", segment.path):
         size = files.size(segment.descriptor)
         try:
-            for batch in scan_batches(files, segment.descriptor, size):
+            for position, batch in scan_batches(files, segment.descriptor, size):
                 # An undamaged batch out of its place is no unfinished write: its CRC covers neither offset nor epoch.
                 if batch.base_offset != segment.end_offset:
                     reason = f"offset {batch.base_offset} follows {segment.end_offset}. {REPAIR}"
-                    raise CorruptFile(segment.path, batch.position, reason)
-                if epoch is not None and batch.epoch < epoch:
-                    raise CorruptFile(segment.path, batch.position, f"epoch {batch.epoch} follows {epoch}. {REPAIR}")
-                if batch.epoch != epoch:
-                    epoch = batch.epoch
+                    raise CorruptFile(segment.path, position, reason)
+                if epoch is not None and batch.leader_epoch < epoch:
+                    raise CorruptFile(segment.path, position, f"epoch {batch.leader_epoch} follows {epoch}. {REPAIR}")
+                if batch.leader_epoch != epoch:
+                    epoch = batch.leader_epoch
                     recovered.epochs.assign(epoch, batch.base_offset)
                 if batch.is_control:
                     recovered.control_offsets.append(batch.base_offset)
-                segment.add_scanned(batch)
+                segment.add(batch)
         except BadBatch as bad:
             _refuse_damage(segment, bad, size, later)
             _refuse_loss(recovered, segment, bad)

@@ -9,13 +9,21 @@ Source: Snapshots, FileRawSnapshotWriter, KafkaRaftLog.recoverSnapshots, Kafka 4
 import logging
 import os
 import re
-import struct
 import threading
 from pathlib import Path
 from typing import Final
 
+from kraft_core.protocol.batch_header import BatchHeader
+from kraft_core.protocol.control_records import (
+    ControlRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    decode_control,
+)
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.record_batch import read_batches
 from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-from kraft_core.storage.batch_scan import HEADER_BYTES, REPAIR, BadBatch, BatchHeader, scan_batches
+from kraft_core.storage.batch_scan import REPAIR, BadBatch, CutBatch, scan_batches
 from kraft_core.storage.files import OPERATING_SYSTEM, CorruptFile, FileSystem, StorageError, storage_errors, write_all
 
 log = logging.getLogger(__name__)
@@ -23,8 +31,6 @@ log = logging.getLogger(__name__)
 SUFFIX: Final = ".checkpoint"
 PART_SUFFIX: Final = ".part"
 DELETED_SUFFIX: Final = ".deleted"
-HEADER_TYPE: Final = 3  # ControlRecordType.SNAPSHOT_HEADER
-FOOTER_TYPE: Final = 4  # ControlRecordType.SNAPSHOT_FOOTER
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
 
@@ -43,32 +49,6 @@ def snapshot_id_of(name: str) -> OffsetAndEpoch | None:
     return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zigzag varint -> (value, position after it). Raises IndexError at the end of the data."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-
-
-def first_control_record(batch: bytes) -> tuple[int, bytes]:
-    """(type, value) of the first record of a raw control batch. Raises ValueError when it is none."""
-    try:
-        _, at = _varint(batch, HEADER_BYTES)
-        _, at = _varint(batch, at + 1)
-        _, at = _varint(batch, at)
-        key_bytes, at = _varint(batch, at)
-        kind: int = struct.unpack_from(">h", batch, at + 2)[0]
-        value_bytes, at = _varint(batch, at + key_bytes)
-    except (IndexError, struct.error) as error:
-        raise ValueError("the control record is cut") from error
-    return kind, batch[at : at + value_bytes]
-
-
 def check_snapshot(path: Path, files: FileSystem = OPERATING_SYSTEM) -> int:
     """Check every batch of a snapshot file -> its lastContainedLogTimestamp, in ms.
 
@@ -85,32 +65,40 @@ def check_snapshot(path: Path, files: FileSystem = OPERATING_SYSTEM) -> int:
 
 def _check_batches(files: FileSystem, descriptor: int, path: Path) -> int:
     size = files.size(descriptor)
-    first: BatchHeader | None = None
-    last: BatchHeader | None = None
+    first: tuple[int, BatchHeader] | None = None
+    last: tuple[int, BatchHeader] | None = None
     try:
         for batch in scan_batches(files, descriptor, size):
             first = first or batch
             last = batch
+    except CutBatch as bad:
+        raise IncompleteSnapshot(f"{path} is not a whole snapshot: {bad.reason}") from bad
     except BadBatch as bad:
-        if "beyond the end" in bad.reason or "fewer than a header" in bad.reason:
-            raise IncompleteSnapshot(f"{path} is not a whole snapshot: {bad.reason}") from bad
         raise CorruptFile(path, bad.position, bad.reason) from bad
     if first is None or last is None:
         raise IncompleteSnapshot(f"{path} is not a whole snapshot: it is empty")
-    kinds = []
-    timestamp_ms = -1
-    for batch in (first, last):
-        if not batch.is_control:
-            kinds.append(-1)
-            continue
-        kind, value = first_control_record(files.pread(descriptor, batch.size, batch.position))
-        kinds.append(kind)
-        if kind == HEADER_TYPE:
-            timestamp_ms = struct.unpack_from(">q", value, 2)[0]
-    if kinds != [HEADER_TYPE, FOOTER_TYPE]:
-        missing = "header" if kinds[0] != HEADER_TYPE else "footer"
-        raise IncompleteSnapshot(f"{path} is not a whole snapshot: its {missing} is missing")
-    return timestamp_ms
+    header = _first_control_record(files, descriptor, path, *first)
+    footer = _first_control_record(files, descriptor, path, *last)
+    if not isinstance(header, SnapshotHeaderRecord):
+        raise IncompleteSnapshot(f"{path} is not a whole snapshot: its header is missing")
+    if not isinstance(footer, SnapshotFooterRecord):
+        raise IncompleteSnapshot(f"{path} is not a whole snapshot: its footer is missing")
+    return header.last_contained_log_timestamp
+
+
+def _first_control_record(
+    files: FileSystem, descriptor: int, path: Path, position: int, batch: BatchHeader
+) -> ControlRecord | None:
+    """Read the first control record of a batch; None when it has none. Raises CorruptFile."""
+    if not batch.is_control:
+        return None
+    try:
+        for whole in read_batches(files.pread(descriptor, batch.size, position), verify_crc=False):
+            for record in whole.records():
+                return decode_control(record.key or b"", record.value or b"")
+    except KafkaError as error:
+        raise CorruptFile(path, position, error.message) from error
+    return None
 
 
 class FileSnapshotSink:

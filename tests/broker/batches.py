@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import crc32c
-
-from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_BYTES
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_validator import ProducedBatch, validate_produced
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
 from kraft_core.broker.slices import Work
+from kraft_core.protocol.batch_header import ATTRIBUTES_POSITION, HEADER_BYTES, set_crc
 from kraft_core.protocol.record_batch import encode_batch
 
 T = TypeVar("T")
@@ -65,5 +63,5 @@ def finished(work: Work[T]) -> T:
 def resealed(data: bytes | bytearray) -> bytes:
     """The batch with a CRC that fits what is in it now."""
     changed = bytearray(data)
-    struct.pack_into(">I", changed, CRC_POSITION, crc32c.crc32c(memoryview(changed)[ATTRIBUTES_POSITION:]))
+    set_crc(changed)
     return bytes(changed)

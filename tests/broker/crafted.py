@@ -5,9 +5,8 @@ import struct
 from collections.abc import Callable
 
 import cramjam
-import crc32c
 
-from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, HEADER, HEADER_BYTES, LOG_OVERHEAD
+from kraft_core.protocol.batch_header import HEADER, HEADER_BYTES, LOG_OVERHEAD, set_crc
 from kraft_core.protocol.primitives import encode_varint
 
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
@@ -93,5 +92,5 @@ def crafted(
         )
         + body
     )
-    struct.pack_into(">I", batch, CRC_POSITION, crc32c.crc32c(memoryview(batch)[ATTRIBUTES_POSITION:]))
+    set_crc(batch)
     return bytes(batch)

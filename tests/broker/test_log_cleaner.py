@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.cleaner import (
     KEYS_MAX,
     Pacer,
@@ -27,6 +26,7 @@ from kraft_core.broker.log.log_loader import LoadOptions, open_log
 from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
 from kraft_core.broker.log.log_segment import delete_files
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.protocol.batch_header import read_header
 from tests.broker.batches import append, batch
 from tests.broker.faulty_disk import Crash, FaultyDisk, changes_of, io_error
 from tests.broker.metadata import caught_up

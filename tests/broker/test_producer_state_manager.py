@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.broker.log.batch_header import MAX_SEQUENCE, BatchHeader, read_header
 from kraft_core.broker.log.producer_state_manager import ProducerStateManager
+from kraft_core.protocol.batch_header import MAX_SEQUENCE, BatchHeader, read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.broker.batches import batch
 

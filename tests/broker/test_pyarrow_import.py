@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kraft_core.broker.log.batch_header import HEADER_BYTES, read_header
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_validator import validate_produced
 from kraft_core.broker.slices import Slices, Work, decoding
 from kraft_core.protocol import compression
+from kraft_core.protocol.batch_header import HEADER_BYTES, read_header
 from tests.broker.batches import batch, resealed
 from tests.broker.test_unified_log import opened
 

@@ -6,9 +6,8 @@ import struct
 from dataclasses import dataclass
 
 import cramjam
-import crc32c
 
-from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION
+from kraft_core.protocol.batch_header import set_crc
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.primitives import encode_varint
 from kraft_core.protocol.record_batch import read_batches
@@ -77,7 +76,7 @@ def stored(batch: bytes, base_offset: int) -> bytes:
     changed = bytearray(batch)
     struct.pack_into(">q", changed, 0, base_offset)
     struct.pack_into(">i", changed, 12, 0)
-    struct.pack_into(">I", changed, CRC_POSITION, crc32c.crc32c(memoryview(changed)[ATTRIBUTES_POSITION:]))
+    set_crc(changed)
     return bytes(changed)
 
 

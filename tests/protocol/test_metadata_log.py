@@ -84,7 +84,7 @@ def test_the_metadata_is_what_kafka_shows(path: Path) -> None:
 def test_the_topic_batches_of_every_compression_are_what_kafka_shows() -> None:
     shown = DUMPED.findall(TOPIC_LOG.with_suffix(".dump.txt").read_text())
     batches = batches_of(TOPIC_LOG)
-    assert [batch.compression for batch in batches] == [0, 1, 2, 3, 4, 0]
+    assert [batch.codec for batch in batches] == [0, 1, 2, 3, 4, 0]
     records = [record for batch in batches for record in batch.records()]
     assert len(records) == len(shown) == 120
     for record, (offset, timestamp, key_size, value_size, rest) in zip(records, shown, strict=True):

@@ -9,10 +9,17 @@ from typing import Final
 import msgspec
 
 from kraft_core.broker.apis.context import BrokerContext
-from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, HEADER_BYTES, MAGIC, MAGIC_POSITION
 from kraft_core.broker.log.log_validator import RECORD_ERRORS_MAX, ZSTD, InvalidRecords, validate_produced
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.slices import Work
+from kraft_core.protocol.batch_header import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_POSITION,
+    TRANSACTIONAL_MASK,
+)
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.messages import (
@@ -26,7 +33,6 @@ from kraft_core.protocol.messages import (
     ProduceResponsePartitionProduceResponse,
     ProduceResponseTopicProduceResponse,
 )
-from kraft_core.protocol.record_batch import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.server.network.client_connection import Request
 

@@ -16,11 +16,11 @@ from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
 from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, KeyAndValue
 from kraft_core.broker.coordinator.group_records import GroupRecord
 from kraft_core.broker.coordinator.subscriptions import subscribed_topics
-from kraft_core.broker.log.batch_header import read_header
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.metadata_cache import MetadataCache
 from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
 from kraft_core.broker.slices import Slices, Work, decoding
+from kraft_core.protocol.batch_header import read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
 from kraft_core.protocol.record_batch import RecordBatch, encode_batch
@@ -185,7 +185,7 @@ class GroupCoordinatorService:
             offset = batches[-1].last_offset + 1
             for batch in batches:
                 try:
-                    yield from decoding(batch.compression)
+                    yield from decoding(batch.codec)
                     yield batch.decoder_bytes
                     yield from self._replay_batch(batch, records, unread)
                 except KafkaError as error:

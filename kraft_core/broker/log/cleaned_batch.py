@@ -6,19 +6,22 @@ its codec was: readers have to know every codec.
 Source: MemoryRecords.filterTo, Kafka 4.3.1.
 """
 
-import struct
 import zlib
 from collections.abc import Callable, Collection
 from typing import Final
 
-import crc32c
-
-from kraft_core.broker.log.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, HEADER, HEADER_BYTES, BatchHeader
+from kraft_core.protocol.batch_header import (
+    BATCH_LENGTH_MIN,
+    COMPRESSION_MASK,
+    HEADER,
+    HEADER_BYTES,
+    BatchHeader,
+    set_crc,
+)
 from kraft_core.protocol.compression import decompressed_bytes_max
 from kraft_core.protocol.primitives import encode_varint
 from kraft_core.protocol.record_walk import whole_records
 
-_CODEC_MASK: Final = 0x07
 _GZIP: Final = 1
 _GZIP_WINDOW: Final = 31  # zlib's number for a gzip header and the largest window
 
@@ -58,11 +61,11 @@ def _with_body(header: BatchHeader, body: bytes, count: int, codec: int) -> byte
     data = bytearray(
         HEADER.pack(
             header.base_offset,
-            HEADER_BYTES - 12 + len(body),
+            BATCH_LENGTH_MIN + len(body),
             header.leader_epoch,
             header.magic,
             0,
-            header.attributes & ~_CODEC_MASK | codec,
+            header.attributes & ~COMPRESSION_MASK | codec,
             header.last_offset_delta,
             header.base_timestamp,
             header.max_timestamp,
@@ -73,5 +76,5 @@ def _with_body(header: BatchHeader, body: bytes, count: int, codec: int) -> byte
         )
     )
     data += body
-    struct.pack_into(">I", data, CRC_POSITION, crc32c.crc32c(memoryview(data)[ATTRIBUTES_POSITION:]))
+    set_crc(data)
     return bytes(data)

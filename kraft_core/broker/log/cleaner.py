@@ -22,12 +22,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from kraft_core.broker.log.batch_header import BatchHeader
 from kraft_core.broker.log.cleaned_batch import empty_batch, with_records
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_loader import CLEANED_SUFFIX, SWAP_SUFFIX
 from kraft_core.broker.log.log_segment import LogSegment, new_segment, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.protocol.batch_header import BatchHeader
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
 

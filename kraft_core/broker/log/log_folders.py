@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from kraft_core.broker.caught_up_image import CaughtUpImage
-from kraft_core.broker.log.batch_header import scan_headers
 from kraft_core.broker.log.checkpoints import read_topic_id
+from kraft_core.broker.log.file_records import scan_headers
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kraft_core.broker.log.batch_header import BatchHeader, scan_headers
 from kraft_core.broker.log.checkpoints import CorruptCheckpointError, read_topic_id, write_topic_id
+from kraft_core.broker.log.file_records import scan_headers
 from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
@@ -22,6 +22,7 @@ from kraft_core.broker.log.log_dir_failure_channel import is_full
 from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, new_segment
 from kraft_core.broker.log.producer_state_manager import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
+from kraft_core.protocol.batch_header import BatchHeader
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,9 @@ from typing import Final
 
 import crc32c
 
-from kraft_core.broker.log.batch_header import CRC_POSITION, BatchHeader, scan_headers
+from kraft_core.broker.log.file_records import scan_headers
 from kraft_core.broker.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, remove_if_there
+from kraft_core.protocol.batch_header import CRC_POSITION, BatchHeader
 
 LOG_SUFFIX: Final = ".log"
 DELETED_SUFFIX: Final = ".deleted"

@@ -19,17 +19,20 @@ from typing import Final
 
 import crc32c
 
-from kraft_core.broker.log.batch_header import (
-    ATTRIBUTES_POSITION,
-    CRC_POSITION,
-    HEADER_BYTES,
-    LOG_OVERHEAD,
-    MAGIC,
-    BatchHeader,
-    read_header,
-)
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.slices import Work, decoding
+from kraft_core.protocol.batch_header import (
+    ATTRIBUTES_POSITION,
+    BATCH_LENGTH_MIN,
+    HEADER_BYTES,
+    LEADER_EPOCH_POSITION,
+    MAGIC,
+    MAX_TIMESTAMP_POSITION,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    read_header,
+    set_crc,
+)
 from kraft_core.protocol.compression import decoder_bytes
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError, OversizedBatch
 from kraft_core.protocol.record_walk import Walked, walk_plain, walk_records
@@ -38,11 +41,8 @@ ZSTD: Final = 4
 RECORD_ERRORS_MAX: Final = 1000
 """How many invalid records of a batch are named; each takes some 100 bytes in the answer."""
 
-_LOG_APPEND_TIME: Final = 0x08
 _NEWEST_CODEC: Final = 4
 _SNAPPY: Final = 2
-_LEADER_EPOCH_POSITION: Final = 12
-_MAX_TIMESTAMP_POSITION: Final = 35
 _NO_TIMESTAMP: Final = -1
 _TRIAL_STEPS: Final = 16
 """Some 0.5 MiB of content or 4,000 records: such a batch waits for nobody's memory. More would hold the loop for longer."""
@@ -97,8 +97,8 @@ def validate_produced(data: bytes, config: LogConfig, now_ms: int, partition: st
     if config.log_append_time or tally.max_timestamp == header.max_timestamp:
         return ProducedBatch(data, header)
     corrected = bytearray(data)
-    struct.pack_into(">q", corrected, _MAX_TIMESTAMP_POSITION, tally.max_timestamp)
-    _seal(corrected)
+    struct.pack_into(">q", corrected, MAX_TIMESTAMP_POSITION, tally.max_timestamp)
+    set_crc(corrected)
     return ProducedBatch(bytes(corrected), read_header(corrected))
 
 
@@ -109,7 +109,7 @@ def _check_frame(data: bytes, config: LogConfig) -> BatchHeader:
             ErrorCode.INVALID_RECORD, f"{len(data)} bytes are no record batch, one has at least {HEADER_BYTES}."
         )
     header = read_header(data)
-    if header.batch_length < HEADER_BYTES - LOG_OVERHEAD:
+    if header.batch_length < BATCH_LENGTH_MIN:
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"The batch says it has {header.size} bytes, at least {HEADER_BYTES} are needed."
         )
@@ -254,13 +254,9 @@ def stamp(
     """Return the batch as it goes to the log: offset and epoch assigned, and with `append_time_ms` the broker's time on every record."""
     stamped = bytearray(data)
     struct.pack_into(">q", stamped, 0, base_offset)
-    struct.pack_into(">i", stamped, _LEADER_EPOCH_POSITION, leader_epoch)
+    struct.pack_into(">i", stamped, LEADER_EPOCH_POSITION, leader_epoch)
     if append_time_ms is not None:
-        struct.pack_into(">h", stamped, ATTRIBUTES_POSITION, header.attributes | _LOG_APPEND_TIME)
-        struct.pack_into(">q", stamped, _MAX_TIMESTAMP_POSITION, append_time_ms)
-        _seal(stamped)
+        struct.pack_into(">h", stamped, ATTRIBUTES_POSITION, header.attributes | TIMESTAMP_TYPE_MASK)
+        struct.pack_into(">q", stamped, MAX_TIMESTAMP_POSITION, append_time_ms)
+        set_crc(stamped)
     return stamped
-
-
-def _seal(data: bytearray) -> None:
-    struct.pack_into(">I", data, CRC_POSITION, crc32c.crc32c(memoryview(data)[ATTRIBUTES_POSITION:]))

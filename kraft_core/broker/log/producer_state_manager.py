@@ -17,9 +17,9 @@ from typing import Final
 
 import crc32c
 
-from kraft_core.broker.log.batch_header import MAX_SEQUENCE, BatchHeader
 from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.log_segment import file_name
+from kraft_core.protocol.batch_header import MAX_SEQUENCE, BatchHeader
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"

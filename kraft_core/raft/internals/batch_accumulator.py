@@ -13,9 +13,10 @@ from typing import Final
 
 import msgspec
 
+from kraft_core.protocol.batch_header import CONTROL_MASK, HEADER_BYTES
 from kraft_core.protocol.control_records import ControlRecord, encode_control
 from kraft_core.protocol.errors import BufferExhausted, InvalidRequest, NotController, RecordBatchTooLarge
-from kraft_core.protocol.record_batch import CONTROL_MASK, HEADER_BYTES, encode_records, frame_batch
+from kraft_core.protocol.record_batch import encode_records, frame_batch
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
 MAX_WAITING_BYTES: Final = 10 * MAX_BATCH_BYTES
