@@ -14,34 +14,23 @@ Source: Kafka's NetworkClient, KafkaNetworkChannel and NodeToControllerChannelMa
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
-from functools import partial
 from random import Random
-from typing import Final, cast
+from typing import cast
 
-from kraft_core.protocol.api_keys import ApiKey
-from kraft_core.protocol.connection import Connection
-from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
-from kraft_core.protocol.framing import decode_response, encode_request
-from kraft_core.protocol.messages import ApiVersionsResponse
-from kraft_core.protocol.software import api_versions_request
+from kraft_core.clients.client_session import RENEWAL_SHARE, Answered, ClientRequest, ClientSession, NotSent, Ready
+from kraft_core.protocol.errors import InvalidFrame, KafkaError, UnsupportedVersion
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination
 from kraft_core.raft.events import FailureReason
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
-from kraft_core.security.sasl_client_authenticator import LoginFailed, SaslClientAuthenticator
+from kraft_core.security.sasl_client_authenticator import LoginFailed
 
 log = logging.getLogger(__name__)
 
 Result = Message | FailureReason
 OnDone = Callable[[Result], None]
-
-_API_VERSIONS_VERSION: Final = 4
-_RENEWED_AFTER: Final = (0.85, 0.95)
-"""A login is renewed after some share of its lifetime between these. Source: SaslClientAuthenticator.ReauthInfo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,106 +45,94 @@ class ChannelConfig:
     security: ClientSecurity = PLAINTEXT_CLIENT
 
 
-class _Call:
-    """A request on its way, until `finish`."""
+class _Call(ClientRequest):
+    """A request and its callback, until `finish`."""
 
-    __slots__ = ("_on_done", "correlation_id", "deadline", "message", "min_version", "version")
+    __slots__ = ("_on_done", "deadline")
 
     def __init__(self, message: Message, min_version: int, on_done: OnDone) -> None:
-        self.message = message
-        self.min_version = min_version
-        self.version = 0
-        self.correlation_id = -1
+        super().__init__(message, min_version)
         self.deadline: asyncio.TimerHandle | None = None
         self._on_done = on_done
 
     def finish(self, result: Result) -> None:
-        """Tell the caller, and stop the clock."""
+        """Cancel the deadline and call back."""
         if self.deadline is not None:
             self.deadline.cancel()
         self._on_done(result)
 
 
-class _State(Enum):
-    CLOSED = "closed"
-    CONNECTING = "connecting"
-    NEGOTIATING = "negotiating"
-    READY = "ready"
-
-
 class _Wire(asyncio.Protocol):
     """One TCP connection of a channel."""
 
-    __slots__ = ("channel", "frames", "transport")
+    __slots__ = ("channel", "transport")
 
     def __init__(self, channel: "_Channel") -> None:
         self.channel = channel
-        self.frames = Connection(channel.config.max_frame_bytes)
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        if not self.channel.owns(self):
+        if self.channel.owns(self):
+            self.channel.connected()
+        else:
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        try:
-            self.frames.receive_data(data)
-            while (frame := self.frames.next_frame()) is not None:
-                self.channel.received(self, frame)
-        except InvalidFrame as error:
-            self.channel.lost(self, str(error))
+        self.channel.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.channel.lost(self, str(exc or "closed by the peer"))
 
 
 class _Channel:
-    """The connection to one destination, and the requests that wait for it."""
+    """The connection to one destination, and the requests that wait for it.
+
+    `_session` exists from the first request on until the connection ends; it holds the requests while `_wire` is opened.
+    """
 
     def __init__(self, manager: "ChannelManager", destination: Destination) -> None:
         self.config = manager.config
         self._manager = manager
         self._destination = destination
         self._loop = asyncio.get_running_loop()
-        self._state = _State.CLOSED
+        self._session: ClientSession[_Call] | None = None
         self._wire: _Wire | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reopening: asyncio.TimerHandle | None = None
-        self._waiting: deque[_Call] = deque()
-        self._in_flight: deque[_Call] = deque()
-        self._versions: dict[int, tuple[int, int]] = {}
+        self._step_timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._not_before = 0.0
-        self._next_correlation_id = 0
-        self._renew_at: float | None = None
-        self._is_refused = False  # whether the last login was refused, so that it is said once
+        self._is_refused = False  # whether the last login was refused, so that it is logged once
 
     @property
     def busy(self) -> bool:
-        """Whether a request waits or is unanswered."""
-        return bool(self._waiting or self._in_flight)
+        """Whether a request is not answered yet."""
+        return self._session is not None and self._session.pending > 0
 
     def owns(self, wire: _Wire) -> bool:
-        """Whether this is the connection in use; one given up while it was opened is not."""
+        """Whether this is the connection in use, not one that was given up while it was opened."""
         return wire is self._wire
 
     def submit(self, call: _Call, timeout_ms: int) -> None:
-        """Send the request when the connection is there."""
+        """Send the request when the connection is ready."""
         call.deadline = self._loop.call_later(timeout_ms / 1000, self._expired, call)
-        if self._state is _State.READY and not self._renewal_due:
-            self._transmit(call)
-            return
-        self._waiting.append(call)
-        self._renew()
-        if self._state is _State.CLOSED and self._reopening is None:
+        if self._session is None:
+            self._session = ClientSession(
+                self.config.client_id,
+                self.config.security,
+                max_frame_bytes=self.config.max_frame_bytes,
+                step_timeout_ms=self.config.connect_timeout_ms,
+                renewal_share=self._manager.random.uniform(*RENEWAL_SHARE),
+            )
             self._reopening = self._loop.call_at(max(self._not_before, self._loop.time()), self._open)
+        self._session.send(call)
+        self._advance(self._session)
 
     # -- the connection
 
     def _open(self) -> None:
         self._reopening = None
-        self._state = _State.CONNECTING
         self._opening = self._loop.create_task(self._connect())
 
     async def _connect(self) -> None:
@@ -172,75 +149,52 @@ class _Channel:
             extra = {"node_id": destination.node_id, "host": destination.host, "port": destination.port, "cause": cause}
             log.warning("peer_not_reachable", extra=extra)
             self.lost(wire, cause)
-            return
-        if self._wire is wire and self._state is _State.CONNECTING:
-            self._state = _State.NEGOTIATING
-            self._negotiate(_API_VERSIONS_VERSION)
 
-    def _negotiate(self, version: int) -> None:
-        """Ask what the peer speaks, with the clock of a request."""
-        call = _Call(api_versions_request(), 0, self._negotiated)
-        call.version = version
-        call.deadline = self._loop.call_later(self.config.connect_timeout_ms / 1000, self._expired, call)
-        self._write(call)
+    def connected(self) -> None:
+        """Begin the session: the connection is open."""
+        assert self._session is not None, "a connection is opened for a session"
+        self._session.start(self._now_ms())
+        self._advance(self._session)
 
-    def _negotiated(self, result: Result) -> None:
-        if not isinstance(result, ApiVersionsResponse):
-            return  # the connection is lost, and `lost` has seen to the rest
-        versions = {api.api_key: (api.min_version, api.max_version) for api in result.api_keys}
-        if result.error_code == ErrorCode.UNSUPPORTED_VERSION and ApiKey.API_VERSIONS in versions:
-            self._negotiate(min(_API_VERSIONS_VERSION - 1, versions[ApiKey.API_VERSIONS][1]))
-            return
-        if result.error_code != ErrorCode.NONE:
-            self._drop(FailureReason.DISCONNECTED, f"ApiVersions answered with error {result.error_code}")
-            return
-        self._versions = versions
-        self._log_in()
+    def received(self, wire: _Wire, data: bytes) -> None:
+        """Take in what arrived on the connection in use."""
+        if self.owns(wire) and self._session is not None:
+            self._session.receive_data(data)
+            self._advance(self._session)
 
-    def _ready(self) -> None:
-        self._state = _State.READY
-        self._failures = 0
-        self._is_refused = False
-        waiting, self._waiting = self._waiting, deque()
-        for call in waiting:
-            self._transmit(call)
+    # -- the session
 
-    # -- the login
+    def _advance(self, session: ClientSession[_Call]) -> None:
+        """Take the events of the session, and write what it has to send. A callback may submit or close meanwhile."""
+        while (event := self._next_event(session)) is not None:
+            match event:
+                case Ready():
+                    self._failures = 0
+                    self._is_refused = False
+                case Answered(call, answer):
+                    call.finish(answer)
+                case NotSent(call, UnsupportedVersion()):
+                    call.finish(FailureReason.UNSUPPORTED_VERSION)
+                case NotSent(_, error):
+                    raise error
+        if session is self._session:
+            self._watch_step(session.step_deadline_ms)
+            data = session.data_to_send()
+            if data and self._wire is not None and self._wire.transport is not None:
+                self._wire.transport.write(data)
 
-    def _log_in(self) -> None:
-        login = self.config.security.new_login(self._versions)
-        if login is None:
-            self._ready()
-        else:
-            self._ask_for_login(login, login.first_request())
-
-    def _ask_for_login(self, login: SaslClientAuthenticator, request: Message) -> None:
+    def _next_event(self, session: ClientSession[_Call]) -> Ready | Answered[_Call] | NotSent[_Call] | None:
+        """Return the session's next event; None also when it failed and the connection was dropped."""
         try:
-            version = login.version_of(request)
+            return session.next_event(self._now_ms())
         except LoginFailed as error:
             self._login_refused(error)
-            return
-        call = _Call(request, 0, partial(self._login_answered, login))
-        call.version = version
-        call.deadline = self._loop.call_later(self.config.connect_timeout_ms / 1000, self._expired, call)
-        self._write(call)
-
-    def _login_answered(self, login: SaslClientAuthenticator, result: Result) -> None:
-        if isinstance(result, FailureReason):
-            return  # the connection is lost, and `lost` has seen to the rest
-        try:
-            request = login.received(result)
-        except LoginFailed as error:
-            self._login_refused(error)
-            return
-        if request is not None:
-            self._ask_for_login(login, request)
-            return
-        self._renew_at = None
-        if login.session_lifetime_ms > 0:
-            share = self._manager.random.uniform(*_RENEWED_AFTER)
-            self._renew_at = self._loop.time() + share * login.session_lifetime_ms / 1000
-        self._ready()
+        except InvalidFrame as error:
+            if self._wire is not None:
+                self.lost(self._wire, str(error))
+        except KafkaError as error:
+            self._drop(str(error))
+        return None
 
     def _login_refused(self, error: LoginFailed) -> None:
         destination = self._destination
@@ -248,95 +202,43 @@ class _Channel:
             self._is_refused = True
             extra = {"host": destination.host, "port": destination.port, "cause": str(error)}
             log.error("login_refused", extra=extra)
-        self._drop(FailureReason.DISCONNECTED, str(error))
+        self._drop(str(error))
 
-    @property
-    def _renewal_due(self) -> bool:
-        return self._renew_at is not None and self._loop.time() >= self._renew_at
-
-    def _renew(self) -> None:
-        """Log in again when it is time and nothing is unanswered."""
-        if self._state is _State.READY and not self._in_flight and self._renewal_due:
-            self._state = _State.NEGOTIATING
-            self._log_in()
-
-    # -- requests and answers
-
-    def _transmit(self, call: _Call) -> None:
-        peer_min, peer_max = self._versions.get(call.message.API_KEY, (0, -1))
-        own_min, own_max = call.message.VERSIONS
-        call.version = min(peer_max, own_max)
-        if call.version < max(peer_min, own_min, call.min_version):
-            call.finish(FailureReason.UNSUPPORTED_VERSION)
-            return
-        self._write(call)
-
-    def _write(self, call: _Call) -> None:
-        assert self._wire is not None, "a request needs a connection"
-        assert self._wire.transport is not None, "a request needs an open connection"
-        self._next_correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
-        call.correlation_id = self._next_correlation_id
-        self._in_flight.append(call)
-        self._wire.transport.write(
-            encode_request(call.message, call.version, call.correlation_id, self.config.client_id)
-        )
-
-    def received(self, wire: _Wire, frame: bytes) -> None:
-        """Match one answer with the oldest unanswered request."""
-        if wire is not self._wire:
-            return
-        if not self._in_flight:
-            self._drop(FailureReason.DISCONNECTED, "an answer that nobody asked for")
-            return
-        call = self._in_flight[0]
-        api_key, version = call.message.API_KEY, call.version
-        if api_key == ApiKey.API_VERSIONS and frame[4:6] == b"\x00\x23":  # 35: the answer is in v0, whatever was asked
-            version = 0
-        try:
-            correlation_id, message = decode_response(api_key, version, frame)
-        except KafkaError as error:
-            self._drop(FailureReason.DISCONNECTED, f"unreadable answer: {error}")
-            return
-        if correlation_id != call.correlation_id:
-            self._drop(FailureReason.DISCONNECTED, f"answer {correlation_id} instead of {call.correlation_id}")
-            return
-        self._in_flight.popleft()
-        call.finish(message)
-        if self._renew_at is not None and self._waiting:
-            self._renew()
+    def _watch_step(self, deadline_ms: int | None) -> None:
+        """Let the deadline of the session's own request end the connection."""
+        if self._step_timer is not None:
+            self._step_timer.cancel()
+            self._step_timer = None
+        if deadline_ms is not None:
+            self._step_timer = self._loop.call_at(deadline_ms / 1000, self._drop, "request timed out")
 
     def _expired(self, call: _Call) -> None:
-        if call in self._waiting:
-            self._waiting.remove(call)
-            call.finish(FailureReason.TIMED_OUT)
-        elif call in self._in_flight:
-            self._in_flight.remove(call)
-            self._drop(FailureReason.DISCONNECTED, "request timed out")
-            call.finish(FailureReason.TIMED_OUT)
+        if self._session is not None and self._session.withdraw(call):
+            self._drop("request timed out")
+        call.finish(FailureReason.TIMED_OUT)
 
     # -- the end of a connection
 
     def lost(self, wire: _Wire, cause: str) -> None:
-        """Note that the connection is gone, and fail what was on it or waited for it."""
-        if wire is self._wire:
-            self._drop(FailureReason.DISCONNECTED, cause)
+        """Report the loss of the connection and fail the pending requests."""
+        if self.owns(wire):
+            self._drop(cause)
             self._manager.disconnected(self._destination)
 
-    def _drop(self, reason: FailureReason, cause: str) -> None:
+    def _drop(self, cause: str) -> None:
+        """End connection and session; the pending requests fail as disconnected."""
         wire, self._wire = self._wire, None
+        session, self._session = self._session, None
         if wire is not None and wire.transport is not None:
             wire.transport.abort()
-        if self._state is not _State.CLOSED:
-            extra = {"node_id": self._destination.node_id, "port": self._destination.port, "cause": cause}
-            log.debug("channel_lost", extra=extra)
-        self._state = _State.CLOSED
-        self._renew_at = None
+        self._watch_step(None)
         self._not_before = self._loop.time() + self._backoff_s()
-        failed = [*self._in_flight, *self._waiting]
-        self._in_flight.clear()
-        self._waiting.clear()
-        for call in failed:
-            call.finish(reason)
+        if session is None:
+            return
+        extra = {"node_id": self._destination.node_id, "port": self._destination.port, "cause": cause}
+        log.debug("channel_lost", extra=extra)
+        for call in session.close():
+            call.finish(FailureReason.DISCONNECTED)
 
     def _backoff_s(self) -> float:
         config = self.config
@@ -344,12 +246,15 @@ class _Channel:
         self._failures += 1
         return backoff_ms * self._manager.random.uniform(0.8, 1.2) / 1000
 
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
     def close(self) -> None:
-        """Close the connection and fail what is on it."""
+        """Close the connection and fail the pending requests."""
         for handle in (self._reopening, self._opening):
             if handle is not None:
                 handle.cancel()
-        self._drop(FailureReason.DISCONNECTED, "channel closed")
+        self._drop("channel closed")
 
 
 class ChannelManager:

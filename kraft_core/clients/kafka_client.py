@@ -22,23 +22,18 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
+from kraft_core.clients.client_session import Answered, ClientRequest, ClientSession, NotSent, Ready, VersionsRefused
 from kraft_core.clients.metadata_source import LeaderEndpoint
 from kraft_core.clients.quorum_fetch import describe_quorum_request, endpoint_of, fetch_partition, leader_probe
-from kraft_core.protocol.api_keys import ApiKey
-from kraft_core.protocol.connection import Connection
-from kraft_core.protocol.errors import ErrorCode, InvalidFrame, KafkaError
-from kraft_core.protocol.framing import decode_response, encode_request
+from kraft_core.protocol.errors import ErrorCode, KafkaError, UnsupportedVersion
 from kraft_core.protocol.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeQuorumResponse,
     FetchResponse,
 )
-from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.wire import Message
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 from kraft_core.security.sasl_client_authenticator import LoginFailed
@@ -49,10 +44,6 @@ MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice what Kafka lets a respons
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
 _CONTROLLERS: Final = 2  # DescribeCluster's endpoint type
-_RENEWED_AFTER: Final = 0.85
-"""A login is renewed after this share of its lifetime. Source: SaslClientAuthenticator.ReauthInfo."""
-
-ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class ConnectionLost(ConnectionError):  # noqa: N818 - what happened, as Kafka's names say it
@@ -76,8 +67,23 @@ class UnsupportedApi(KafkaError):  # noqa: N818 - see above
         )
 
 
+class _Call(ClientRequest):
+    """One request and the future of its answer."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self, message: Message, max_version: int | None, answer: asyncio.Future[Message]) -> None:
+        super().__init__(message, max_version=max_version)
+        self.answer = answer
+
+    def fail(self, cause: Exception) -> None:
+        """Raise `cause` from the request, unless its caller was cancelled."""
+        if not self.answer.done():
+            self.answer.set_exception(cause)
+
+
 class KafkaConnection(asyncio.Protocol):
-    """One connection to one Kafka node. Open it with `KafkaConnection.open`; it never reconnects by itself."""
+    """One connection to one Kafka node. Open it with `KafkaConnection.open`; it never reconnects."""
 
     def __init__(
         self, host: str, port: int, client_id: str, default_timeout_ms: int, security: ClientSecurity = PLAINTEXT_CLIENT
@@ -85,19 +91,17 @@ class KafkaConnection(asyncio.Protocol):
         self.host = host
         self.port = port
         self.client_id = client_id
-        self.node_versions: dict[int, tuple[int, int]] = {}  # api key -> lowest and highest version of the node
-        self.api_versions: ApiVersionsResponse | None = None
+        self._loop = asyncio.get_running_loop()
         self._default_timeout_ms = default_timeout_ms
         self._security = security
-        self._renew_at: float | None = None
-        self._logging_in = asyncio.Lock()
-        self._frames = Connection(MAX_RESPONSE_BYTES)
-        self._correlation_ids = itertools.count(1)
-        self._waiting: dict[int, tuple[int, int, asyncio.Future[Message]]] = {}
+        self._session: ClientSession[_Call] = ClientSession(
+            client_id, security, max_frame_bytes=MAX_RESPONSE_BYTES, step_timeout_ms=default_timeout_ms
+        )
         self._transport: asyncio.Transport | None = None
-        self._closed = False
+        self._step_timer: asyncio.TimerHandle | None = None
+        self._settled = asyncio.Event()  # once the session is ready, or has failed
+        self._failure: Exception | None = None
         self._ended = asyncio.Event()
-        self._is_accepted = False  # whether the node answered more than ApiVersions, which it answers to anybody
 
     @classmethod
     async def open(
@@ -108,11 +112,11 @@ class KafkaConnection(asyncio.Protocol):
         timeout_ms: int = 10_000,
         security: ClientSecurity = PLAINTEXT_CLIENT,
     ) -> "KafkaConnection":
-        """Connect, learn the node's versions and log in where `security` says so.
+        """Connect, negotiate versions and log in if `security` asks for it.
 
-        `timeout_ms` bounds the connecting and each later request that names no time of its own.
-        Raises ConnectionLost when nobody listens there, no Kafka node answers or it is not to be trusted,
-        RequestTimedOut when nobody answers, LoginFailed.
+        `timeout_ms` bounds the connecting, each step of the login, and each later request without a time of its own.
+        Raises ConnectionLost if the node is not reachable, is no Kafka node or has an untrusted certificate,
+        RequestTimedOut if it does not answer, LoginFailed.
         """
         loop = asyncio.get_running_loop()
         connection = cls(host, port, client_id, timeout_ms, security)
@@ -124,8 +128,9 @@ class KafkaConnection(asyncio.Protocol):
         except OSError as refused:
             raise ConnectionLost(f"{host}:{port} cannot be reached: {refused}") from refused
         try:
-            await connection._negotiate(timeout_ms)
-            await connection._log_in(timeout_ms)
+            await connection._settled.wait()
+            if connection._failure is not None:
+                raise connection._failure
         except BaseException:
             connection.close()
             raise
@@ -134,12 +139,17 @@ class KafkaConnection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         """Whether requests can still be sent."""
-        return self._transport is not None and not self._closed
+        return self._transport is not None and self._failure is None
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their answer."""
-        return len(self._waiting)
+        """How many requests are not answered yet."""
+        return self._session.pending
+
+    @property
+    def node_versions(self) -> dict[int, tuple[int, int]]:
+        """Lowest and highest version of the node by API key."""
+        return self._session.node_versions
 
     async def wait_closed(self, timeout_ms: int) -> bool:
         """Wait until the connection has ended; False when `timeout_ms` passes first."""
@@ -147,129 +157,119 @@ class KafkaConnection(asyncio.Protocol):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._ended.wait()
         except TimeoutError:
-            return self._closed
+            return self._failure is not None
         return True
 
     def version_of(self, api_key: int, lowest: int, highest: int) -> int:
-        """Return the highest version both sides speak. Raises UnsupportedApi if there is none."""
-        node_lowest, node_highest = self.node_versions.get(api_key, (0, -1))
-        version = min(highest, node_highest)
-        if version < max(lowest, node_lowest):
+        """Return the highest version both sides have. Raises UnsupportedApi if there is none."""
+        version = self._session.version_of(api_key, lowest, highest)
+        if version is None:
             raise UnsupportedApi(api_key, self.host, self.port)
         return version
 
     async def request(self, message: Message, timeout_ms: int | None = None, max_version: int | None = None) -> Message:
-        """Send one request and wait for its answer; many may be under way at once.
+        """Send one request and wait for its answer; many requests may be in flight at once.
 
-        The version is the highest both sides speak, at most `max_version`. The answer is returned whatever error
+        The version is the highest both sides have, at most `max_version`. The answer is returned whatever error
         codes it carries. Raises ConnectionLost, RequestTimedOut (which also closes the connection, since answers
-        keep their order and the ones behind would wait as long), UnsupportedApi, DecodeError, LoginFailed.
+        keep their order and those behind it would wait as long), UnsupportedApi, LoginFailed.
         """
-        if self._renew_at is not None:
-            await self._renew(self._renew_at)
-        lowest, highest = message.VERSIONS
-        version = self.version_of(
-            message.API_KEY, lowest, highest if max_version is None else min(highest, max_version)
-        )
-        return await self._send(message, version, self._default_timeout_ms if timeout_ms is None else timeout_ms)
-
-    def close(self, cause: str = "closed by this side") -> None:
-        """Close now; requests in flight fail with ConnectionLost."""
-        if self._transport is not None:
-            self._transport.abort()
-        self._fail_all(ConnectionLost(f"{self.host}:{self.port}: {cause}"))
-
-    async def _send(self, message: Message, version: int, timeout_ms: int) -> Message:
-        if self._transport is None or self._closed:
+        if self._transport is None or self._failure is not None:
             raise ConnectionLost(f"{self.host}:{self.port}: the connection is closed")
-        correlation_id = next(self._correlation_ids)
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        frame = encode_request(message, version, correlation_id, self.client_id)
-        self._waiting[correlation_id] = (message.API_KEY, version, answer)
-        self._transport.write(frame)
+        timeout_ms = self._default_timeout_ms if timeout_ms is None else timeout_ms
+        call = _Call(message, max_version, self._loop.create_future())
+        self._session.send(call)
+        self._advance()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                return await answer
+                return await call.answer
         except TimeoutError:
             cause = f"no answer to {type(message).__name__} within {timeout_ms} ms"
             self.close(cause)
             raise RequestTimedOut(f"{self.host}:{self.port}: {cause}") from None
 
-    async def _negotiate(self, timeout_ms: int) -> None:
-        """Ask for the versions; a node older than our request answers in version 0 with error 35, then 0 is asked."""
-        ask = api_versions_request()
-        for version in (ApiVersionsRequest.VERSIONS[1], 0):
-            answer = cast("ApiVersionsResponse", await self._send(ask, version, timeout_ms))
-            if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
-                break
-        if answer.error_code != ErrorCode.NONE:
-            raise KafkaError(ErrorCode(answer.error_code), f"{self.host}:{self.port} refused ApiVersions")
-        self.api_versions = answer
-        self.node_versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-
-    async def _log_in(self, timeout_ms: int) -> None:
-        """Say who we are, if the node asks; note when to say it again. Raises LoginFailed."""
-        login = self._security.new_login(self.node_versions)
-        request = None if login is None else login.first_request()
-        while login is not None and request is not None:
-            request = login.received(await self._send(request, login.version_of(request), timeout_ms))
-        lifetime_ms = 0 if login is None else login.session_lifetime_ms
-        now = asyncio.get_running_loop().time()
-        self._renew_at = now + _RENEWED_AFTER * lifetime_ms / 1000 if lifetime_ms else None
-
-    async def _renew(self, renew_at: float) -> None:
-        """Log in again if it is time; requests begun meanwhile wait for it."""
-        if asyncio.get_running_loop().time() < renew_at:
-            return
-        async with self._logging_in:
-            if self._renew_at == renew_at:  # else another request has done it
-                await self._log_in(self._default_timeout_ms)
+    def close(self, cause: str = "closed by this side") -> None:
+        """Close now; requests in flight fail with ConnectionLost."""
+        self._end(ConnectionLost(f"{self.host}:{self.port}: {cause}"))
 
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport. Called by asyncio."""
+        """Begin the session. Called by asyncio."""
         self._transport = cast("asyncio.Transport", transport)
+        self._session.start(self._now_ms())
+        self._advance()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what waits. Called by asyncio."""
+        """Fail the pending requests. Called by asyncio."""
         cause = str(exc or "the peer closed the connection")
-        if not self._is_accepted and self._transport is not None and not self._closed:
+        if not self._session.is_accepted and self._failure is None:
             protocol = self._security.security_protocol
-            cause += (
-                f" before it answered a request, as one does that expects another security.protocol than {protocol}"
-            )
-        self._fail_all(ConnectionLost(f"{self.host}:{self.port}: {cause}"))
+            cause += f" before it answered a request, as a listener with another security.protocol than {protocol} does"
+        self.close(cause)
 
     def data_received(self, data: bytes) -> None:
         """Complete the requests whose answers arrived. Called by asyncio."""
+        self._session.receive_data(data)
+        self._advance()
+
+    # The session
+
+    def _advance(self) -> None:
+        """Take the events of the session, and write what it has to send."""
         try:
-            self._frames.receive_data(data)
-            while (frame := self._frames.next_frame()) is not None:
-                self._answered(frame)
-        except (InvalidFrame, KafkaError) as garbage:
+            while (event := self._session.next_event(self._now_ms())) is not None:
+                self._take(event)
+        except LoginFailed as refused:
+            self._end(refused)
+        except VersionsRefused as refused:
+            self._end(KafkaError(refused.code, f"{self.host}:{self.port} refused ApiVersions: {refused}"))
+        except KafkaError as garbage:
             self.close(f"not an answer of Kafka's: {garbage}")
+        data = self._session.data_to_send()
+        if data and self._transport is not None:
+            self._transport.write(data)
+        self._watch_step()
 
-    def _answered(self, frame: bytes) -> None:
-        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-        waiting = self._waiting.pop(correlation_id, None)
-        if waiting is None:
-            raise InvalidFrame(f"correlation id {correlation_id} was never asked")
-        api_key, version, answer = waiting
-        if api_key == ApiKey.API_VERSIONS and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            version = 0
-        self._is_accepted |= api_key != ApiKey.API_VERSIONS
-        _, message = decode_response(api_key, version, frame)
-        if not answer.done():  # the caller may have gone
-            answer.set_result(message)
+    def _take(self, event: Ready | Answered[_Call] | NotSent[_Call]) -> None:
+        match event:
+            case Ready():
+                self._settled.set()
+            case Answered(call, answer):
+                if not call.answer.done():  # else the caller was cancelled
+                    call.answer.set_result(answer)
+            case NotSent(call, error):
+                is_unsupported = isinstance(error, UnsupportedVersion)
+                call.fail(UnsupportedApi(call.message.API_KEY, self.host, self.port) if is_unsupported else error)
 
-    def _fail_all(self, cause: ConnectionLost) -> None:
-        self._closed = True
+    def _watch_step(self) -> None:
+        """Let the deadline of the session's own request end the connection."""
+        deadline_ms = self._session.step_deadline_ms
+        if self._step_timer is not None:
+            self._step_timer.cancel()
+            self._step_timer = None
+        if deadline_ms is not None:
+            self._step_timer = self._loop.call_at(deadline_ms / 1000, self._step_expired)
+
+    def _step_expired(self) -> None:
+        cause = f"no answer to {type(self._session.step).__name__} within {self._default_timeout_ms} ms"
+        self._end(RequestTimedOut(f"{self.host}:{self.port}: {cause}"))
+
+    def _end(self, failure: Exception) -> None:
+        """End connection and session; the first failure counts."""
+        if self._transport is not None:
+            self._transport.abort()
+        if self._failure is not None:
+            return
+        self._failure = failure
+        for call in self._session.close():
+            call.fail(failure)
+        self._watch_step()
+        self._settled.set()
         self._ended.set()
-        waiting, self._waiting = self._waiting, {}
-        for _, _, answer in waiting.values():
-            if not answer.done():
-                answer.set_exception(cause)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
 
 
 class ControllerClient:
