@@ -1,6 +1,6 @@
 """What docs/architecture.md draws: the raft states from the table of transitions, the layers from pyproject.toml.
 
-`python -m tests.docs.diagram` prints both; tests compare the page with them.
+`python -m tests.docs.diagram` draws both into the page; tests compare.
 """
 
 import tomllib
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kraft_core.raft.quorum_state import NEXT, Epoch
-from tests.docs.markdown import ROOT
+from tests.docs.markdown import DOCS, ROOT, fenced
 
 ARROWS = {
     Epoch.SAME: "same epoch",
@@ -43,6 +43,14 @@ def layers() -> str:
     return "\n".join(lines) + "\n"
 
 
+def drawn(page: str) -> str:
+    """Return the page with both drawings as they should be."""
+    for language, body in (("mermaid", diagram()), ("text", layers())):
+        (old,) = fenced(page, language)
+        page = page.replace(f"```{language}\n{old}```", f"```{language}\n{body}```")
+    return page
+
+
 if __name__ == "__main__":
-    print(diagram())
-    print(layers(), end="")
+    path = DOCS / "architecture.md"
+    path.write_text(drawn(path.read_text()))
