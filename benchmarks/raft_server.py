@@ -42,7 +42,7 @@ from kraft_core.server.controller_apis import RAFT_APIS, ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.log_format import configure_logging
 from kraft_core.server.network.socket_server import SocketServer
-from kraft_core.server.node_settings import advertised_endpoints, raft_config, socket_limits
+from kraft_core.server.node_config import advertised_endpoints, raft_config, socket_limits
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 from kraft_core.server.wakeup import Wakeup
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog

@@ -29,7 +29,7 @@ from kraft_core.server.controller_server import ControllerServer
 from kraft_core.server.metrics.metrics_http import Gauge, MetricsHttpServer
 from kraft_core.server.network.file_limit import raise_file_limit
 from kraft_core.server.network.socket_server import SocketServer
-from kraft_core.server.node_settings import (
+from kraft_core.server.node_config import (
     advertised_endpoints,
     connection_quotas,
     follow_connection_limits,

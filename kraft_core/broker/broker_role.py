@@ -16,7 +16,7 @@ from kraft_core.server.config.kafka_config import KafkaConfig
 from kraft_core.server.metrics.metrics_http import Gauge
 from kraft_core.server.network.connection_quotas import ConnectionQuotas
 from kraft_core.server.network.socket_server import SocketServer
-from kraft_core.server.node_settings import follow_connection_limits
+from kraft_core.server.node_config import follow_connection_limits
 from kraft_core.storage.meta_properties import MetaProperties
 
 

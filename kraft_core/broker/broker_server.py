@@ -47,7 +47,7 @@ from kraft_core.server.network.client_connection import Request
 from kraft_core.server.network.connection_quotas import ConnectionQuotas
 from kraft_core.server.network.listener_logins import listener_logins, token_finder
 from kraft_core.server.network.socket_server import SocketServer
-from kraft_core.server.node_settings import socket_limits
+from kraft_core.server.node_config import socket_limits
 
 log = logging.getLogger(__name__)
 

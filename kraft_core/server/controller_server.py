@@ -49,7 +49,7 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_features, controller_versions
 from kraft_core.server.clock import Clock
-from kraft_core.server.config.security import NodeSecurity
+from kraft_core.server.config.node_security import NodeSecurity
 from kraft_core.server.controller_apis import URGENT_APIS, ControllerApis
 from kraft_core.server.io_thread import IoThread
 from kraft_core.server.network.connection_quotas import ConnectionQuotas

@@ -1,7 +1,7 @@
 """Which settings of server.properties the program acts on, read from its source.
 
 A key counts when a module that runs (not one that only reads, checks or describes settings) uses its attribute, asks a
-property of KafkaConfig that reads it, or names it in `values[…]`; and when a topic setting that the logs obey falls back
+property of the config that reads it, or names it in `values[…]`; and when a topic setting that the logs obey falls back
 on it.
 """
 
@@ -13,10 +13,10 @@ from kraft_core.broker.log.log_config import _INTEGERS, LogConfig
 from kraft_core.configs.definitions_topic import TOPIC_SYNONYMS
 from kraft_core.security.listener_security import _CLASSES
 from kraft_core.security.ssl_factory import _REFUSED
-from kraft_core.server.config import kafka_config as config_module
+from kraft_core.server.config import abstract_kafka_config as config_module
 from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.config.server_properties import definitions
 from kraft_core.server.config.settings import Setting
-from kraft_core.server.config.values import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
 SECURITY = [
@@ -25,7 +25,7 @@ SECURITY = [
 ]
 RUNNING = (
     "kraft_core/kafka_raft_server.py",
-    "kraft_core/server/node_settings.py",
+    "kraft_core/server/node_config.py",
     "app/cli/format.py",
     "app/cli/quorum.py",
 )
@@ -52,9 +52,9 @@ def _subscripts(tree: ast.AST) -> Iterator[str]:
 
 
 def _properties() -> dict[str, set[str]]:
-    """Keys that each property of KafkaConfig reads, through other properties too."""
+    """Keys that each property of the config reads, through other properties too."""
     tree = ast.parse(Path(config_module.__file__).read_text())
-    owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "KafkaConfig")
+    owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AbstractKafkaConfig")
     direct: dict[str, set[str]] = {}
     calls: dict[str, set[str]] = {}
     for function in owner.body:
@@ -99,7 +99,7 @@ def security_settings() -> set[str]:
     """Keys that say how a listener knows its clients; those that are refused whatever they say are left out."""
     words = {
         node.value
-        for path in [*SECURITY, ROOT / "kraft_core/server/config/security.py"]
+        for path in [*SECURITY, ROOT / "kraft_core/server/config/node_security.py"]
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant)
     }

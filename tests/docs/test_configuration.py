@@ -7,7 +7,7 @@ from pydantic_core import PydanticUndefined
 
 from app.config import Settings
 from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
-from kraft_core.server.config.values import definitions
+from kraft_core.server.config.server_properties import definitions
 from tests.docs.acted_keys import acted_keys
 from tests.docs.markdown import DOCS, code_words, rows, section
 

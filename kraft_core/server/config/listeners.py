@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kraft_core.server.config.values import ConfigError
+from kraft_core.server.config.server_properties import ConfigError
 
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Numbers of the security protocols on the wire and in the log. Source: SecurityProtocol."""

@@ -4,13 +4,11 @@ Source: KafkaConfig.validateValues, Kafka 4.3.1.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kraft_core.server.config.abstract_kafka_config import AbstractKafkaConfig
 from kraft_core.server.config.listeners import NON_ROUTABLE_HOST
-from kraft_core.server.config.values import ConfigError
-
-if TYPE_CHECKING:
-    from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.config.server_properties import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +18,7 @@ def _require(condition: object, message: str) -> None:
         raise ConfigError(message)
 
 
-def validate(config: "KafkaConfig") -> None:
+def validate(config: AbstractKafkaConfig) -> None:
     """Check what one key cannot tell alone. Source: KafkaConfig.validateValues."""
     values = config.values
     _require(values["node.id"] == values["broker.id"], "You must set `node.id` to the same value as `broker.id`.")
@@ -30,8 +28,6 @@ def validate(config: "KafkaConfig") -> None:
     _validate_quorum(config)
     _validate_listeners(config)
     _validate_times(config)
-    assert config.security is not None, "reading it is the check"
-    assert config.connection_limits is not None, "reading it is the check"
 
 
 UNSUPPORTED_CLASSES: Final = (
@@ -42,7 +38,7 @@ UNSUPPORTED_CLASSES: Final = (
 """Keys that name Java classes which would refuse something; without them the cluster would allow it in silence."""
 
 
-def _validate_supported(config: "KafkaConfig") -> None:
+def _validate_supported(config: AbstractKafkaConfig) -> None:
     """Refuse what would make the cluster less safe than its file says."""
     authorizer = config.values["authorizer.class.name"]
     _require(
@@ -57,7 +53,7 @@ def _validate_supported(config: "KafkaConfig") -> None:
         )
 
 
-def _validate_quorum(config: "KafkaConfig") -> None:
+def _validate_quorum(config: AbstractKafkaConfig) -> None:
     voter_ids = {voter.id for voter in config.controller_quorum_voters}
     roles = config.process_roles
     _require(
@@ -85,7 +81,7 @@ def _validate_quorum(config: "KafkaConfig") -> None:
     assert roles <= {"broker", "controller"}, "the table allows no other role"
 
 
-def _validate_listeners(config: "KafkaConfig") -> None:
+def _validate_listeners(config: AbstractKafkaConfig) -> None:
     names = {listener.name for listener in config.listeners}
     controller_names = [name.upper() for name in config.controller_listener_names]
     if config.is_controller:
@@ -136,7 +132,7 @@ def _validate_listeners(config: "KafkaConfig") -> None:
         )
 
 
-def _validate_times(config: "KafkaConfig") -> None:
+def _validate_times(config: AbstractKafkaConfig) -> None:
     values = config.values
     _require(config.log_roll_ms >= 1, "log.roll.ms must be greater than or equal to 1")
     _require(

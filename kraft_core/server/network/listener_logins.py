@@ -14,7 +14,7 @@ from kraft_core.security.listener_security import CredentialOf, ServerSecurity
 from kraft_core.security.scram import TokenLogin, TokenOf, no_tokens
 from kraft_core.server.api_versions import ApiVersionsAnswers
 from kraft_core.server.clock import Clock
-from kraft_core.server.config.security import NodeSecurity
+from kraft_core.server.config.node_security import NodeSecurity
 from kraft_core.server.network.sasl_session import ListenerLogin
 from kraft_core.server.network.scram_credentials import ScramCredentials, UsualIterations, find_in
 

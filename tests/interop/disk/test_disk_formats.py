@@ -14,7 +14,7 @@ from kraft_core.protocol.messages import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from kraft_core.raft.raft_log import OffsetAndEpoch
-from kraft_core.server.config.values import definitions
+from kraft_core.server.config.server_properties import definitions
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog
 from kraft_core.storage.meta_properties import read_meta_properties
 from kraft_core.storage.quorum_state_store import QuorumStateStore

@@ -7,10 +7,10 @@ import pytest
 
 from kraft_core.configs.config_def import ConfigType, Value
 from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig, Listener, Voter
+from kraft_core.server.config.server_properties import definitions, parse_value
 from kraft_core.server.config.settings import Setting, Settings
-from kraft_core.server.config.values import definitions, parse_value
 from kraft_core.server.network.listener_limits import SocketServerLimits
-from kraft_core.server.node_settings import socket_limits
+from kraft_core.server.node_config import socket_limits
 
 CONTROLLER = {
     "process.roles": "controller",

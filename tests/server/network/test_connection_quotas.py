@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kraft_core.server.config.connections import parse_overrides
+from kraft_core.server.config.connection_limits import parse_overrides
 from kraft_core.server.config.kafka_config import ConfigError, KafkaConfig
 from kraft_core.server.network.connection_quotas import NO_FILES_PAUSE_S, Admission, ConnectionLimits, ConnectionQuotas
 from kraft_core.server.network.file_limit import FileSlots

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from ipaddress import ip_address
 
-from kraft_core.server.config.values import ConfigError
+from kraft_core.server.config.server_properties import ConfigError
 
 
 def parse_overrides(text: str) -> dict[str, int]:

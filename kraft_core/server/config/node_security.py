@@ -5,7 +5,7 @@ Source: KafkaConfig, StandardAuthorizer.configure, Kafka 4.3.1.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kraft_core.image.standard_authorizer import StandardAuthorizer, parse_super_users
 from kraft_core.security.listener_security import (
@@ -17,10 +17,8 @@ from kraft_core.security.listener_security import (
     server_security,
 )
 from kraft_core.security.properties import SecurityConfigError
-from kraft_core.server.config.values import ConfigError
-
-if TYPE_CHECKING:
-    from kraft_core.server.config.kafka_config import KafkaConfig
+from kraft_core.server.config.abstract_kafka_config import AbstractKafkaConfig
+from kraft_core.server.config.server_properties import ConfigError
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
@@ -41,7 +39,7 @@ class NodeSecurity:
         return self.listeners.get(name, PLAINTEXT_SERVER)
 
 
-def read_node_security(config: "KafkaConfig") -> NodeSecurity:
+def read_node_security(config: AbstractKafkaConfig) -> NodeSecurity:
     """Read and check all of it. Raises ConfigError."""
     originals = config.originals
     name = config.controller_listener_names[0].upper()
@@ -62,7 +60,7 @@ def read_node_security(config: "KafkaConfig") -> NodeSecurity:
     return NodeSecurity(listeners, controllers, _authorizer(config))
 
 
-def _authorizer(config: "KafkaConfig") -> StandardAuthorizer | None:
+def _authorizer(config: AbstractKafkaConfig) -> StandardAuthorizer | None:
     class_name = str(config.values["authorizer.class.name"] or "")
     if not class_name:
         return None
