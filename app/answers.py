@@ -18,15 +18,26 @@ from app.db.outage import DatabaseUnavailableError
 from app.http.errors import (
     PROBLEM_JSON,
     ApiError,
+    BadRequestError,
+    ConflictError,
     FieldError,
+    ForbiddenError,
+    GoneError,
+    InternalError,
+    MethodNotAllowedError,
+    NoSuchPathError,
+    NotFoundError,
+    UnauthorizedError,
+    UnprocessableError,
     of_connection,
     of_database,
+    of_http,
     of_kafka,
     problem,
     wants_problem_json,
 )
 from app.http.locations import htmx_redirect, redirect
-from app.security.accounts import AccountError
+from app.security.accounts import AccountConflictError, AccountError, AccountForbiddenError, UnknownAccountError
 from kraft_core.protocol.errors import KafkaError
 
 log = structlog.get_logger(__name__)
@@ -48,7 +59,7 @@ class Answers:
     def render(self, request: Request, error: Exception) -> Response:
         """Return the answer to an exception of any kind; what nobody expected is logged and becomes a bare 500."""
         answer, extra = _as_api_error(request, error)
-        if answer.status == 405:
+        if isinstance(answer, MethodNotAllowedError):
             answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request))
         if is_for_people(request):
             return self._for_people(request, answer)
@@ -57,11 +68,11 @@ class Answers:
         return JSONResponse(body, answer.status, headers=answer.headers, media_type=media_type)
 
     def _for_people(self, request: Request, answer: ApiError) -> Response:
-        if answer.status == 401 and request.url.path not in {"/login", "/login/link"}:
+        if isinstance(answer, UnauthorizedError) and request.url.path not in {"/login", "/login/link"}:
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             login = "/login" if wanted == "/" or request.method != "GET" else f"/login?next={quote(wanted, safe='')}"
             if "hx-request" in request.headers:
-                return Response(status_code=401, headers=htmx_redirect("/login"))
+                return Response(status_code=answer.status, headers=htmx_redirect("/login"))
             return redirect(login)
         response = self._page(request, answer)
         response.headers.update(answer.headers)
@@ -88,7 +99,7 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
     if isinstance(error, RequestValidationError):
         return _of_validation(error.errors()), {}
     if isinstance(error, OffsetGone):
-        return ApiError(410, str(error), code="offset-gone"), {"oldest_offset": error.oldest}
+        return GoneError(str(error), code="offset-gone"), {"oldest_offset": error.oldest}
     if isinstance(error, VoterChangeRefused):
         return _of_voter_change(error)
     if isinstance(error, BrokerInUseError):
@@ -96,10 +107,9 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
     if isinstance(error, AccountError):
         return _of_account(error), {}
     if isinstance(error, HTTPException):
-        headers = dict(error.headers or {})
-        return ApiError(error.status_code, _SENTENCES.get(error.status_code, str(error.detail)), headers=headers), {}
+        return of_http(error), {}
     log.error("unexpected_error", path=request.url.path, exc_info=error)
-    return ApiError(500, "Something unexpected went wrong; the log has it under this request's id."), {}
+    return InternalError("Something unexpected went wrong; the log has it under this request's id."), {}
 
 
 def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
@@ -107,9 +117,6 @@ def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
     scope = {**request.scope, "path": request.url.path, "path_params": {}}
     fitting = (route for route in routes if route.matches(scope)[0] is not Match.NONE)
     return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
-
-
-_SENTENCES: Final = {404: "HTTP 404 Not Found", 405: "HTTP 405 Method Not Allowed"}
 
 
 def _is_v3(request: Request) -> bool:
@@ -121,7 +128,7 @@ def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any
     """What the leader would have answered; 409 where only our own thought forbids it. Every check is told."""
     checks = [{"name": each.name, "is_met": each.is_met, "detail": each.detail} for each in error.change.checks]
     if error.error is None:
-        return ApiError(409, str(error), code="voter-change-not-safe"), {"checks": checks}
+        return ConflictError(str(error), code="voter-change-not-safe"), {"checks": checks}
     answer, extra = of_kafka(KafkaError(error.error, str(error)), v3=False)
     return answer, {**extra, "checks": checks}
 
@@ -135,29 +142,36 @@ def _of_broker_in_use(use: BrokerUse) -> tuple[ApiError, dict[str, Any]]:
         "topics_count": len(use.topics),
         "topics": list(use.topics[:TOPICS_SHOWN]),
     }
-    return ApiError(409, message, code="broker-in-use"), members
+    return ConflictError(message, code="broker-in-use"), members
 
 
 def _of_account(error: AccountError) -> ApiError:
-    status = 403 if error.forbidden else 409 if error.conflict else 404 if str(error).startswith("There is no") else 422
     errors = (FieldError(f"/{error.field}", str(error)),) if error.field else ()
-    return ApiError(status, str(error), errors=errors)
+    match error:
+        case AccountForbiddenError():
+            return ForbiddenError(str(error), errors=errors)
+        case AccountConflictError():
+            return ConflictError(str(error), errors=errors)
+        case UnknownAccountError():
+            return NotFoundError(str(error), errors=errors)
+        case _:
+            return UnprocessableError(str(error), errors=errors)
 
 
 def _of_validation(errors: Sequence[Any]) -> ApiError:
     """A query parameter out of range is 400, a path that cannot exist 404, a body that does not fit 422."""
     if any(error["type"] == "json_invalid" for error in errors):
-        return ApiError(400, "The body is not valid JSON.")
+        return BadRequestError("The body is not valid JSON.")
     where = {error["loc"][0] for error in errors}
     found = tuple(FieldError(_pointer(error["loc"]), error["msg"]) for error in errors)
     message = "; ".join(_sentence(error) for error in errors)
     if "path" in where:
-        return ApiError(404, _SENTENCES[404], errors=found)
+        return NoSuchPathError(errors=found)
     if where & {"query", "header"}:
-        return ApiError(400, f"Bad Request: {message}", errors=found)
+        return BadRequestError(f"Bad Request: {message}", errors=found)
     if any(error["loc"] == ("body",) and error["type"] == "missing" for error in errors):
-        return ApiError(422, "Payload error. A request body is required.", error_code=42206, errors=found)
-    return ApiError(422, message, errors=found)
+        return UnprocessableError("Payload error. A request body is required.", error_code=42206, errors=found)
+    return UnprocessableError(message, errors=found)
 
 
 def _pointer(location: Sequence[str | int]) -> str:

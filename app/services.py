@@ -10,7 +10,7 @@ from app.actions.audited import Caller
 from app.cluster.cluster import Cluster
 from app.config import Settings
 from app.db.database import Database
-from app.http.errors import ApiError
+from app.http.errors import ForbiddenError, NotLoggedInError
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
 from app.security.recorder import RequestInfo
@@ -50,7 +50,7 @@ def principal_of(request: Request) -> Principal:
     """Return who is asking. Raises ApiError 401 for nobody; only open paths can get here without a caller."""
     principal: Principal | None = request.state.principal
     if principal is None:
-        raise ApiError(401, "Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'})
+        raise NotLoggedInError
     return principal
 
 
@@ -82,9 +82,7 @@ class Requires:
             await services_of(request).security.record_of(
                 principal, action[:64], request.url.path, "denied", info, error=error
             )
-            raise ApiError(
-                403, f"This needs the role {self.role.text} (scope {self.scope}).", code="forbidden", error_code=40301
-            )
+            raise ForbiddenError(f"This needs the role {self.role.text} (scope {self.scope}).", error_code=40301)
         return Caller(principal, info)
 
 

@@ -14,7 +14,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.db.outage import REMIND_SECONDS, trouble_of
-from app.http.errors import ApiError
+from app.http.errors import UnavailableError
 from app.security.guard import is_for_everybody
 
 log = structlog.get_logger(__name__)
@@ -131,5 +131,5 @@ class StartupGate:
         """Hand a request on once the process has started. Raises ApiError 503 before."""
         if scope["type"] == "http" and not self._startup.is_done and not is_for_everybody(scope["path"]):
             message = f"Conclave is starting and waits for {self._startup.waits_for}."
-            raise ApiError(503, message, code="starting", headers={"Retry-After": "1"})
+            raise UnavailableError(message, code="starting", retry_after_seconds=1)
         await self._app(scope, receive, send)

@@ -1,17 +1,21 @@
-"""What goes wrong, as HTTP: one table from Kafka's error codes, one exception for everything else, one body.
+"""HTTP errors: one class per status, one table from Kafka's error codes to statuses, one body.
 
-The body carries REST v3's `error_code` and `message` and, beside them, the members of RFC 9457. Where REST v3 has the
-endpoint, status and error_code are Confluent's; endpoints that REST v3 lacks use the statuses of ours below.
+The body carries REST v3's `error_code` and `message` and the members of RFC 9457. Where REST v3 has the endpoint, status
+and error_code are Confluent's; endpoints that REST v3 lacks answer with the status alone.
 
-    ApiError         an answer with a status: validation, authorization, conditions
-    KafkaError       raised by admin calls; mapped here
-    ConnectionError  the quorum cannot be reached: 503 with Retry-After
+    ApiError                  an answer with a status; a subclass per status names it
+    KafkaError                raised by requests to the controller; mapped by of_kafka
+    ConnectionError           no controller can be reached: 503 with Retry-After, 504 after a timeout
     DatabaseUnavailableError  the database cannot be used: 503 with Retry-After
+
+Every error status of the web process stands in this module. What a route answers on success stands in its declaration.
 """
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
+
+from starlette.exceptions import HTTPException
 
 from app.db.outage import RETRY_AFTER_SECONDS as DATABASE_RETRY_SECONDS
 from app.db.outage import DatabaseUnavailableError
@@ -20,6 +24,13 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 PROBLEM_JSON: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 1
+
+FORM_REFUSED: Final = 422
+"""Status of a page that shows a form again, with what is wrong in it."""
+CHANGE_REFUSED: Final = 409
+"""Status of a page that shows why a change cannot be made now."""
+UNEXPECTED: Final = 500
+"""Status of the answer when rendering an error fails too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +41,174 @@ class FieldError:
     message: str
 
 
-class ApiError(Exception):
-    """An answer that is an error. `code` becomes the type and, unless `error_code` says otherwise, the title."""
+class Details(TypedDict, total=False):
+    """What an ApiError says beside status and message.
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        code: str | None = None,
-        error_code: int | None = None,
-        errors: tuple[FieldError, ...] = (),
-        headers: dict[str, str] | None = None,
-    ) -> None:
+    `code`: last part of the body's type, and its title; by default the status's.
+    `error_code`: REST v3's number; by default the status.
+    `retry_after_seconds`: value of the header Retry-After.
+    """
+
+    code: str
+    error_code: int
+    errors: tuple[FieldError, ...]
+    headers: dict[str, str]
+    retry_after_seconds: int
+
+
+class ApiError(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, message: str, **details: Unpack[Details]) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        self.code = code or _STATUS_CODES.get(status, "error")
-        self.error_code = error_code if error_code is not None else status
-        self.errors = errors
-        self.headers = headers or {}
+        self.code = details.get("code") or _STATUS_CODES.get(status, "error")
+        self.error_code = details.get("error_code", status)
+        self.errors = details.get("errors", ())
+        self.headers = dict(details.get("headers", {}))
+        if "retry_after_seconds" in details:
+            self.headers["Retry-After"] = str(details["retry_after_seconds"])
+
+
+class BadRequestError(ApiError):
+    """The request cannot be read, or a parameter of it is wrong."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(400, message, **details)
+
+
+class UnauthorizedError(ApiError):
+    """The request comes without valid credentials."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(401, message, **details)
+
+
+class NotLoggedInError(UnauthorizedError):
+    """The request comes without credentials."""
+
+    def __init__(self) -> None:
+        super().__init__("Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'})
+
+
+class ForbiddenError(ApiError):
+    """The caller may not do this."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(403, message, **details)
+
+
+class NotFoundError(ApiError):
+    """The resource does not exist."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(404, message, **details)
+
+
+class NoSuchPathError(NotFoundError):
+    """No route has this path."""
+
+    def __init__(self, **details: Unpack[Details]) -> None:
+        super().__init__("HTTP 404 Not Found", **details)
+
+
+class MethodNotAllowedError(ApiError):
+    """The path exists and does not have this method."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(405, message, **details)
+
+
+class NotAcceptableError(ApiError):
+    """The client accepts no media type that the endpoint has."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(406, message, **details)
+
+
+class RequestTimeoutError(ApiError):
+    """The body of the request took too long to arrive."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(408, message, **details)
+
+
+class ConflictError(ApiError):
+    """The state of the resource forbids the request now."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(409, message, **details)
+
+
+class GoneError(ApiError):
+    """The resource existed and is no longer kept."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(410, message, **details)
+
+
+class PreconditionFailedError(ApiError):
+    """A precondition such as If-Match does not hold."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(412, message, **details)
+
+
+class ContentTooLargeError(ApiError):
+    """The body is larger than allowed."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(413, message, **details)
+
+
+class UnsupportedMediaTypeError(ApiError):
+    """The body has a media type that the endpoint does not read."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(415, message, **details)
+
+
+class MisdirectedRequestError(ApiError):
+    """The request names a host that this server does not serve."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(421, message, **details)
+
+
+class UnprocessableError(ApiError):
+    """The body is well-formed and its content is not valid."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(422, message, **details)
+
+
+class TooManyRequestsError(ApiError):
+    """The caller has reached a limit of its own."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(429, message, **details)
+
+
+class InternalError(ApiError):
+    """The server failed unexpectedly."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(500, message, **details)
+
+
+class UnavailableError(ApiError):
+    """The server cannot answer now; a retry may succeed."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(503, message, **details)
+
+
+class GatewayTimeoutError(ApiError):
+    """The cluster did not answer in time."""
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
+        super().__init__(504, message, **details)
 
 
 _STATUS_CODES: Final = {
@@ -59,6 +218,7 @@ _STATUS_CODES: Final = {
     404: "not-found",
     405: "method-not-allowed",
     406: "not-acceptable",
+    408: "timeout",
     409: "conflict",
     410: "gone",
     412: "precondition-failed",
@@ -183,23 +343,38 @@ def of_kafka(error: KafkaError, *, v3: bool) -> tuple[ApiError, dict[str, Any]]:
 
 def of_connection(error: ConnectionError) -> tuple[ApiError, dict[str, Any]]:
     """Return the answer while the quorum cannot be reached: 504 when it took too long, else 503. Never a success."""
-    timed_out = isinstance(error, RequestTimedOut)
-    answer = ApiError(
-        504 if timed_out else 503,
-        "The controller did not answer in time; whether the change took effect is not known."
-        if timed_out
-        else "No active controller can be reached.",
-        code="controller-timeout" if timed_out else "no-active-controller",
-        error_code=50003,
-        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
-    )
+    if isinstance(error, RequestTimedOut):
+        answer: ApiError = GatewayTimeoutError(
+            "The controller did not answer in time; whether the change took effect is not known.",
+            code="controller-timeout",
+            error_code=50003,
+            retry_after_seconds=RETRY_AFTER_SECONDS,
+        )
+    else:
+        answer = UnavailableError(
+            "No active controller can be reached.",
+            code="no-active-controller",
+            error_code=50003,
+            retry_after_seconds=RETRY_AFTER_SECONDS,
+        )
     return answer, {"retriable": True}
+
+
+def of_http(error: HTTPException) -> ApiError:
+    """Return the answer to what the router refuses: an unknown path, or a method that the path does not have."""
+    headers = dict(error.headers or {})
+    match error.status_code:
+        case 404:
+            return NoSuchPathError(headers=headers)
+        case 405:
+            return MethodNotAllowedError("HTTP 405 Method Not Allowed", headers=headers)
+        case status:
+            return ApiError(status, str(error.detail), headers=headers)
 
 
 def of_database(error: DatabaseUnavailableError) -> ApiError:
     """Return the answer while the database cannot be used."""
-    headers = {"Retry-After": str(DATABASE_RETRY_SECONDS)}
-    return ApiError(503, str(error), code="database-unavailable", headers=headers)
+    return UnavailableError(str(error), code="database-unavailable", retry_after_seconds=DATABASE_RETRY_SECONDS)
 
 
 def problem(error: ApiError, request_id: str, extra: dict[str, Any] | None = None) -> dict[str, Any]:

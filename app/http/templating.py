@@ -19,7 +19,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from app.http.errors import ApiError
+from app.http.errors import NotFoundError
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 CHECKOUT: Final = PACKAGE.parent
@@ -88,7 +88,7 @@ class StaticFiles:
         async def static_file(name: str, request: Request) -> Response:
             found = self._files.get(name)
             if found is None:
-                raise ApiError(404, "There is no such file.")
+                raise NotFoundError("There is no such file.")
             etag = f'"{found.digest}"'
             headers = {
                 "ETag": etag,

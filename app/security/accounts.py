@@ -17,13 +17,23 @@ SESSIONS_MAX = 50  # of one user; a further login ends the oldest
 
 
 class AccountError(ValueError):
-    """A request about accounts that cannot be carried out; the text is for the user. `field` names what was wrong."""
+    """A request about accounts that is refused; the text is for the user. `field` names the wrong input, "" for none."""
 
-    def __init__(self, message: str, field: str = "", *, conflict: bool = False, forbidden: bool = False) -> None:
+    def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
-        self.conflict = conflict
-        self.forbidden = forbidden
+
+
+class UnknownAccountError(AccountError):
+    """The user, token or session does not exist."""
+
+
+class AccountConflictError(AccountError):
+    """The state of the accounts forbids the change: a name is taken, or no admin would remain."""
+
+
+class AccountForbiddenError(AccountError):
+    """The caller may not make this change."""
 
 
 def check_name(name: str) -> str:
@@ -51,7 +61,7 @@ def add_user(session: OrmSession, name: str, role: str, password_hash: str | Non
     """Add a user. Raises AccountError for a bad or taken name or an unknown role."""
     check_name(name)
     if user_by_name(session, name) is not None:
-        raise AccountError(f"There is a user '{name}' already.", "name", conflict=True)
+        raise AccountConflictError(f"There is a user '{name}' already.", "name")
     user = User(name=name, role=_role(role), password_hash=password_hash, created_at=now, password_changed_at=None)
     session.add(user)
     session.flush()
@@ -109,7 +119,7 @@ def _role(name: str) -> str:
 def _keep_an_admin(session: OrmSession) -> None:
     admins = select(func.count()).where(User.role == Role.ADMIN.text, User.disabled_at.is_(None))
     if session.scalar(admins) == 0:
-        raise AccountError("One enabled admin must remain.", "role", conflict=True)
+        raise AccountConflictError("One enabled admin must remain.", "role")
 
 
 def ensure_first_user(session: OrmSession, now: dt.datetime) -> bool:
@@ -217,7 +227,7 @@ def end_session(session: OrmSession, name: str, session_id: int) -> None:
     user = known_user(session, name)
     found = session.get(Session, session_id)
     if found is None or found.user_id != user.id:
-        raise AccountError(f"There is no session {session_id} of '{name}'.", "session")
+        raise UnknownAccountError(f"There is no session {session_id} of '{name}'.", "session")
     session.delete(found)
 
 
@@ -242,7 +252,7 @@ def known_user(session: OrmSession, name: str) -> User:
     """Return the user of this name. Raises AccountError when there is none."""
     user = user_by_name(session, name)
     if user is None:
-        raise AccountError(f"There is no user '{name}'.", "name")
+        raise UnknownAccountError(f"There is no user '{name}'.", "name")
     return user
 
 

@@ -14,7 +14,14 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db.models import ApiToken, User
-from app.security.accounts import LAST_SEEN_STEP, AccountError, check_name
+from app.security.accounts import (
+    LAST_SEEN_STEP,
+    AccountConflictError,
+    AccountError,
+    AccountForbiddenError,
+    UnknownAccountError,
+    check_name,
+)
 from app.security.roles import SCOPES, Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
@@ -89,7 +96,7 @@ def add_token(
     if name == ENVIRONMENT_TOKEN:
         raise AccountError(f"The name '{name}' is kept for the token of CONCLAVE_ADMIN_TOKEN.", "name")
     if token_by_name(session, name) is not None:
-        raise AccountError(f"There is a token '{name}' already.", "name", conflict=True)
+        raise AccountConflictError(f"There is a token '{name}' already.", "name")
     wanted = _role(role)
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown:
@@ -140,8 +147,8 @@ def _check_not_beyond(
         raise _beyond(f"a line of more than {GENERATIONS_MAX} tokens; make it with an older one, or as a user", "name")
 
 
-def _beyond(what: str, field: str) -> AccountError:
-    return AccountError(f"A token cannot be given {what}.", field, forbidden=True)
+def _beyond(what: str, field: str) -> AccountForbiddenError:
+    return AccountForbiddenError(f"A token cannot be given {what}.", field)
 
 
 def take_environment_token(session: OrmSession, text: str, now: dt.datetime) -> None:
@@ -164,7 +171,7 @@ def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
     """Revoke a token and all tokens made with it. Raises AccountError when there is none of this name."""
     found = token_by_name(session, name)
     if found is None:
-        raise AccountError(f"There is no token '{name}'.", "name")
+        raise UnknownAccountError(f"There is no token '{name}'.", "name")
     if found.revoked_at is None:
         found.revoked_at = now
     return found

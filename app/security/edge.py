@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
+from app.http.errors import UNEXPECTED
 from app.security.forwarded import origin_of
 from app.security.guard import is_https
 from app.security.recorder import RequestInfo
@@ -101,7 +102,7 @@ class Edge:
             response = self._render(Request(scope, receive), error)
         except Exception:  # an error page that fails itself must not leave the client without an answer
             log.exception("error_page_failed", path=scope["path"])
-            response = PlainTextResponse(f"Internal error, request {scope['state']['request_id']}", 500)
+            response = PlainTextResponse(f"Internal error, request {scope['state']['request_id']}", UNEXPECTED)
         return response(scope, receive, send)
 
     def _mark(self, scope: Scope, headers: MutableHeaders, request_id: str) -> None:

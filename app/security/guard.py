@@ -17,7 +17,14 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
-from app.http.errors import ApiError
+from app.http.errors import (
+    BadRequestError,
+    ContentTooLargeError,
+    ForbiddenError,
+    MisdirectedRequestError,
+    NotLoggedInError,
+    RequestTimeoutError,
+)
 from app.security.forwarded import network_of
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal
@@ -83,9 +90,7 @@ class Guard:
             principal.session_id if principal is not None and principal.session_id else visitor
         )
         if principal is None and not _is_open(scope["path"]):
-            raise ApiError(
-                401, "Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'}
-            )
+            raise NotLoggedInError
         holder = source if principal is None else f"{principal.kind}:{principal.id}"
         if principal is None and VISITOR_COOKIE not in cookies and scope["path"] in {"/login", "/login/link"}:
             send = _with_cookie(
@@ -114,9 +119,11 @@ class Guard:
         given = headers.getlist("host")
         found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
         if found is None or not 0 < int(found["port"] or 80) < 65_536:
-            raise ApiError(400, "Bad Request: there must be one Host header, as NAME or NAME:PORT.")
+            raise BadRequestError("Bad Request: there must be one Host header, as NAME or NAME:PORT.")
         if found["name"] not in self._host_names:
-            raise ApiError(421, "This server does not answer for that host name; see the setting allowed_hosts.")
+            raise MisdirectedRequestError(
+                "This server does not answer for that host name; see the setting allowed_hosts."
+            )
 
     async def _authenticate(self, headers: Headers, cookies: dict[str, str], info: RequestInfo) -> Principal | None:
         """Return the caller. A wrong bearer token is an error; a dead session is only nobody."""
@@ -139,7 +146,7 @@ class Guard:
             actor, kind = (principal.audit_name, principal.kind) if principal else ("anonymous", "anonymous")
             info: RequestInfo = scope["state"]["info"]
             await self._security.record(actor, kind, "csrf", scope["path"], "denied", info, error=cause)
-            raise ApiError(403, cause, code="csrf")
+            raise ForbiddenError(cause, code="csrf")
 
     def _same_origin(self, scope: Scope, headers: Headers) -> bool:
         origin = headers.get("origin")
@@ -182,7 +189,7 @@ def _form_field(headers: Headers, body: bytes, name: str) -> str | None:
     try:
         return parse_qs(body.decode("utf-8"), max_num_fields=10_000).get(name, [None])[0]
     except ValueError:
-        raise ApiError(400, "The form cannot be read.") from None
+        raise BadRequestError("The form cannot be read.") from None
 
 
 def _with_cookie(send: Send, cookie: str) -> Send:
@@ -199,10 +206,10 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
 
     Raises ApiError 413 when it is too large, 408 when it comes too slowly, 429 or 503 when bodies fill the memory.
     """
-    too_large = ApiError(413, f"The body is larger than {bytes_max} bytes.", headers={"Connection": "close"})
+    too_large = ContentTooLargeError(f"The body is larger than {bytes_max} bytes.", headers={"Connection": "close"})
     announced = headers.get("content-length", "0")
     if not announced.isascii() or not announced.isdigit():
-        raise ApiError(400, "Content-Length is not a number.")
+        raise BadRequestError("Content-Length is not a number.")
     if int(announced) > bytes_max:
         raise too_large
     parts: list[bytes] = []
@@ -212,7 +219,7 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise ApiError(400, "The client went away.", code="client-gone")
+                    raise BadRequestError("The client went away.", code="client-gone")
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 held.take(len(parts[-1]))
@@ -221,7 +228,7 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise ApiError(408, "The body came too slowly.", code="timeout", headers={"Connection": "close"}) from None
+        raise RequestTimeoutError("The body came too slowly.", headers={"Connection": "close"}) from None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -252,11 +259,11 @@ def _check_json(headers: Headers, body: bytes) -> None:
             parse_float=_finite,
         )
     except RecursionError:
-        raise ApiError(400, "The JSON is nested too deeply.") from None
+        raise BadRequestError("The JSON is nested too deeply.") from None
     except UnicodeDecodeError:
-        raise ApiError(400, "The body is not UTF-8.") from None
+        raise BadRequestError("The body is not UTF-8.") from None
     except ValueError as wrong:
-        raise ApiError(400, f"The body is not valid JSON: {wrong}") from None
+        raise BadRequestError(f"The body is not valid JSON: {wrong}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import ApiToken, User
 from app.db.outage import DatabaseUnavailableError
-from app.http.errors import ApiError
+from app.http.errors import TooManyRequestsError, UnauthorizedError, UnavailableError
 from app.security import accounts, api_tokens
 from app.security.forwarded import network_of
 from app.security.passwords import PasswordChecks, check_new_password
@@ -126,8 +126,7 @@ class Security(Recorder):
         await self.record("anonymous", "anonymous", "authenticate", "token", "denied", info, error=cause)
         if wait:
             raise too_many(f"Too many unknown, revoked or expired tokens; try again in {wait} s.", wait)
-        raise ApiError(
-            401,
+        raise UnauthorizedError(
             "The token is unknown, revoked or expired.",
             error_code=40101,
             headers={"WWW-Authenticate": 'Bearer realm="conclave", error="invalid_token"'},
@@ -171,7 +170,7 @@ class Security(Recorder):
             limits += [(self._by_account, name), (self._by_source, source)]
         await self._refuse_if_limited(limits, name, info)
         if self._checks_waiting >= CHECKS_WAITING_MAX:
-            raise ApiError(503, "Too many logins at once; try again.", headers={"Retry-After": "1"})
+            raise UnavailableError("Too many logins at once; try again.", retry_after_seconds=1)
         self._checks_waiting += 1
         try:
             async with self._checking:  # one at a time, so that attempts side by side cannot slip past a limit
@@ -186,7 +185,7 @@ class Security(Recorder):
             self._checks_waiting -= 1
         if not right or usable is None:
             await self.record(name, "anonymous", "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
-            raise ApiError(401, LOGIN_REFUSED, code="login-refused")
+            raise UnauthorizedError(LOGIN_REFUSED, code="login-refused")
         self._by_pair.succeeded(f"{name}\0{source}")
         return await self._open(usable, "login", "password", info)
 
@@ -204,7 +203,7 @@ class Security(Recorder):
         user = await self._database.write(accounts.use_login_link, token, self._clock())
         if user is None:
             await self.record("anonymous", "anonymous", "login.link", "user", "denied", info, error=LINK_REFUSED)
-            raise ApiError(401, LINK_REFUSED, code="login-refused")
+            raise UnauthorizedError(LINK_REFUSED, code="login-refused")
         self._link_path.unlink(missing_ok=True)
         return await self._open(user, "login.link", "link", info)
 
@@ -290,7 +289,7 @@ class Security(Recorder):
                 self._by_present.failed(name)
                 error = "The present password is wrong."
                 await self.record_of(principal, "user.password", f"user/{name}", "denied", info, error=error)
-                raise accounts.AccountError(error, "present_password", forbidden=True)
+                raise accounts.AccountForbiddenError(error, "present_password")
             self._by_present.succeeded(name)
         hashed = await self._new_hash(password, name)
         write = self._database.rehearse if validate_only else self._database.write
@@ -426,17 +425,16 @@ class Security(Recorder):
             await self.record_of(principal, "token.revoke", f"token/{name}", "ok", info)
 
 
-def too_many(message: str, wait_seconds: int) -> ApiError:
-    """Return the answer to who must wait."""
-    return ApiError(429, message, headers={"Retry-After": str(wait_seconds)}, error_code=42901)
+def too_many(message: str, wait_seconds: int) -> TooManyRequestsError:
+    """Return the error of a caller that must wait."""
+    return TooManyRequestsError(message, retry_after_seconds=wait_seconds, error_code=42901)
 
 
 def check_may_make_users(principal: Principal) -> None:
     """Raise AccountError for a token that is narrowed by scopes: a user, or a user's session, would have all of them."""
     if principal.scopes:
-        raise accounts.AccountError(
-            "A token with scopes cannot make or change users, passwords or login links, since users have all scopes.",
-            forbidden=True,
+        raise accounts.AccountForbiddenError(
+            "A token with scopes cannot make or change users, passwords or login links, since users have all scopes."
         )
 
 

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from app.http.errors import ApiError
+from app.http.errors import TooManyRequestsError, UnavailableError
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 LOGIN_PATHS: Final = frozenset({"/login", "/login/link"})
@@ -48,9 +48,17 @@ class Pool:
     def take(self, holder: str, amount: int = 1) -> None:
         """Take slots. Raises ApiError 429 or 503, and then has taken none."""
         if self.held[holder] + amount > self.each_max:
-            raise _refused(429, f"You have too many {self.what} at once; at most {self.each_max:,} are allowed.")
+            raise _refused(
+                TooManyRequestsError,
+                42902,
+                f"You have too many {self.what} at once; at most {self.each_max:,} are allowed.",
+            )
         if self.total + amount > self.total_max:
-            raise _refused(503, f"There are too many {self.what} at once; at most {self.total_max:,} are served.")
+            raise _refused(
+                UnavailableError,
+                50302,
+                f"There are too many {self.what} at once; at most {self.total_max:,} are served.",
+            )
         self.held[holder] += amount
         self.total += amount
 
@@ -128,6 +136,12 @@ class Slots:
                 del self._lookups[source]
 
 
-def _refused(status: int, message: str) -> ApiError:
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS), "Connection": "close"}
-    return ApiError(status, f"{message} Try again later.", headers=headers, error_code=status * 100 + 2)
+def _refused(
+    kind: type[TooManyRequestsError] | type[UnavailableError], error_code: int, message: str
+) -> TooManyRequestsError | UnavailableError:
+    return kind(
+        f"{message} Try again later.",
+        error_code=error_code,
+        headers={"Connection": "close"},
+        retry_after_seconds=RETRY_AFTER_SECONDS,
+    )
