@@ -25,9 +25,8 @@ from app.cluster.cluster import Cluster
 from app.cluster.history import OffsetGone
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
-from app.file_limits import connections_allowed
 from app.http.errors import ApiError
-from app.http.server import WebServer, listen
+from app.http.server import WebServer, connections_allowed, listen
 from app.http.templating import static_files
 from app.metrics import Metrics
 from app.pages import site

@@ -27,7 +27,7 @@ from kraft_core.server.config.listeners import SECURITY_PROTOCOLS
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.controller_server import ControllerServer
 from kraft_core.server.metrics.metrics_http import Gauge, MetricsHttpServer
-from kraft_core.server.network.file_limit import raise_file_limit
+from kraft_core.server.network.file_limit import raise_file_limit, warn_of_few_files
 from kraft_core.server.network.socket_server import SocketServer
 from kraft_core.server.node_config import (
     advertised_endpoints,
@@ -242,7 +242,7 @@ def _warn_of_another_directory(controller: ControllerServer) -> None:
 def run_node(config: KafkaConfig) -> int:
     """Run a node until it is told to stop; returns the exit code. Logging is set up by the caller."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    raise_file_limit()
+    warn_of_few_files(raise_file_limit())
     with asyncio.Runner(loop_factory=LOOP_FACTORY) as runner:
         return runner.run(_run(config))
 

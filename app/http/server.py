@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -9,8 +10,11 @@ from functools import partial
 from types import FrameType
 from typing import Any, Final
 
+import structlog
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from kraft_core.server.network.file_limit import raise_file_limit
 
 HEADER_SECONDS: Final = 10
 IDLE_SECONDS: Final = 30
@@ -19,9 +23,31 @@ WRITE_SECONDS: Final = 60
 HEAD_BYTES_MAX: Final = 65_536
 HEADS_BYTES_MAX: Final = 32 << 20
 BACKLOG: Final = 512
+CONNECTIONS_WANTED: Final = 4_096
+FILES_KEPT: Final = 128
+"""Open files for everything else: the database, the quorum's controllers, logs, report jobs."""
 _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
+
+log = structlog.get_logger(__name__)
+
+
+def connections_allowed() -> int:
+    """Raise the limit on open files -> how many connections the process may hold. Warns if they are few."""
+    files = raise_file_limit()
+    if files == resource.RLIM_INFINITY:
+        return CONNECTIONS_WANTED
+    allowed = max(16, min(CONNECTIONS_WANTED, files - FILES_KEPT))
+    if allowed < CONNECTIONS_WANTED:
+        log.warning(
+            "few_open_files",
+            limit=files,
+            connections=allowed,
+            wanted=CONNECTIONS_WANTED,
+            remedy=f"allow {CONNECTIONS_WANTED + FILES_KEPT} open files: ulimit -Hn, or LimitNOFILE= of systemd",
+        )
+    return allowed
 
 
 class PatientProtocol(HttpToolsProtocol):

@@ -1,7 +1,6 @@
 """docs/security.md names every role, scope and open path, and the limits the code has."""
 
-from app.file_limits import CONNECTIONS_WANTED, FILES_KEPT
-from app.http.server import HEADS_BYTES_MAX, WRITE_SECONDS
+from app.http.server import CONNECTIONS_WANTED, FILES_KEPT, HEADS_BYTES_MAX, WRITE_SECONDS
 from app.security.guard import OPEN_PATHS, STRANGERS_BODY_SECONDS
 from app.security.passwords import LENGTH_MAX, LENGTH_MIN
 from app.security.roles import SCOPES, Role

@@ -38,12 +38,17 @@ def file_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def raise_file_limit() -> None:
-    """Raise the soft limit, 1,024 in most shells, to the hard one; warn once when that is little."""
+def raise_file_limit() -> int:
+    """Raise the soft limit, 1,024 in most shells, to the hard one and return it; RLIM_INFINITY for no limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
+    if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if 0 <= hard < FEW_FILES:
-        slots = FileSlots.of(hard)
-        extra = {"limit": hard, "client_connections": slots.clients, "remedy": "raise the hard limit (ulimit -Hn)"}
+    return hard
+
+
+def warn_of_few_files(limit: int) -> None:
+    """Log a warning if a node may open only a few files."""
+    if 0 <= limit < FEW_FILES:
+        slots = FileSlots.of(limit)
+        extra = {"limit": limit, "client_connections": slots.clients, "remedy": "raise the hard limit (ulimit -Hn)"}
         log.warning("few_open_files_allowed", extra=extra)
