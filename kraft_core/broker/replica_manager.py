@@ -74,6 +74,7 @@ class ReplicaManager:
         self.partitions: dict[PartitionKey, Partition] = {}
         self.isrs_to_alter: set[PartitionKey] = set()
         self._clock_ms = clock_ms
+        self._image = MetadataImage.EMPTY
         self._wakers: dict[PartitionKey, set[Waker]] = {}
         self._leader_listeners: list[Callable[[PartitionKey, bool], None]] = []
         self._unopened: deque[PartitionKey] = deque()
@@ -90,6 +91,7 @@ class ReplicaManager:
 
         A log is deleted when a committed record took its partition away. After a snapshot no record says so: then the log is set aside.
         """
+        self._image = new
         for topic_id in self._changed_topics(old, new, records):
             self._update_topic(
                 old.topics.by_id.get(topic_id), new.topics.by_id.get(topic_id), is_removal_seen=bool(records)
@@ -219,7 +221,11 @@ class ReplicaManager:
         """
         partition = self.partitions.get((topic, index))
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"This server does not host {topic}-{index}.")
+            found = self._image.topics.topic(topic)
+            if found is None or index not in found.partitions:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
+            reason = f"Broker {self.broker_id} has no replica of {topic}-{index}."
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
         registration = partition.registration
         if current_leader_epoch >= 0 and current_leader_epoch != registration.leader_epoch:
             old = current_leader_epoch < registration.leader_epoch
@@ -234,11 +240,6 @@ class ReplicaManager:
         if partition.log is None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{index} is not open.")
         return partition, partition.log
-
-    def hosts(self, topic: str, index: int, topic_exists: bool) -> KafkaError:
-        """The error for a partition that is not ours: it exists elsewhere, or nowhere."""
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if topic_exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return KafkaError(code, f"Broker {self.broker_id} has no replica of {topic}-{index}.")
 
     # -- append
 

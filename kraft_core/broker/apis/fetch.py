@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.apis.current_leaders import CurrentLeaders
 from kraft_core.broker.log.unified_log import LogSlice, UnifiedLog
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -73,32 +74,31 @@ class FetchHandler:
         fetch = _Fetch(self._context, request, body, self._finish)
         fetch.start()
 
-    def _finish(self, request: Request, body: FetchRequest, parts: list[_Part]) -> None:
+    def _finish(self, request: Request, parts: list[_Part], endpoints: "Endpoints") -> None:
         if any(part.is_cold for part in parts):
             # Duplicated before anything else runs: a segment may be closed at the next turn of the loop.
             duplicates = [
                 LogSlice(os.dup(part.part.file_descriptor), part.part.position, part.part.size) if part.part else None
                 for part in parts
             ]
-            self._context.spawn(self._finish_cold(request, parts, duplicates))
+            self._context.spawn(self._finish_cold(request, parts, duplicates, endpoints))
             return
         blobs = [part.part.read() if part.part is not None else b"" for part in parts]
-        self._respond(request, parts, blobs)
+        self._respond(request, parts, blobs, endpoints)
 
-    async def _finish_cold(self, request: Request, parts: list[_Part], duplicates: list[LogSlice | None]) -> None:
+    async def _finish_cold(
+        self, request: Request, parts: list[_Part], duplicates: list[LogSlice | None], endpoints: "Endpoints"
+    ) -> None:
         loop = asyncio.get_running_loop()
         blobs = await loop.run_in_executor(self._readers, lambda: _read_and_close(duplicates))
-        self._respond(request, parts, blobs)
+        self._respond(request, parts, blobs, endpoints)
 
-    def _respond(self, request: Request, parts: list[_Part], blobs: list[bytes]) -> None:
+    def _respond(self, request: Request, parts: list[_Part], blobs: list[bytes], endpoints: "Endpoints") -> None:
         by_id = request.header.api_version >= _TOPIC_IDS_SINCE
         topics: dict[tuple[str | None, uuid.UUID], list[FetchResponsePartitionData]] = {}
-        moved: set[int] = set()
         for part, blob in zip(parts, blobs, strict=True):
             answer = part.answer
             assert answer is not None, "every partition was looked at"
-            if answer.current_leader.leader_id >= 0:
-                moved.add(answer.current_leader.leader_id)
             with_records = FetchResponsePartitionData(
                 partition_index=answer.partition_index,
                 error_code=answer.error_code,
@@ -117,17 +117,11 @@ class FetchHandler:
             )
             for (name, topic_id), found in topics.items()
         )
-        endpoints = self._endpoints(moved, request) if request.header.api_version >= _NEW_LEADER_SINCE else ()
         request.respond(FetchResponse(responses=responses, node_endpoints=endpoints))
 
-    def _endpoints(self, moved: set[int], request: Request) -> tuple[FetchResponseNodeEndpoint, ...]:
-        return tuple(
-            FetchResponseNodeEndpoint(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-            for broker, endpoint in self._context.metadata.alive_of(moved, request.listener_name)
-        )
 
-
-Finish = Callable[[Request, FetchRequest, list[_Part]], None]
+Endpoints = tuple[FetchResponseNodeEndpoint, ...]
+Finish = Callable[[Request, list[_Part], Endpoints], None]
 
 
 class _Fetch:
@@ -141,13 +135,20 @@ class _Fetch:
         self._keys: list[tuple[str, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._done = False
+        self._leaders = CurrentLeaders(
+            context.metadata,
+            request,
+            _NEW_LEADER_SINCE,
+            FetchResponseLeaderIdAndEpoch,
+            FetchResponseNodeEndpoint,
+        )
         self.is_follower = max(body.replica_id, body.replica_state.replica_id) >= 0
 
     def start(self) -> None:
         """Look once; park when there is too little and the request may wait."""
         parts, enough = self._look()
         if enough or self._body.max_wait_ms <= 0 or not parts:
-            self._finish(self._request, self._body, parts)
+            self._finish(self._request, parts, self._leaders.endpoints())
             return
         self._keys = [(part.topic, part.wanted.partition) for part in parts if part.topic is not None]
         self._context.replicas.wait_for(self._keys, self._on_change)
@@ -169,7 +170,7 @@ class _Fetch:
         self._context.replicas.stop_waiting(self._keys, self._on_change)
         if self._timer is not None:
             self._timer.cancel()
-        self._finish(self._request, self._body, parts)
+        self._finish(self._request, parts, self._leaders.endpoints())
 
     def _look(self) -> tuple[list[_Part], bool]:
         """What could be answered now, and whether that is enough to answer."""
@@ -220,13 +221,8 @@ class _Fetch:
 
     def _refused(self, part: _Part, error: KafkaError) -> FetchResponsePartitionData:
         index = part.wanted.partition
-        partition = self._context.metadata.partition(part.topic, index) if part.topic is not None else None
-        if partition is not None and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            error = self._context.replicas.hosts(part.topic or "", index, topic_exists=True)
-        moved = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-        leader = FetchResponseLeaderIdAndEpoch()
-        if moved and partition is not None and self._request.header.api_version >= _NEW_LEADER_SINCE:
-            leader = FetchResponseLeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+        has_moved = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        leader = self._leaders.of(part.topic, index) if has_moved else FetchResponseLeaderIdAndEpoch()
         return FetchResponsePartitionData(
             partition_index=index,
             error_code=error.code,

@@ -81,19 +81,12 @@ class OffsetsHandler:
                     partitions.append(
                         ListOffsetsResponseListOffsetsPartitionResponse(
                             partition_index=asked.partition_index,
-                            error_code=self._code(topic.name, asked.partition_index, error),
+                            error_code=error.code,
                         )
                     )
                 yield 0
             topics.append(ListOffsetsResponseListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
         request.respond(ListOffsetsResponse(topics=tuple(topics)))
-
-    def _code(self, topic: str, index: int, error: KafkaError) -> int:
-        """NOT_LEADER_OR_FOLLOWER for a partition that exists on other brokers only."""
-        unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if unknown and self._context.metadata.has_partition(topic, index):
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return error.code
 
     def _find(
         self, topic: str, asked: ListOffsetsRequestListOffsetsPartition, *, is_consumer: bool
@@ -141,9 +134,7 @@ class OffsetsHandler:
                     )
                 except KafkaError as error:
                     partitions.append(
-                        OffsetForLeaderEpochResponseEpochEndOffset(
-                            partition=asked.partition, error_code=self._code(topic.topic, asked.partition, error)
-                        )
+                        OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition, error_code=error.code)
                     )
             topics.append(
                 OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(partitions))
@@ -164,7 +155,7 @@ class OffsetsHandler:
                     start = self._delete_before(topic.name, asked.partition_index, asked.offset, deletions)
                     error_code = 0
                 except KafkaError as error:
-                    start, error_code = -1, self._code(topic.name, asked.partition_index, error)
+                    start, error_code = -1, error.code
                 partitions.append(
                     DeleteRecordsResponseDeleteRecordsPartitionResult(
                         partition_index=asked.partition_index, low_watermark=start, error_code=error_code
@@ -228,7 +219,7 @@ class OffsetsHandler:
                     partitions.append(
                         DescribeProducersResponsePartitionResponse(
                             partition_index=index,
-                            error_code=self._code(topic.name, index, error),
+                            error_code=error.code,
                             error_message=error.message,
                         )
                     )

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from kraft_core.broker.apis.context import BrokerContext
+from kraft_core.broker.apis.current_leaders import CurrentLeaders
 from kraft_core.broker.log.log_validator import RECORD_ERRORS_MAX, ZSTD, InvalidRecords, validate_produced
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.slices import Work
@@ -48,10 +49,16 @@ Unflushed = dict[tuple[str, int], UnifiedLog]
 class _Answer:
     """What the partitions of one request leave behind for its answer."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, context: BrokerContext, request: Request) -> None:
         self.request = request
         self.unflushed: Unflushed = {}
-        self.moved: set[int] = set()
+        self.leaders = CurrentLeaders(
+            context.metadata,
+            request,
+            _NEW_LEADER_SINCE,
+            ProduceResponseLeaderIdAndEpoch,
+            ProduceResponseNodeEndpoint,
+        )
         self._room = max(RECORD_ERRORS_MAX, len(request.frame) // _RECORD_ERROR_BYTES)
 
     def record_errors(self, error: KafkaError) -> tuple[ProduceResponseBatchIndexAndErrorMessage, ...]:
@@ -83,7 +90,7 @@ class ProduceHandler:
         self._context.work(request, self._append(request, body))
 
     def _append(self, request: Request, body: ProduceRequest) -> Work[None]:
-        answer = _Answer(request)
+        answer = _Answer(self._context, request)
         topics: list[ProduceResponseTopicProduceResponse] = []
         for topic in body.topic_data:
             response_topic = yield from self._topic(body, topic, answer)
@@ -94,7 +101,7 @@ class ProduceHandler:
             else:
                 request.respond_nothing()
             return
-        response = ProduceResponse(responses=tuple(topics), node_endpoints=self._endpoints(answer, request))
+        response = ProduceResponse(responses=tuple(topics), node_endpoints=answer.leaders.endpoints())
         if answer.unflushed:
             self._context.spawn(self._respond_flushed(request, response, answer.unflushed))
         else:
@@ -153,9 +160,7 @@ class ProduceHandler:
         if body.acks not in _ALLOWED_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1.")
         replicas = self._context.replicas
-        if (topic, data.index) not in replicas.partitions and not self._context.metadata.has_partition(
-            topic, data.index
-        ):
+        if not self._context.metadata.has_partition(topic, data.index):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{data.index}.")
         if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to the internal topic {topic}.")
@@ -191,17 +196,8 @@ class ProduceHandler:
     def _refused(
         self, topic: str | None, index: int, error: KafkaError, answer: "_Answer"
     ) -> ProduceResponsePartitionProduceResponse:
-        leader = ProduceResponseLeaderIdAndEpoch()
-        partition = self._context.metadata.partition(topic, index) if topic is not None else None
-        if partition is not None and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            error = self._context.replicas.hosts(topic or "", index, topic_exists=True)
-        if (
-            partition is not None
-            and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            and answer.request.header.api_version >= _NEW_LEADER_SINCE
-        ):
-            leader = ProduceResponseLeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-            answer.moved.add(partition.leader)
+        has_moved = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        leader = answer.leaders.of(topic, index) if has_moved else ProduceResponseLeaderIdAndEpoch()
         log_start_offset = -1
         if isinstance(error, InvalidRecords):
             log_start_offset = self._context.replicas.leader(topic or "", index)[1].log_start_offset
@@ -213,12 +209,4 @@ class ProduceHandler:
             record_errors=answer.record_errors(error),
             error_message=error.message,
             current_leader=leader,
-        )
-
-    def _endpoints(self, answer: "_Answer", request: Request) -> tuple[ProduceResponseNodeEndpoint, ...]:
-        if not answer.moved:
-            return ()
-        return tuple(
-            ProduceResponseNodeEndpoint(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-            for broker, endpoint in self._context.metadata.alive_of(answer.moved, request.listener_name)
         )
