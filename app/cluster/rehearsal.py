@@ -9,11 +9,14 @@ import random
 from typing import Any, Final, TypeVar, cast
 
 from kraft_core.controller.access import acl_control_manager, scram_control_manager
-from kraft_core.controller.brokers.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.controller.partitions.alter_partition_reassignments import PartitionReassignments
+from kraft_core.controller.partitions.leader_election import LeaderElection
 from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
+from kraft_core.controller.partitions.topic_deletion import delete_topics
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.wire import Message
@@ -24,8 +27,11 @@ DELETE_TOPICS_VERSION: Final = 6
 
 _RANDOM: Final = random.Random(0)  # noqa: S311 - draws ids that nobody ever sees
 _CONFIG: Final = ControllerConfig(node_id=-1, cluster_id="")
-_REPLICATION: Final = ReplicationControlManager(_CONFIG, ConfigurationControlManager(_CONFIG), _RANDOM)
-_LIFECYCLE: Final = BrokerLifecycle(_CONFIG, _REPLICATION.brokers)
+_REPLICATION: Final = ReplicationControlManager(
+    ConfigurationControlManager(_CONFIG), BrokerHeartbeatManager(_CONFIG.session_timeout_ms)
+)
+_ELECTIONS: Final = LeaderElection(_REPLICATION, _CONFIG.leader_balance_max_elections)
+_REASSIGNMENTS: Final = PartitionReassignments(_REPLICATION)
 
 
 def rehearse(image: MetadataImage, request: Message, answer: type[Answer]) -> Answer:
@@ -40,13 +46,13 @@ def rehearse(image: MetadataImage, request: Message, answer: type[Answer]) -> An
 def _judged(image: MetadataImage, request: Message) -> ControllerResult[Any]:
     match request:
         case m.DeleteTopicsRequest():
-            return _REPLICATION.delete_topics(image, request, DELETE_TOPICS_VERSION)
+            return delete_topics(image, request, DELETE_TOPICS_VERSION, _CONFIG, _RANDOM)
         case m.ElectLeadersRequest():
-            return _REPLICATION.elect_leaders(image, request)
+            return _ELECTIONS.elect_leaders(image, request)
         case m.AlterPartitionReassignmentsRequest():
-            return _REPLICATION.alter_partition_reassignments(image, request)
+            return _REASSIGNMENTS.alter(image, request)
         case m.UnregisterBrokerRequest():
-            return _LIFECYCLE.unregister_broker(image, request)
+            return _REPLICATION.unregister_broker(image, request)
         case m.CreateAclsRequest():
             return acl_control_manager.create_acls(image, request, _RANDOM)
         case m.DeleteAclsRequest():

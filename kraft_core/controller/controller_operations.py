@@ -1,41 +1,50 @@
-"""Which request is answered by which manager, and how: the table the QuorumController looks into.
+"""The table of requests and the operations that serve them.
 
-A write sees the tip and may append; its answer waits for the log. A read sees the committed image and any node answers it;
-on the active controller most wait first until the quorum confirms it. Source: QuorumController's Controller methods.
+A write reads the tip and may append records; its response waits for the log. A read uses the committed image, and every
+node answers it; on the active controller most reads wait until the quorum confirms the leadership. A new request of the
+controller is one row here. Source: the Controller methods of QuorumController, Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from kraft_core.controller.access import acl_control_manager, client_quota_control_manager, scram_control_manager
-from kraft_core.controller.access.controller_mutation_quota import ControllerMutationQuotaManager
+from kraft_core.controller.access.acl_control_manager import create_acls, delete_acls, describe_acls
+from kraft_core.controller.access.client_quota_control_manager import alter_client_quotas
+from kraft_core.controller.access.controller_mutation_quota_manager import ControllerMutationQuotaManager
 from kraft_core.controller.access.delegation_token_control_manager import (
     DelegationTokenControlManager,
     allows_token_requests,
     refused,
     token_owner,
 )
-from kraft_core.controller.brokers import cluster_control_manager, feature_control_manager
-from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerControlState
-from kraft_core.controller.brokers.broker_lifecycle import BrokerLifecycle
+from kraft_core.controller.access.scram_control_manager import alter_user_scram_credentials
+from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
+from kraft_core.controller.brokers.cluster_control_manager import ClusterControlManager, register_controller
+from kraft_core.controller.brokers.feature_control_manager import FeatureControlManager
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.partitions.alter_partition import alter_partition
+from kraft_core.controller.partitions.alter_partition_reassignments import PartitionReassignments
+from kraft_core.controller.partitions.assign_replicas_to_dirs import assign_replicas_to_dirs
+from kraft_core.controller.partitions.leader_election import LeaderElection
 from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
-from kraft_core.controller.partitions.topic_access import TopicAccess
+from kraft_core.controller.partitions.topic_creation import TopicCreation
+from kraft_core.controller.partitions.topic_deletion import delete_topics
 from kraft_core.controller.producer_id_control_manager import allocate_producer_ids
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
 
     from kraft_core.controller.controller_config import ControllerConfig
     from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.controller.partitions.topic_access import TopicAccess
     from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.wire import Message
@@ -44,267 +53,134 @@ _Throttled = TypeVar("_Throttled", m.CreateTopicsResponse, m.DeleteTopicsRespons
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One request on its way to a manager. `image` is the tip for a write, the committed image for a read."""
+    """A request with what an operation may need. `image` is the tip for a write, the committed image for a read."""
 
     image: MetadataImage
-    message: Any
+    request: Any
     version: int
     context: RequestContext
     now_ms: int
 
 
-class Written(msgspec.Struct, frozen=True):
-    """What an operation wants, and what to do once its records have offsets: `appended(last_offset)`."""
-
-    result: ControllerResult[Message]
-    appended: Callable[[int], None] | None = None
-
-
 @dataclass(slots=True)
 class Managers:
-    """The managers of one controller, made once; all metadata they see comes with each call."""
+    """The managers of one controller, made once; the metadata comes with each call."""
 
     config: ControllerConfig
     random: Random
     writer: RecordWriter
     configuration: ConfigurationControlManager = field(init=False)
+    heartbeats: BrokerHeartbeatManager = field(init=False)
     replication: ReplicationControlManager = field(init=False)
-    lifecycle: BrokerLifecycle = field(init=False)
+    cluster: ClusterControlManager = field(init=False)
+    features: FeatureControlManager = field(init=False)
+    topics: TopicCreation = field(init=False)
+    elections: LeaderElection = field(init=False)
+    reassignments: PartitionReassignments = field(init=False)
     mutation_quotas: ControllerMutationQuotaManager = field(init=False)
     delegation_tokens: DelegationTokenControlManager = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the managers."""
-        self.configuration = ConfigurationControlManager(self.config)
-        self.replication = ReplicationControlManager(self.config, self.configuration, self.random)
-        self.lifecycle = BrokerLifecycle(self.config, self.replication.brokers)
-        self.mutation_quotas = ControllerMutationQuotaManager(
-            self.config.quota_window_num, self.config.quota_window_size_seconds
-        )
-        self.delegation_tokens = DelegationTokenControlManager(self.config, self.random)
+        config = self.config
+        self.configuration = ConfigurationControlManager(config)
+        self.heartbeats = BrokerHeartbeatManager(config.session_timeout_ms)
+        self.replication = ReplicationControlManager(self.configuration, self.heartbeats)
+        handle_broker_shutdown = self.replication.handle_broker_shutdown
+        self.cluster = ClusterControlManager(config, self.writer, self.heartbeats, handle_broker_shutdown)
+        self.features = FeatureControlManager(config.node_id, self.writer, self.configuration)
+        self.topics = TopicCreation(config, self.configuration, self.replication, self.random)
+        self.elections = LeaderElection(self.replication, config.leader_balance_max_elections)
+        self.reassignments = PartitionReassignments(self.replication)
+        self.mutation_quotas = ControllerMutationQuotaManager(config.quota_window_num, config.quota_window_size_seconds)
+        self.delegation_tokens = DelegationTokenControlManager(config, self.random)
+
+    def access(self, call: Call) -> TopicAccess:
+        """Return the rights of the sender, with what this controller adds to them."""
+        context = call.context
+        return replace(context.access, is_forwarded=context.forwarded, controller_ids=self.writer.voter_ids)
 
 
-def _access(managers: Managers, call: Call) -> TopicAccess:
-    return replace(call.context.access, is_forwarded=call.context.forwarded, controller_ids=managers.writer.voter_ids)
+Write = Callable[[Managers, Call], ControllerResult[Any]]
+Read = Callable[[Managers, Call], "Message"]
 
 
 def _with_mutation_quota(
-    managers: Managers, call: Call, strict_since: int, operate: Callable[[TopicAccess], ControllerResult[_Throttled]]
-) -> Written:
-    """Change topics on the account of the client's quota; versions from `strict_since` on are refused, others slowed."""
-    access, context = _access(managers, call), call.context
-    quota = managers.mutation_quotas.quota_for(
-        call.image, context.principal, context.client_id, call.now_ms, is_strict=call.version >= strict_since
-    )
-    if quota is None:
-        return Written(operate(access))
-    result = operate(replace(access, apply_partition_change_quota=quota.record))
-    if quota.throttle_time_ms:
-        response = msgspec.structs.replace(result.response, throttle_time_ms=quota.throttle_time_ms)
-        return Written(msgspec.structs.replace(result, response=response))
-    return Written(result)
+    strict_since: int, operate: Callable[[Managers, Call, TopicAccess], ControllerResult[_Throttled]]
+) -> Write:
+    """Charge the operation to the client's quota of topic changes.
 
+    Versions from `strict_since` on are refused when the quota is used up; older ones are throttled.
+    """
 
-def _register_broker(managers: Managers, call: Call) -> Written:
-    heartbeats = managers.lifecycle.heartbeats
-    request: m.BrokerRegistrationRequest = call.message
-    result = managers.lifecycle.register_broker(
-        call.image,
-        request,
-        call.version,
-        next_offset=managers.writer.next_offset,
-        kraft_version=managers.writer.kraft_version,
-        now_ms=call.now_ms,
-    )
-    existing = call.image.cluster.brokers.get(request.broker_id)
-    is_new = existing is None or existing.incarnation_id != request.incarnation_id
-
-    def appended(last_offset: int) -> None:
-        heartbeats.registered(request.broker_id, last_offset, new_incarnation=is_new)
-
-    return Written(result, appended)
-
-
-def _heartbeat(managers: Managers, call: Call) -> Written:
-    request: m.BrokerHeartbeatRequest = call.message
-    result, state = managers.lifecycle.process_heartbeat(call.image, request)
-    if state is not BrokerControlState.CONTROLLED_SHUTDOWN:
-        return Written(result)
-    heartbeats = managers.lifecycle.heartbeats
-    return Written(result, lambda offset: heartbeats.begin_controlled_shutdown(request.broker_id, offset))
-
-
-def _unregister_broker(managers: Managers, call: Call) -> Written:
-    result = managers.lifecycle.unregister_broker(call.image, call.message)
-    return Written(result, lambda _: managers.lifecycle.heartbeats.forget(call.message.broker_id))
-
-
-def _update_features(managers: Managers, call: Call) -> Written:
-    return Written(
-        feature_control_manager.update_features(
-            call.image,
-            call.message,
-            call.version,
-            node_id=managers.config.node_id,
-            quorum=managers.writer,
-            elr_safety_records=lambda: managers.configuration.elr_safety_records(call.image),
+    def operate_with_quota(managers: Managers, call: Call) -> ControllerResult[_Throttled]:
+        access, context = managers.access(call), call.context
+        quota = managers.mutation_quotas.quota_for(
+            call.image, context.principal, context.client_id, call.now_ms, is_strict=call.version >= strict_since
         )
-    )
+        if quota is None:
+            return operate(managers, call, access)
+        result = operate(managers, call, replace(access, apply_partition_change_quota=quota.record))
+        if not quota.throttle_time_ms:
+            return result
+        response = msgspec.structs.replace(result.response, throttle_time_ms=quota.throttle_time_ms)
+        return msgspec.structs.replace(result, response=response)
+
+    return operate_with_quota
 
 
-def _register_controller(managers: Managers, call: Call) -> Written:
-    return Written(cluster_control_manager.register_controller(call.image, call.message))
-
-
-def _allocate_producer_ids(managers: Managers, call: Call) -> Written:
-    return Written(allocate_producer_ids(call.image, call.message))
-
-
-def _create_topics(managers: Managers, call: Call) -> Written:
-    return _with_mutation_quota(
-        managers, call, 6, lambda access: managers.replication.create_topics(call.image, call.message, access)
-    )
-
-
-def _delete_topics(managers: Managers, call: Call) -> Written:
-    return _with_mutation_quota(
-        managers,
-        call,
-        5,
-        lambda access: managers.replication.delete_topics(call.image, call.message, call.version, access),
-    )
-
-
-def _create_partitions(managers: Managers, call: Call) -> Written:
-    return _with_mutation_quota(
-        managers, call, 3, lambda access: managers.replication.create_partitions(call.image, call.message, access)
-    )
-
-
-def _alter_partition(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.alter_partition(call.image, call.message, call.version))
-
-
-def _elect_leaders(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.elect_leaders(call.image, call.message))
-
-
-def _alter_partition_reassignments(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.alter_partition_reassignments(call.image, call.message))
-
-
-def _assign_replicas_to_dirs(managers: Managers, call: Call) -> Written:
-    return Written(managers.replication.assign_replicas_to_dirs(call.image, call.message))
-
-
-def _incremental_alter_configs(managers: Managers, call: Call) -> Written:
-    access = _access(managers, call)
-    return Written(managers.configuration.incremental_alter_configs(call.image, call.message, access))
-
-
-def _alter_configs(managers: Managers, call: Call) -> Written:
-    return Written(managers.configuration.legacy_alter_configs(call.image, call.message, _access(managers, call)))
-
-
-def _create_acls(managers: Managers, call: Call) -> Written:
-    return Written(acl_control_manager.create_acls(call.image, call.message, managers.random))
-
-
-def _delete_acls(managers: Managers, call: Call) -> Written:
-    return Written(acl_control_manager.delete_acls(call.image, call.message))
-
-
-def _alter_user_scram_credentials(managers: Managers, call: Call) -> Written:
-    return Written(scram_control_manager.alter_user_scram_credentials(call.image, call.message))
-
-
-def _alter_client_quotas(managers: Managers, call: Call) -> Written:
-    return Written(client_quota_control_manager.alter_client_quotas(call.image, call.message))
-
-
-def _create_delegation_token(managers: Managers, call: Call) -> Written:
-    return Written(managers.delegation_tokens.create(call.image, call.message, call.context, call.now_ms))
-
-
-def _renew_delegation_token(managers: Managers, call: Call) -> Written:
-    return Written(managers.delegation_tokens.renew(call.image, call.message, call.context, call.now_ms))
-
-
-def _expire_delegation_token(managers: Managers, call: Call) -> Written:
-    return Written(managers.delegation_tokens.expire(call.image, call.message, call.context, call.now_ms))
-
-
-WRITES: Final[dict[type, Callable[[Managers, Call], Written]]] = {
-    m.BrokerRegistrationRequest: _register_broker,
-    m.BrokerHeartbeatRequest: _heartbeat,
-    m.UnregisterBrokerRequest: _unregister_broker,
-    m.ControllerRegistrationRequest: _register_controller,
-    m.UpdateFeaturesRequest: _update_features,
-    m.AllocateProducerIdsRequest: _allocate_producer_ids,
-    m.CreateTopicsRequest: _create_topics,
-    m.DeleteTopicsRequest: _delete_topics,
-    m.CreatePartitionsRequest: _create_partitions,
-    m.AlterPartitionRequest: _alter_partition,
-    m.ElectLeadersRequest: _elect_leaders,
-    m.AlterPartitionReassignmentsRequest: _alter_partition_reassignments,
-    m.AssignReplicasToDirsRequest: _assign_replicas_to_dirs,
-    m.IncrementalAlterConfigsRequest: _incremental_alter_configs,
-    m.AlterConfigsRequest: _alter_configs,
-    m.CreateAclsRequest: _create_acls,
-    m.DeleteAclsRequest: _delete_acls,
-    m.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
-    m.AlterClientQuotasRequest: _alter_client_quotas,
-    m.CreateDelegationTokenRequest: _create_delegation_token,
-    m.RenewDelegationTokenRequest: _renew_delegation_token,
-    m.ExpireDelegationTokenRequest: _expire_delegation_token,
+WRITES: Final[dict[type, Write]] = {
+    m.BrokerRegistrationRequest: lambda to, c: to.cluster.register_broker(c.image, c.request, c.version, c.now_ms),
+    m.BrokerHeartbeatRequest: lambda to, c: to.replication.process_broker_heartbeat(c.image, c.request),
+    m.UnregisterBrokerRequest: lambda to, c: to.replication.unregister_broker(c.image, c.request),
+    m.ControllerRegistrationRequest: lambda _, c: register_controller(c.image, c.request),
+    m.UpdateFeaturesRequest: lambda to, c: to.features.update_features(c.image, c.request, c.version),
+    m.AllocateProducerIdsRequest: lambda _, c: allocate_producer_ids(c.image, c.request),
+    m.CreateTopicsRequest: _with_mutation_quota(
+        6, lambda to, c, access: to.topics.create_topics(c.image, c.request, access)
+    ),
+    m.DeleteTopicsRequest: _with_mutation_quota(
+        5, lambda to, c, access: delete_topics(c.image, c.request, c.version, to.config, to.random, access)
+    ),
+    m.CreatePartitionsRequest: _with_mutation_quota(
+        3, lambda to, c, access: to.topics.create_partitions(c.image, c.request, access)
+    ),
+    m.AlterPartitionRequest: lambda to, c: alter_partition(to.replication, c.image, c.request, c.version),
+    m.ElectLeadersRequest: lambda to, c: to.elections.elect_leaders(c.image, c.request),
+    m.AlterPartitionReassignmentsRequest: lambda to, c: to.reassignments.alter(c.image, c.request),
+    m.AssignReplicasToDirsRequest: lambda to, c: assign_replicas_to_dirs(to.replication, c.image, c.request),
+    m.IncrementalAlterConfigsRequest: lambda to, c: to.configuration.incremental_alter_configs(
+        c.image, c.request, to.access(c)
+    ),
+    m.AlterConfigsRequest: lambda to, c: to.configuration.legacy_alter_configs(c.image, c.request, to.access(c)),
+    m.CreateAclsRequest: lambda to, c: create_acls(c.image, c.request, to.random),
+    m.DeleteAclsRequest: lambda _, c: delete_acls(c.image, c.request),
+    m.AlterUserScramCredentialsRequest: lambda _, c: alter_user_scram_credentials(c.image, c.request),
+    m.AlterClientQuotasRequest: lambda _, c: alter_client_quotas(c.image, c.request),
+    m.CreateDelegationTokenRequest: lambda to, c: to.delegation_tokens.create(c.image, c.request, c.context, c.now_ms),
+    m.RenewDelegationTokenRequest: lambda to, c: to.delegation_tokens.renew(c.image, c.request, c.context, c.now_ms),
+    m.ExpireDelegationTokenRequest: lambda to, c: to.delegation_tokens.expire(c.image, c.request, c.context, c.now_ms),
 }
-"""Requests that only the active controller takes."""
+"""Requests that only the active controller serves: `operation(managers, call)`, called `to` and `c` here."""
 
-
-def _list_partition_reassignments(managers: Managers, call: Call) -> Message:
-    return managers.replication.list_partition_reassignments(call.image, call.message)
-
-
-def _describe_cluster(managers: Managers, call: Call) -> Message:
-    return cluster_control_manager.describe_cluster(
-        call.image,
-        call.message,
-        version=call.version,
-        cluster_id=managers.config.cluster_id,
-        leader_id=managers.writer.leader_id,
-        listener_name=call.context.listener_name,
-        operations=call.context.access.cluster_operations,
-    )
-
-
-def _describe_configs(managers: Managers, call: Call) -> Message:
-    return managers.configuration.describe_configs(
-        call.image, call.message, _access(managers, call), call.context.log_levels
-    )
-
-
-def _describe_acls(managers: Managers, call: Call) -> Message:
-    if managers.config.authorizer is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-    return acl_control_manager.describe_acls(call.image, call.message)
-
-
-READS: Final[dict[type, Callable[[Managers, Call], Message]]] = {
-    m.ListPartitionReassignmentsRequest: _list_partition_reassignments,
-    m.DescribeClusterRequest: _describe_cluster,
-    m.DescribeConfigsRequest: _describe_configs,
-    m.DescribeAclsRequest: _describe_acls,
+READS: Final[dict[type, Read]] = {
+    m.ListPartitionReassignmentsRequest: lambda to, c: to.reassignments.list(c.image, c.request),
+    m.DescribeClusterRequest: lambda to, c: to.cluster.describe_cluster(c.image, c.request, c.version, c.context),
+    m.DescribeConfigsRequest: lambda to, c: to.configuration.describe_configs(
+        c.image, c.request, c.context.access, c.context.log_levels
+    ),
+    m.DescribeAclsRequest: lambda to, c: describe_acls(c.image, c.request, to.config.authorizer),
 }
-"""Requests that any controller answers from its committed image."""
+"""Requests that every controller answers from its committed image."""
 
 CONFIRMED_READS: Final = frozenset(READS) - {m.DescribeClusterRequest}
-"""Reads that an active controller answers only when the quorum confirms that it is still active.
+"""Reads that the active controller answers only after the quorum has confirmed that it is still active.
 
-Not DescribeCluster: by it clients find the controllers, and people look at a quorum that has lost its majority.
+DescribeCluster is excluded: clients find the controllers by it, also in a quorum that has lost its majority.
 """
 
 _NEEDS_AUTHORIZER: Final = frozenset({m.CreateAclsRequest, m.DeleteAclsRequest})
-_OF_TOKENS: Final = frozenset(
+_TOKEN_REQUESTS: Final = frozenset(
     {m.CreateDelegationTokenRequest, m.RenewDelegationTokenRequest, m.ExpireDelegationTokenRequest}
 )
 _UNBOUNDED: Final = frozenset(
@@ -315,10 +191,9 @@ _UNBOUNDED: Final = frozenset(
         m.AssignReplicasToDirsRequest,
     }
 )
-"""Brokers' requests, whose records are as many as it takes."""
+"""Requests of brokers, which may write any number of records."""
 
-
-_NOTHING_ASKED: Final[dict[type, tuple[tuple[str, ...], Callable[[], Message]]]] = {
+_EMPTY_REQUESTS: Final[dict[type, tuple[tuple[str, ...], Callable[[], Message]]]] = {
     m.AlterPartitionRequest: (("topics",), m.AlterPartitionResponse),
     m.AlterUserScramCredentialsRequest: (("deletions", "upsertions"), m.AlterUserScramCredentialsResponse),
     m.AlterClientQuotasRequest: (("entries",), m.AlterClientQuotasResponse),
@@ -329,28 +204,29 @@ _NOTHING_ASKED: Final[dict[type, tuple[tuple[str, ...], Callable[[], Message]]]]
     m.CreateTopicsRequest: (("topics",), m.CreateTopicsResponse),
     m.ElectLeadersRequest: (("topic_partitions",), m.ElectLeadersResponse),
 }
-"""Requests by the fields whose emptiness means that nothing is asked, with the answer to that; null asks for all."""
-_MAYBE_EARLY: Final = frozenset(_NOTHING_ASKED) | _NEEDS_AUTHORIZER | _OF_TOKENS
+"""Request class → the fields that are all empty in a request without items, and its response. A null field means all."""
+_MAY_BE_ANSWERED_EARLY: Final = frozenset(_EMPTY_REQUESTS) | _NEEDS_AUTHORIZER | _TOKEN_REQUESTS
 
 
-def asks_nothing(message: Message) -> bool:
-    """Say whether the request asks for nothing, so that any controller can answer it, at any time, at once."""
-    fields, _ = _NOTHING_ASKED.get(type(message), ((), None))
+def is_empty_request(message: Message) -> bool:
+    """Report whether the request has no items, so that every controller can answer it at once."""
+    fields, _ = _EMPTY_REQUESTS.get(type(message), ((), None))
     return bool(fields) and all(getattr(message, each) == () for each in fields)
 
 
 def early_answer(managers: Managers, message: Any, context: RequestContext) -> Message | None:
-    """Answer who asks for nothing, or what the settings, the connection or the sender's rights rule out; else None.
+    """Return an immediate response if the request needs no metadata, else None. Valid on inactive controllers too.
 
-    So it is on whatever controller, active or not. Raises KafkaError SECURITY_DISABLED.
+    Such requests have no items, or the settings, the connection or the sender's rights rule them out.
+    Raises KafkaError SECURITY_DISABLED for ACLs without an authorizer.
     """
-    if type(message) not in _MAYBE_EARLY:
+    if type(message) not in _MAY_BE_ANSWERED_EARLY:
         return None
-    if asks_nothing(message):
-        return _NOTHING_ASKED[type(message)][1]()
+    if is_empty_request(message):
+        return _EMPTY_REQUESTS[type(message)][1]()
     if type(message) in _NEEDS_AUTHORIZER and managers.config.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if type(message) in _OF_TOKENS and not allows_token_requests(context):
+    if type(message) in _TOKEN_REQUESTS and not allows_token_requests(context):
         return refused(message, context, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if isinstance(message, m.CreateDelegationTokenRequest):
         owner = token_owner(message, context)
@@ -360,7 +236,7 @@ def early_answer(managers: Managers, message: Any, context: RequestContext) -> M
 
 
 def check_size(message: Message, result: ControllerResult[Message]) -> None:
-    """Refuse a user's request that would write more than a batch. Raises POLICY_VIOLATION."""
+    """Raise KafkaError POLICY_VIOLATION if a user's request writes more records than one batch holds."""
     if len(result.records) > MAX_RECORDS_PER_USER_OP and type(message) not in _UNBOUNDED:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,

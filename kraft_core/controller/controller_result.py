@@ -10,7 +10,7 @@ import msgspec
 from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kraft_core.protocol.metadata_records import MetadataRecord
 
@@ -29,12 +29,14 @@ class ControllerResult(msgspec.Struct, Generic[T_co], frozen=True):
     """Records, the response, and whether the records must be one batch.
 
     Without records the response is given at once when nothing is pending, else after the newest pending write.
-    `is_atomic`: all or nothing. Otherwise the records may be cut into batches. Source: ControllerResult.
+    `is_atomic`: all or nothing. Otherwise the records may be cut into batches. `appended` is called with the offset of
+    the last record once all are in the log. Source: ControllerResult, ControllerWriteOperation.processBatchEndOffset.
     """
 
     records: Sequence[MetadataRecord]
     response: T_co
     is_atomic: bool = False
+    appended: Callable[[int], None] | None = None
 
     @staticmethod
     def atomic_of(records: Sequence[MetadataRecord], response: T_co) -> ControllerResult[T_co]:  # type: ignore[misc]  # covariant T is safe in a factory

@@ -40,17 +40,17 @@ def periodic_tasks(managers: Managers) -> list[PeriodicTask]:
         PeriodicTask(
             "maybeFenceStaleBroker",
             max(1, config.session_timeout_ms // _FENCE_CHECKS_PER_SESSION),
-            lambda now_ms: managers.lifecycle.fence_one_stale_broker(writer.tip, now_ms),
+            lambda now_ms: managers.replication.maybe_fence_one_stale_broker(writer.tip, now_ms),
         ),
         PeriodicTask(
             "electPreferred",
             balance_ms,
-            lambda _: managers.replication.maybe_balance_partition_leaders(writer.tip),
+            lambda _: managers.elections.maybe_balance_partition_leaders(writer.tip),
         ),
         PeriodicTask(
             "electUnclean",
             config.unclean_leader_election_interval_ms,
-            lambda _: managers.replication.maybe_elect_unclean_leaders(writer.tip),
+            lambda _: managers.elections.maybe_elect_unclean_leaders(writer.tip),
         ),
         PeriodicTask(
             "expireDelegationTokens",

@@ -20,13 +20,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from kraft_core.controller.activation import activation_records
+from kraft_core.controller.activation_records_generator import activation_records
 from kraft_core.controller.controller_operations import (
     READS,
     WRITES,
     Call,
     Managers,
-    Written,
     check_size,
     early_answer,
 )
@@ -97,7 +96,7 @@ class QuorumController:
 
     def last_contact_ms(self, broker_id: int) -> int | None:
         """Return when the active controller last heard of a broker, for metrics."""
-        return self._managers.lifecycle.heartbeats.last_contact_ms(broker_id)
+        return self._managers.heartbeats.last_contact_ms(broker_id)
 
     # -- what the node tells
 
@@ -144,7 +143,7 @@ class QuorumController:
         self._claim_epoch = epoch
         self.wants_resign = False
         self._last_append = -1
-        self._managers.lifecycle.heartbeats.activate(self._committed, now_ms)
+        self._managers.heartbeats.activate(self._committed, now_ms)
         self._queue.prepend(
             OperationEvent(
                 f"completeActivation[{epoch}]",
@@ -163,7 +162,7 @@ class QuorumController:
         self.wants_resign = False
         self._last_append = -1
         self._periodic.deactivate()
-        self._managers.lifecycle.heartbeats.deactivate()
+        self._managers.heartbeats.deactivate()
         for answer in self._deferred.fail_all():
             self._answer_error(answer.request, ErrorCode.NOT_CONTROLLER, NO_ACTIVE_CONTROLLER)
             self._note_end(answer.request, now_ms)
@@ -194,7 +193,7 @@ class QuorumController:
         if self.is_active:
             broker = self._writer.tip.cluster.brokers.get(request.broker_id)
             if broker is not None and broker.epoch == request.broker_epoch:
-                self._managers.lifecycle.heartbeats.touch(broker.id, broker.epoch, now_ms)
+                self._managers.heartbeats.touch(broker.id, broker.epoch, now_ms)
 
     def _serve(self, event: RequestEvent, now_ms: int) -> None:
         """Answer a request, or let its answer wait for the log. Raises KafkaError and what a faulty manager raises."""
@@ -214,17 +213,16 @@ class QuorumController:
         write = WRITES.get(kind)
         if write is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{kind.__name__} is not served by the controller.")
-        written = write(self._managers, Call(self._writer.tip, message, event.version, event.context, now_ms))
-        check_size(message, written.result)
-        self._finish(event, written)
+        result = write(self._managers, Call(self._writer.tip, message, event.version, event.context, now_ms))
+        check_size(message, result)
+        self._finish(event, result)
 
-    def _finish(self, event: RequestEvent, written: Written) -> None:
-        """Append what an operation wants, and answer when the log allows."""
-        result = written.result
+    def _finish(self, event: RequestEvent, result: ControllerResult[Message]) -> None:
+        """Append the records of an operation, and defer its response until the log has committed them."""
         last_offset = self._append(result) if result.records else self._writer.next_offset - 1
         event.cost += len(result.records) // RECORDS_PER_COST
-        if written.appended is not None:
-            written.appended(last_offset)
+        if result.appended is not None:
+            result.appended(last_offset)
         pending = self._last_append > self._committed.offset
         if not pending or (not result.records and self._rests_on_committed(event.message)):
             self._answer(event, result.response)
@@ -304,7 +302,7 @@ class QuorumController:
         if isinstance(event.message, BrokerHeartbeatRequest):
             self.metrics.timed_out_heartbeats += 1
             if self.is_active:
-                self._managers.lifecycle.process_expired_heartbeat(self._writer.tip, event.message)
+                self._managers.replication.process_expired_broker_heartbeat(self._writer.tip, event.message)
 
     # -- what the controller does by itself
 

@@ -19,7 +19,7 @@ import msgspec
 
 from kraft_core.clients.kafka_client import says_not_active
 from kraft_core.configs.config_resource import BROKER_LOGGER
-from kraft_core.controller.controller_operations import asks_nothing
+from kraft_core.controller.controller_operations import is_empty_request
 from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
 from kraft_core.controller.error_responses import error_response
 from kraft_core.node import ControllerRequest, NodeEvent
@@ -266,7 +266,7 @@ class ControllerApis:
     def _dispatch(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
         refusal = _UNSERVED.get(header.api_key)
         is_over = context.deadline_ms <= self._owner.now_ms()  # a timeout of nothing: over before it can begin
-        if refusal is None and is_over and not asks_nothing(message):
+        if refusal is None and is_over and not is_empty_request(message):
             refusal = ErrorCode.REQUEST_TIMED_OUT
         if refusal is not None:
             answer(_refused(message, header.api_version, refusal))

@@ -162,12 +162,10 @@ def test_a_record_that_the_tip_cannot_replay_stops_the_process(
     active: ActiveController, monkeypatch: pytest.MonkeyPatch
 ):
     """QuorumControllerTest.testFatalMetadataReplayErrorOnActive: it does not go on in a wrong state."""
-    from kraft_core.controller.controller_operations import Written
-    from kraft_core.controller.controller_result import ControllerResult
 
-    def impossible(*_: object) -> Written:
+    def impossible(*_: object) -> ControllerResult[m.CreateTopicsResponse]:
         record = PartitionChangeRecord(partition_id=9, leader=1)
-        return Written(ControllerResult([record], m.CreateTopicsResponse()))
+        return ControllerResult([record], m.CreateTopicsResponse())
 
     monkeypatch.setitem(controller_operations.WRITES, m.CreateTopicsRequest, impossible)
     with pytest.raises(ReplayError):
@@ -175,12 +173,9 @@ def test_a_record_that_the_tip_cannot_replay_stops_the_process(
 
 
 def test_an_atomic_result_is_never_cut(active: ActiveController, monkeypatch: pytest.MonkeyPatch):
-    from kraft_core.controller.controller_operations import Written
-    from kraft_core.controller.controller_result import ControllerResult
-
     def many(*, atomic: bool) -> Any:
         result = ControllerResult([NoOpRecord()] * 25, m.AssignReplicasToDirsResponse(), is_atomic=atomic)
-        return lambda *_: Written(result)
+        return lambda *_: result
 
     small = ActiveController(max_records_per_batch=10)
     monkeypatch.setitem(controller_operations.WRITES, m.AssignReplicasToDirsRequest, many(atomic=False))
@@ -222,7 +217,7 @@ def test_a_failing_periodic_task_is_tried_again_later_and_stops_nothing_else(mon
         calls.append(active.now_ms)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(active.controller._managers.replication, "maybe_elect_unclean_leaders", fails)
+    monkeypatch.setattr(active.controller._managers.elections, "maybe_elect_unclean_leaders", fails)
     active.advance(400_000)
     assert len(calls) == 2  # after 1 s, then 5 minutes later
     assert active.controller.metrics.faults == 2

@@ -10,16 +10,14 @@ import msgspec
 import pytest
 
 from kraft_core.controller.access import acl_control_manager
-from kraft_core.controller.brokers.broker_changes import FENCE, BrokerChanges
 from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
-from kraft_core.controller.brokers.broker_lifecycle import BrokerLifecycle
-from kraft_core.controller.brokers.cluster_control_manager import check_broker_epoch
-from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers, Written
+from kraft_core.controller.brokers.cluster_control_manager import check_broker_epoch, registration_record
+from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partitions import alter_partition
 from kraft_core.controller.partitions.cluster_describer import ClusterDescriber
 from kraft_core.controller.partitions.partition_change_builder import PartitionChangeBuilder
-from kraft_core.controller.partitions.partition_changes import PartitionChanges
+from kraft_core.controller.partitions.replication_control_manager import FENCE, ReplicationControlManager
 from kraft_core.controller.partitions.topic_creation import TopicCreation
 from kraft_core.controller.queue.controller_events import RequestEvent
 from kraft_core.controller.quorum_controller import QuorumController
@@ -65,17 +63,15 @@ def test_a_broker_epoch_that_nobody_looks_at_is_caught(monkeypatch: pytest.Monke
     def check(image: Any, broker_id: int, broker_epoch: int) -> Any:
         return image.cluster.brokers.get(broker_id) or check_broker_epoch(image, broker_id, broker_epoch)
 
-    monkeypatch.setattr("kraft_core.controller.brokers.broker_lifecycle.check_broker_epoch", check)
+    monkeypatch.setattr("kraft_core.controller.partitions.replication_control_manager.check_broker_epoch", check)
     assert "a stale broker epoch was accepted" in said(120)
 
 
 def test_an_epoch_that_two_registrations_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = BrokerLifecycle.register_broker
+    def record(image: Any, request: Any, new_epoch: int, kraft_version: int) -> Any:
+        return registration_record(image, request, new_epoch // 40 * 40, kraft_version)
 
-    def register(self: BrokerLifecycle, *args: Any, next_offset: int, **kwargs: Any) -> Any:
-        return original(self, *args, next_offset=next_offset // 40 * 40, **kwargs)
-
-    monkeypatch.setattr(BrokerLifecycle, "register_broker", register)
+    monkeypatch.setattr("kraft_core.controller.brokers.cluster_control_manager.registration_record", record)
     assert "a broker epoch" in said()
 
 
@@ -102,17 +98,17 @@ def test_a_new_controller_that_gives_no_new_session_is_caught(monkeypatch: pytes
 
 
 def test_a_fenced_broker_that_goes_on_leading_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fence(_: BrokerChanges, image: Any, broker_id: int) -> list[Any]:
+    def fence(_: ReplicationControlManager, image: Any, broker_id: int) -> list[Any]:
         epoch = image.cluster.brokers[broker_id].epoch
         return [BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE)]
 
-    monkeypatch.setattr(BrokerChanges, "broker_fenced", fence)
+    monkeypatch.setattr(ReplicationControlManager, "handle_broker_fenced", fence)
     assert "a fenced broker leads" in said()
 
 
 def test_a_broker_that_comes_back_and_may_not_lead_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = BrokerChanges.broker_unfenced
-    monkeypatch.setattr(BrokerChanges, "broker_unfenced", lambda *args: original(*args)[:1])
+    original = ReplicationControlManager.handle_broker_unfenced
+    monkeypatch.setattr(ReplicationControlManager, "handle_broker_unfenced", lambda *args: original(*args)[:1])
     assert "nobody leads, although somebody could" in said()
 
 
@@ -134,7 +130,7 @@ def test_an_election_onto_an_offline_directory_is_caught(monkeypatch: pytest.Mon
 
 
 def test_an_unclean_election_without_permission_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartitionChanges, "unclean_election_enabled", lambda *_: True)
+    monkeypatch.setattr(ReplicationControlManager, "unclean_election_enabled", lambda *_: True)
     assert "without permission" in said()
 
 
@@ -221,13 +217,13 @@ def test_an_acl_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_blocks_of_producer_ids_that_overlap_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def allocate(_: Managers, call: Call) -> Written:
+    def allocate(_: Managers, call: Call) -> ControllerResult[AllocateProducerIdsResponse]:
         first = max(call.image.producer_ids, 0)
         record = ProducerIdsRecord(
-            broker_id=call.message.broker_id, broker_epoch=call.message.broker_epoch, next_producer_id=first + 500
+            broker_id=call.request.broker_id, broker_epoch=call.request.broker_epoch, next_producer_id=first + 500
         )
         answer = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=1000)
-        return Written(ControllerResult([record], answer))
+        return ControllerResult([record], answer)
 
     monkeypatch.setitem(WRITES, AllocateProducerIdsRequest, allocate)
     assert "producer ids" in said()
@@ -254,11 +250,11 @@ def test_settings_that_outlive_their_topic_are_caught(monkeypatch: pytest.Monkey
 
 
 def test_an_answer_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def finish(self: QuorumController, event: RequestEvent, written: Written) -> None:
-        last_offset = self._append(written.result) if written.result.records else self._writer.next_offset - 1
-        if written.appended is not None:
-            written.appended(last_offset)
-        self._responses.append((event.request_id, written.result.response))
+    def finish(self: QuorumController, event: RequestEvent, result: ControllerResult[Any]) -> None:
+        last_offset = self._append(result) if result.records else self._writer.next_offset - 1
+        if result.appended is not None:
+            result.appended(last_offset)
+        self._responses.append((event.request_id, result.response))
 
     monkeypatch.setattr(QuorumController, "_finish", finish)
     assert "acknowledged" in said()
@@ -269,7 +265,7 @@ def test_a_read_of_what_is_not_committed_is_caught(monkeypatch: pytest.MonkeyPat
 
     def describe(managers: Managers, call: Call) -> Any:
         image = managers.writer.tip
-        return original(managers, Call(image, call.message, call.version, call.context, call.now_ms))
+        return original(managers, Call(image, call.request, call.version, call.context, call.now_ms))
 
     monkeypatch.setitem(READS, DescribeConfigsRequest, describe)
     words = said(200, ("slow_disk", "delay"))
@@ -286,7 +282,7 @@ def test_a_read_older_than_the_last_acknowledgement_is_caught(monkeypatch: pytes
         since, image = images.get(key, (-(10**9), None))
         if image is None or call.now_ms - since > 700:
             since, image = images[key] = (call.now_ms, call.image)
-        return original(managers, Call(image, call.message, call.version, call.context, call.now_ms))
+        return original(managers, Call(image, call.request, call.version, call.context, call.now_ms))
 
     monkeypatch.setitem(READS, DescribeConfigsRequest, describe)
     words = said(faults=())

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from kraft_core.image.acls_image import Pattern
     from kraft_core.image.metadata_image import MetadataImage
+    from kraft_core.image.standard_authorizer import StandardAuthorizer
     from kraft_core.protocol.messages import (
         CreateAclsRequest,
         CreateAclsRequestAclCreation,
@@ -98,12 +99,16 @@ def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> ControllerR
     return ControllerResult.atomic_of(records, DeleteAclsResponse(filter_results=tuple(results)))
 
 
-def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> DescribeAclsResponse:
+def describe_acls(
+    image: MetadataImage, request: DescribeAclsRequest, authorizer: StandardAuthorizer | None
+) -> DescribeAclsResponse:
     """List the ACLs that a filter matches, grouped by resource pattern and sorted.
 
-    Raises KafkaError UNKNOWN_SERVER_ERROR for a filter with a 0, which Kafka cannot read. A number that does not exist
-    matches nothing.
+    A number that does not exist matches nothing. Raises KafkaError: SECURITY_DISABLED without an authorizer,
+    UNKNOWN_SERVER_ERROR for a filter with a 0, which Kafka cannot read.
     """
+    if authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     if 0 in {request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type}:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "DescribeAclsRequest contains UNKNOWN elements.")
     wanted = AclFilter(

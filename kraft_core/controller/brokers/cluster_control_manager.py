@@ -1,16 +1,18 @@
-"""Brokers and controllers as members of the cluster: registration, and who is who by DescribeCluster.
+"""ClusterControlManager: registration of brokers and controllers, and DescribeCluster.
 
-What happens to partitions when a broker comes or goes is in broker_lifecycle. Source: ClusterControlManager.
+Heartbeats, fencing and unregistration are in replication_control_manager, as in Kafka, because they change partitions.
+Source: ClusterControlManager, Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
+    BrokerRegistrationResponse,
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     DescribeClusterRequest,
@@ -34,11 +36,16 @@ from kraft_core.protocol.metadata_version import (
 from kraft_core.protocol.uuids import is_reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
+    from kraft_core.controller.controller_config import ControllerConfig
+    from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.image.cluster_replay import EndpointData
     from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
     from kraft_core.protocol.messages import BrokerRegistrationRequest
+    from kraft_core.protocol.metadata_records import MetadataRecord
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +54,7 @@ _SECURITY_PROTOCOLS: Final = range(4)  # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SS
 _CONTROLLER_ENDPOINTS: Final = 2
 _BROKER_ENDPOINTS: Final = 1
 _NOT_ASKED: Final = -(2**31)
-"""The set of operations in an answer to who did not ask for it."""
+"""cluster_authorized_operations when the request does not include them."""
 
 
 def metadata_version(image: MetadataImage) -> int:
@@ -68,6 +75,121 @@ def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) 
             f"Expected broker epoch {registration.epoch}, but got broker epoch {broker_epoch}",
         )
     return registration
+
+
+class BrokerShutdownHandler(Protocol):
+    """ReplicationControlManager.handle_broker_shutdown. Source: BrokerShutdownHandler."""
+
+    def __call__(self, image: MetadataImage, broker_id: int, *, is_clean: bool) -> list[MetadataRecord]:
+        """Return the records that remove the former incarnation of a broker."""
+
+
+class ClusterControlManager:
+    """Registers brokers and lists the controllers.
+
+    `writer` gives the quorum's state: the next offset, which becomes the broker epoch, kraft.version and the leader.
+    """
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        writer: RecordWriter,
+        heartbeats: BrokerHeartbeatManager,
+        handle_broker_shutdown: BrokerShutdownHandler,
+    ) -> None:
+        self._config = config
+        self._writer = writer
+        self._heartbeats = heartbeats
+        self._handle_broker_shutdown = handle_broker_shutdown
+
+    def register_broker(
+        self, image: MetadataImage, request: BrokerRegistrationRequest, version: int, now_ms: int
+    ) -> ControllerResult[BrokerRegistrationResponse]:
+        """Register a broker and remove its former incarnation from the ISRs.
+
+        The registration record comes last, so the records may be split into batches: if the controller fails between
+        them, the broker registers again.
+        Raises KafkaError: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION while the session of another
+        incarnation is valid, and the errors of `registration_record`.
+        """
+        if request.cluster_id != self._config.cluster_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"Expected cluster ID {self._config.cluster_id}, but got cluster ID {request.cluster_id}",
+            )
+        broker_id = request.broker_id
+        existing = image.cluster.brokers.get(broker_id)
+        is_new = existing is None or existing.incarnation_id != request.incarnation_id
+        if existing is not None and is_new and self._heartbeats.has_valid_session(broker_id, existing.epoch, now_ms):
+            raise KafkaError(
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                "Another broker is registered with that broker id. If the broker was recently restarted this should "
+                "self-resolve once the heartbeat manager expires the broker's session.",
+            )
+        registration = registration_record(image, request, self._writer.next_offset, self._writer.kraft_version)
+        records: list[MetadataRecord] = []
+        if is_new:
+            reported_epoch = request.previous_broker_epoch if version >= CLEAN_SHUTDOWN_DETECTION_VERSION else None
+            is_clean = existing is not None and existing.epoch == reported_epoch
+            records.extend(self._handle_broker_shutdown(image, broker_id, is_clean=is_clean))
+        log.info(
+            "registering_broker",
+            extra={
+                "broker_id": broker_id,
+                "broker_epoch": registration.broker_epoch,
+                "new_incarnation": is_new,
+                "clean_up_records": len(records),
+            },
+        )
+        records.append(registration)
+
+        def appended(last_offset: int) -> None:
+            self._heartbeats.registered(broker_id, last_offset, new_incarnation=is_new)
+
+        response = BrokerRegistrationResponse(broker_epoch=registration.broker_epoch)
+        return ControllerResult(records, response, appended=appended)
+
+    def describe_cluster(
+        self, image: MetadataImage, request: DescribeClusterRequest, version: int, context: RequestContext
+    ) -> DescribeClusterResponse:
+        """List the registered controllers that have the request's listener, and the active controller.
+
+        The leader is -1 while it has not registered. The sender's permitted operations are included on request.
+        Raises KafkaError: UNSUPPORTED_VERSION below metadata.version 15; MISMATCHED_ENDPOINT_TYPE for brokers,
+        UNSUPPORTED_ENDPOINT_TYPE for an unknown type (both INVALID_REQUEST in v0).
+        Source: ControllerApis.handleDescribeCluster, AuthHelper.computeDescribeClusterResponse.
+        """
+        if not is_controller_registration_supported(image.features.metadata_version or 0):
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "Direct-to-controller communication is not supported with the current MetadataVersion.",
+            )
+        wanted = request.endpoint_type
+        if wanted != _CONTROLLER_ENDPOINTS:
+            known = wanted == _BROKER_ENDPOINTS
+            message = (
+                "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+                if known
+                else f"Unsupported endpoint type {wanted}"
+            )
+            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            raise KafkaError(ErrorCode.INVALID_REQUEST if version == 0 else code, message)
+        nodes = [
+            DescribeClusterResponseDescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
+            for node_id, controller in sorted(image.cluster.controllers.items(), key=lambda item: item[0])
+            if (endpoint := controller.listener(context.listener_name)) is not None
+        ]
+        leader_id = self._writer.leader_id
+        return DescribeClusterResponse(
+            error_message=None,
+            endpoint_type=_CONTROLLER_ENDPOINTS,
+            cluster_id=self._config.cluster_id,
+            controller_id=leader_id if any(node.broker_id == leader_id for node in nodes) else -1,
+            brokers=tuple(nodes),
+            cluster_authorized_operations=context.access.cluster_operations()
+            if request.include_cluster_authorized_operations
+            else _NOT_ASKED,
+        )
 
 
 def registration_record(
@@ -199,50 +321,3 @@ def register_controller(
         ),
     )
     return ControllerResult([record], ControllerRegistrationResponse(error_message=""), is_atomic=True)
-
-
-def describe_cluster(
-    image: MetadataImage,
-    request: DescribeClusterRequest,
-    *,
-    version: int,
-    cluster_id: str,
-    leader_id: int,
-    listener_name: str,
-    operations: Callable[[], int],
-) -> DescribeClusterResponse:
-    """List the registered controllers that have the listener the request came in by, and the active one.
-
-    The leader is -1 while it has not registered. `operations` lists what the asker may do, if it wants to know.
-    Errors: UNSUPPORTED_VERSION below metadata.version 15;
-    MISMATCHED_ENDPOINT_TYPE for brokers, UNSUPPORTED_ENDPOINT_TYPE for what is neither (INVALID_REQUEST in v0).
-    Source: ControllerApis.handleDescribeCluster, AuthHelper.computeDescribeClusterResponse.
-    """
-    if not is_controller_registration_supported(image.features.metadata_version or 0):
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "Direct-to-controller communication is not supported with the current MetadataVersion.",
-        )
-    wanted = request.endpoint_type
-    if wanted != _CONTROLLER_ENDPOINTS:
-        known = wanted == _BROKER_ENDPOINTS
-        message = (
-            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
-            if known
-            else f"Unsupported endpoint type {wanted}"
-        )
-        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        raise KafkaError(ErrorCode.INVALID_REQUEST if version == 0 else code, message)
-    nodes = [
-        DescribeClusterResponseDescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
-        for node_id, controller in sorted(image.cluster.controllers.items(), key=lambda item: item[0])
-        if (endpoint := controller.listener(listener_name)) is not None
-    ]
-    return DescribeClusterResponse(
-        error_message=None,
-        endpoint_type=_CONTROLLER_ENDPOINTS,
-        cluster_id=cluster_id,
-        controller_id=leader_id if any(node.broker_id == leader_id for node in nodes) else -1,
-        brokers=tuple(nodes),
-        cluster_authorized_operations=operations() if request.include_cluster_authorized_operations else _NOT_ASKED,
-    )

@@ -26,8 +26,9 @@ from kraft_core.protocol.metadata_version import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
     from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.metadata_records import MetadataRecord
@@ -46,88 +47,93 @@ def supported_features() -> dict[str, VersionRange]:
     return {name: VersionRange(feature.minimum, feature.maximum) for name, feature in FEATURES.items()}
 
 
-def update_features(
-    image: MetadataImage,
-    request: UpdateFeaturesRequest,
-    version: int,
-    *,
-    node_id: int,
-    quorum: RecordWriter,
-    elr_safety_records: Callable[[], list[MetadataRecord]],
-) -> ControllerResult[UpdateFeaturesResponse]:
-    """Change feature levels, all or none, in one atomic batch.
+class FeatureControlManager:
+    """Changes feature levels. `quorum` gives the voters and kraft.version, which raft keeps."""
 
-    `elr_safety_records` are written before eligible leader replicas are switched on. Answers INVALID_UPDATE_VERSION at
-    the top level, with the first reason: unknown upgrade type, level below 0 or not supported by a registered broker
-    or controller, controller not registered, downgrade without its type, downgrade of metadata.version across a change
-    of metadata, dependency unmet, kraft.version lowered. v0 and v1 name each feature, on success only.
-    """
-    wanted = {update.feature: update for update in request.feature_updates}
-    proposed = {
-        **image.features.levels,
-        METADATA_VERSION: metadata_version(image),
-        **{name: update.max_version_level for name, update in wanted.items()},
-    }
-    records: list[MetadataRecord] = []
-    try:
-        for update in wanted.values():
-            records.extend(_update(image, update, proposed, node_id, quorum, request.validate_only))
-    except KafkaError as error:
-        log.warning("feature_update_refused", extra={"reason": error.message})
-        message = f"The update failed for all features since the following feature had an error: {error.message}"
-        return ControllerResult((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
-    if proposed.get(ELR_VERSION, 0) > 0 and ELR_VERSION in wanted:
-        records = [*elr_safety_records(), *records]
-    results = tuple(
-        UpdateFeaturesResponseUpdatableFeatureResult(feature=update.feature, error_code=0, error_message="NONE")
-        for update in request.feature_updates
-        if version <= 1
-    )
-    response = UpdateFeaturesResponse(error_message=None, results=results)
-    return ControllerResult(() if request.validate_only else records, response, is_atomic=True)
+    def __init__(self, node_id: int, quorum: RecordWriter, configuration: ConfigurationControlManager) -> None:
+        self._node_id = node_id
+        self._quorum = quorum
+        self._configuration = configuration
 
+    def update_features(
+        self, image: MetadataImage, request: UpdateFeaturesRequest, version: int
+    ) -> ControllerResult[UpdateFeaturesResponse]:
+        """Change feature levels, all or none, in one atomic batch.
 
-def _update(
-    image: MetadataImage,
-    update: UpdateFeaturesRequestFeatureUpdateKey,
-    proposed: Mapping[str, int],
-    node_id: int,
-    quorum: RecordWriter,
-    validate_only: bool,
-) -> Iterator[MetadataRecord]:
-    name, level = update.feature, update.max_version_level
-    kind = update.upgrade_type  # v0 has none, and is an upgrade whatever its allow_downgrade says, as in Kafka
-    if kind not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
-        raise _invalid(name, level, "The controller does not support the given upgrade type.")
-    current = quorum.kraft_version if name == KRAFT_VERSION else image.features.level(name)
-    if level < 0:
-        raise _invalid(name, level, "A feature version cannot be less than 0.")
-    reason = _reason_not_supported(image, name, level, node_id, quorum)
-    if reason is not None:
-        raise _invalid(name, level, reason)
-    if level < current and kind == UPGRADE:
-        raise _invalid(
-            name,
-            level,
-            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
-            "downgrade.",
+        The configs that eligible leader replicas need are written before the feature is enabled. Versions 0 and 1 name
+        each feature in the response, on success only. The response has INVALID_UPDATE_VERSION and the first reason for:
+
+        - an unknown upgrade type, or a downgrade with the type of an upgrade;
+        - a level below 0, or one that a registered broker or controller does not support;
+        - a controller that has not registered;
+        - a downgrade of metadata.version across a change of metadata, or of kraft.version;
+        - a level that depends on a higher metadata.version.
+        """
+        wanted = {update.feature: update for update in request.feature_updates}
+        proposed = {
+            **image.features.levels,
+            METADATA_VERSION: metadata_version(image),
+            **{name: update.max_version_level for name, update in wanted.items()},
+        }
+        records: list[MetadataRecord] = []
+        try:
+            for update in wanted.values():
+                records.extend(self._update(image, update, proposed, validate_only=request.validate_only))
+        except KafkaError as error:
+            log.warning("feature_update_refused", extra={"reason": error.message})
+            message = f"The update failed for all features since the following feature had an error: {error.message}"
+            return ControllerResult((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
+        if proposed.get(ELR_VERSION, 0) > 0 and ELR_VERSION in wanted:
+            records = [*self._configuration.elr_safety_records(image), *records]
+        results = tuple(
+            UpdateFeaturesResponseUpdatableFeatureResult(feature=update.feature, error_code=0, error_message="NONE")
+            for update in request.feature_updates
+            if version <= 1
         )
-    if level > current and kind != UPGRADE:
-        raise _invalid(name, level, "Can't downgrade to a newer version.")
-    if name == METADATA_VERSION:
-        _check_metadata_version(current, level, unsafe=kind == UNSAFE_DOWNGRADE)
-    elif name == KRAFT_VERSION:
-        yield from _update_kraft_version(level, current, kind, quorum, validate_only)
-        return
-    else:
-        if name not in FEATURES:  # level 0 of what nobody has passes the ranges above
-            raise _invalid(name, level, f"Feature {name} not found.")
-        feature = FEATURES[name]
-        least = feature.needs_metadata_version[level - feature.minimum - 1] if level > feature.minimum else 0
-        if proposed[METADATA_VERSION] < least:
-            reason = f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {least}"
+        response = UpdateFeaturesResponse(error_message=None, results=results)
+        return ControllerResult(() if request.validate_only else records, response, is_atomic=True)
+
+    def _update(
+        self,
+        image: MetadataImage,
+        update: UpdateFeaturesRequestFeatureUpdateKey,
+        proposed: Mapping[str, int],
+        *,
+        validate_only: bool,
+    ) -> Iterator[MetadataRecord]:
+        name, level = update.feature, update.max_version_level
+        kind = update.upgrade_type  # v0 has none, and is an upgrade whatever its allow_downgrade says, as in Kafka
+        if kind not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
+            raise _invalid(name, level, "The controller does not support the given upgrade type.")
+        current = self._quorum.kraft_version if name == KRAFT_VERSION else image.features.level(name)
+        if level < 0:
+            raise _invalid(name, level, "A feature version cannot be less than 0.")
+        reason = _reason_not_supported(image, name, level, self._node_id, self._quorum)
+        if reason is not None:
             raise _invalid(name, level, reason)
-    yield FeatureLevelRecord(name=name, feature_level=level)
+        if level < current and kind == UPGRADE:
+            raise _invalid(
+                name,
+                level,
+                "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+                "downgrade.",
+            )
+        if level > current and kind != UPGRADE:
+            raise _invalid(name, level, "Can't downgrade to a newer version.")
+        if name == METADATA_VERSION:
+            _check_metadata_version(current, level, unsafe=kind == UNSAFE_DOWNGRADE)
+        elif name == KRAFT_VERSION:
+            yield from _update_kraft_version(level, current, kind, self._quorum, validate_only)
+            return
+        else:
+            if name not in FEATURES:  # level 0 of what nobody has passes the ranges above
+                raise _invalid(name, level, f"Feature {name} not found.")
+            feature = FEATURES[name]
+            least = feature.needs_metadata_version[level - feature.minimum - 1] if level > feature.minimum else 0
+            if proposed[METADATA_VERSION] < least:
+                reason = f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {least}"
+                raise _invalid(name, level, reason)
+        yield FeatureLevelRecord(name=name, feature_level=level)
 
 
 def _update_kraft_version(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft_core.controller.brokers.cluster_control_manager import check_broker_epoch
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partitions.partition_change_builder import NO_LEADER_CHANGE, Election
 from kraft_core.image.topics_delta import merge_partition
@@ -21,7 +22,7 @@ from kraft_core.protocol.messages import (
 if TYPE_CHECKING:
     from kraft_core.controller.partitions.cluster_describer import ClusterDescriber
     from kraft_core.controller.partitions.partition_change_builder import PartitionChangeBuilder
-    from kraft_core.controller.partitions.partition_changes import PartitionChanges
+    from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.image.topics_image import PartitionRegistration, TopicImage
     from kraft_core.protocol.messages import AlterPartitionRequest, AlterPartitionRequestPartitionData
@@ -32,17 +33,13 @@ ANY_EPOCH = -1
 
 
 def alter_partition(
-    image: MetadataImage,
-    changes: PartitionChanges,
-    request: AlterPartitionRequest,
-    version: int,
+    replication: ReplicationControlManager, image: MetadataImage, request: AlterPartitionRequest, version: int
 ) -> ControllerResult[AlterPartitionResponse]:
     """Change the ISR of each partition that allows it; docs/protocol.md lists the errors in order under "AlterPartition".
 
     Raises KafkaError STALE_BROKER_EPOCH, which belongs at the top of the response.
     """
-    cluster = changes.cluster(image)
-    cluster.check_broker_epoch(request.broker_id, request.broker_epoch)
+    check_broker_epoch(image, request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []
     topics = []
     for topic_data in request.topics:
@@ -55,7 +52,7 @@ def alter_partition(
                 for data in topic_data.partitions
             )
         else:
-            rules = _Rules(image, changes, topic)
+            rules = _Rules(replication, image, topic)
             partitions = tuple(
                 _alter(rules, data, request.broker_id, version, records) for data in topic_data.partitions
             )
@@ -66,19 +63,19 @@ def alter_partition(
 class _Rules:
     """What all partitions of a topic have in common, found once for a request that may name a thousand of them."""
 
-    __slots__ = ("_changes", "_image", "_min_isr", "_unclean", "cluster", "topic")
+    __slots__ = ("_image", "_min_isr", "_replication", "_unclean", "cluster", "topic")
 
-    def __init__(self, image: MetadataImage, changes: PartitionChanges, topic: TopicImage) -> None:
+    def __init__(self, replication: ReplicationControlManager, image: MetadataImage, topic: TopicImage) -> None:
         self._image = image
-        self._changes = changes
-        self._min_isr = changes.effective_min_isr(image, topic)
-        self._unclean = changes.unclean_election_enabled(image, topic.name)
+        self._replication = replication
+        self._min_isr = replication.effective_min_isr(image, topic)
+        self._unclean = replication.unclean_election_enabled(image, topic.name)
         self.topic = topic
-        self.cluster = changes.cluster(image)
+        self.cluster = replication.cluster(image)
 
     def builder(self, index: int, partition: PartitionRegistration) -> PartitionChangeBuilder:
         """Return a builder for one of the topic's partitions."""
-        builder = self._changes.builder(self._image, self.topic, index, partition, min_isr=self._min_isr)
+        builder = self._replication.builder(self._image, self.topic, index, partition, min_isr=self._min_isr)
         if self._unclean:
             builder.election = Election.UNCLEAN
         return builder

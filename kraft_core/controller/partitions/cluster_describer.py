@@ -91,20 +91,6 @@ class ClusterDescriber:
 
         return accepts
 
-    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-        """Return the registration of the broker that sends a request.
-
-        Raises KafkaError STALE_BROKER_EPOCH when it is not registered or its epoch is another.
-        """
-        registration = self._registrations.get(broker_id)
-        if registration is None:
-            message = f"No broker registration found for broker id {broker_id}"
-            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, message)
-        if registration.epoch != broker_epoch:
-            message = f"Expected broker epoch {registration.epoch}, but got broker epoch {broker_epoch}"
-            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, message)
-        return registration
-
     def validate_manual_assignment(self, replicas: Iterable[int], replication_factor: int | None) -> None:
         """Check an assignment that a user wrote.
 

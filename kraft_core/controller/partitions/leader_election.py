@@ -20,8 +20,7 @@ from kraft_core.protocol.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kraft_core.controller.partitions.partition_changes import PartitionChanges
-    from kraft_core.controller.partitions.partition_scan import PartitionScan
+    from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.messages import ElectLeadersRequest
     from kraft_core.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
@@ -37,9 +36,8 @@ class ElectionType(IntEnum):
 class LeaderElection:
     """Elections over any image."""
 
-    def __init__(self, changes: PartitionChanges, scan: PartitionScan, max_elections: int) -> None:
-        self._changes = changes
-        self._scan = scan
+    def __init__(self, replication: ReplicationControlManager, max_elections: int) -> None:
+        self._replication = replication
         self._max_elections = max_elections
 
     def elect_leaders(
@@ -87,12 +85,12 @@ class LeaderElection:
         At most so many as one run may move; the response says whether there may be more, to be run again at once.
         """
         records: list[MetadataRecord] = []
-        for found in self._scan.findings(image):
+        for found in self._replication.scan.findings(image):
             for index in found.imbalanced:
                 if len(records) >= self._max_elections:
                     return ControllerResult(records, response=True)
                 partition = found.topic.partitions[index]
-                builder = self._changes.builder(image, found.topic, index, partition)
+                builder = self._replication.builder(image, found.topic, index, partition)
                 builder.election = Election.PREFERRED
                 record = builder.build()
                 if record is not None:
@@ -105,23 +103,15 @@ class LeaderElection:
         At most so many as one run may move; the response says whether there may be more, to be run again at once.
         """
         records: list[MetadataRecord] = []
-        for found in self._scan.findings(image):
+        for found in self._replication.scan.findings(image):
             name = found.topic.name
-            if not found.leaderless or not self._changes.unclean_election_enabled(image, name):
+            if not found.leaderless or not self._replication.unclean_election_enabled(image, name):
                 continue
             for index in found.leaderless:
                 if len(records) >= self._max_elections:
                     return ControllerResult(records, response=True)
                 self._try_elect(image, name, index, ElectionType.UNCLEAN, records)
         return ControllerResult(records, len(records) >= self._max_elections)
-
-    def are_leaders_imbalanced(self, image: MetadataImage) -> bool:
-        """Say whether some partition is not led by its preferred replica."""
-        return any(found.imbalanced for found in self._scan.findings(image))
-
-    def are_some_partitions_leaderless(self, image: MetadataImage) -> bool:
-        """Say whether some partition has no leader."""
-        return any(found.leaderless for found in self._scan.findings(image))
 
     def _try_elect(
         self, image: MetadataImage, name: str, index: int, election: ElectionType, records: list[MetadataRecord]
@@ -142,7 +132,7 @@ class LeaderElection:
         is_preferred = election is ElectionType.PREFERRED
         if partition.has_preferred_leader if is_preferred else partition.has_leader:
             raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
-        builder = self._changes.builder(image, topic, index, partition)
+        builder = self._replication.builder(image, topic, index, partition)
         builder.election = Election.PREFERRED if is_preferred else Election.UNCLEAN
         record = builder.build()
         if record is None:

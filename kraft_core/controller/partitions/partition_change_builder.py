@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from kraft_core.controller.partitions.partition_reassignment import PartitionReassignmentReplicas
+from kraft_core.controller.partitions.partition_reassignment_replicas import PartitionReassignmentReplicas
 from kraft_core.image.topics_image import LEADER_NONE, RECOVERING
 from kraft_core.protocol.metadata_records import PartitionChangeRecord
 from kraft_core.protocol.metadata_version import (

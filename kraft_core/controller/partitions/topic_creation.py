@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.controller.config_operations import SET
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.partitions.striped_replica_placer import StripedReplicaPlacer
 from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
     from kraft_core.controller.controller_config import ControllerConfig
     from kraft_core.controller.partitions.cluster_describer import ClusterDescriber
-    from kraft_core.controller.partitions.striped_replica_placer import StripedReplicaPlacer
+    from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.image.topics_image import TopicImage
     from kraft_core.protocol.messages import (
@@ -60,12 +61,13 @@ class TopicCreation:
         self,
         config: ControllerConfig,
         configuration_control: ConfigurationControlManager,
-        placer: StripedReplicaPlacer,
+        replication: ReplicationControlManager,
         random: Random,
     ) -> None:
         self._config = config
         self._configuration_control = configuration_control
-        self._placer = placer
+        self._replication = replication
+        self._placer = StripedReplicaPlacer(random)
         self._random = random
         self._listed: tuple[tuple[ConfigEntry, ...], tuple[CreateTopicsResponseCreatableTopicConfigs, ...]] | None = (
             None
@@ -74,7 +76,6 @@ class TopicCreation:
     def create_topics(
         self,
         image: MetadataImage,
-        cluster: ClusterDescriber,
         request: CreateTopicsRequest,
         access: TopicAccess = EVERYTHING,
     ) -> ControllerResult[CreateTopicsResponse]:
@@ -93,6 +94,7 @@ class TopicCreation:
             else:
                 allowed.append(topic)
         self._check_partition_total(allowed)
+        cluster = self._replication.cluster(image)
         records: list[MetadataRecord] = []
         results: list[CreateTopicsResponseCreatableTopicResult] = []
         for topic in allowed:
@@ -107,7 +109,6 @@ class TopicCreation:
     def create_partitions(
         self,
         image: MetadataImage,
-        cluster: ClusterDescriber,
         request: CreatePartitionsRequest,
         access: TopicAccess = EVERYTHING,
     ) -> ControllerResult[CreatePartitionsResponse]:
@@ -115,6 +116,7 @@ class TopicCreation:
 
         Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
         """
+        cluster = self._replication.cluster(image)
         counts = Counter(topic.name for topic in request.topics)
         records: list[MetadataRecord] = []
         results: dict[str, CreatePartitionsResponseCreatePartitionsTopicResult] = {}

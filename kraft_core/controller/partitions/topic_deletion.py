@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
+    from kraft_core.controller.controller_config import ControllerConfig
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.image.topics_image import TopicImage
     from kraft_core.protocol.messages import DeleteTopicsRequest
@@ -28,8 +29,7 @@ def delete_topics(
     image: MetadataImage,
     request: DeleteTopicsRequest,
     version: int,
-    *,
-    is_enabled: bool,
+    config: ControllerConfig,
     random: Random,
     access: TopicAccess = EVERYTHING,
 ) -> ControllerResult[DeleteTopicsResponse]:
@@ -41,7 +41,7 @@ def delete_topics(
 
     Raises KafkaError when deletion is switched off: INVALID_REQUEST below version 3, else TOPIC_DELETION_DISABLED.
     """
-    if not is_enabled:
+    if not config.delete_topic_enable:
         if version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)

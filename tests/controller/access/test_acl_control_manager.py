@@ -328,4 +328,5 @@ def test_a_listing_does_not_change_with_the_order_of_the_log():
         host_filter=None, operation=ANY, permission_type=ANY,
     )  # fmt: skip
     assert images[0] == images[1]
-    assert describe_acls(images[0], everything) == describe_acls(images[1], everything)
+    authorizer = StandardAuthorizer()
+    assert describe_acls(images[0], everything, authorizer) == describe_acls(images[1], everything, authorizer)

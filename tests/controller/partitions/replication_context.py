@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_config import ControllerConfig
+from kraft_core.controller.partitions.alter_partition import alter_partition
+from kraft_core.controller.partitions.alter_partition_reassignments import PartitionReassignments
+from kraft_core.controller.partitions.leader_election import LeaderElection
 from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
+from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
+from kraft_core.controller.partitions.topic_creation import TopicCreation
+from kraft_core.controller.partitions.topic_deletion import delete_topics
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 from kraft_core.protocol import messages as m
@@ -53,7 +60,11 @@ class ReplicationContext:
         self.config = ControllerConfig(node_id=3000, cluster_id="test", **settings)
         self.random = Random(seed)
         self.configs = ConfigurationControlManager(self.config)
-        self.manager = ReplicationControlManager(self.config, self.configs, self.random)
+        heartbeats = BrokerHeartbeatManager(self.config.session_timeout_ms)
+        self.manager = ReplicationControlManager(self.configs, heartbeats)
+        self.topics = TopicCreation(self.config, self.configs, self.manager, self.random)
+        self.elections = LeaderElection(self.manager, self.config.leader_balance_max_elections)
+        self.reassignments = PartitionReassignments(self.manager)
         self.image = MetadataImage.EMPTY
         self._offset = -1
         self.apply([FeatureLevelRecord(name="metadata.version", feature_level=metadata_version)])
@@ -97,32 +108,32 @@ class ReplicationContext:
         )
 
     def fence(self, broker_id: int) -> Sequence[MetadataRecord]:
-        records = self.manager.brokers.broker_fenced(self.image, broker_id)
+        records = self.manager.handle_broker_fenced(self.image, broker_id)
         self.apply(records)
         return records
 
     def unfence(self, broker_id: int) -> Sequence[MetadataRecord]:
-        records = self.manager.brokers.broker_unfenced(self.image, broker_id)
+        records = self.manager.handle_broker_unfenced(self.image, broker_id)
         self.apply(records)
         return records
 
     def shut_down(self, broker_id: int) -> Sequence[MetadataRecord]:
-        records = self.manager.brokers.broker_in_controlled_shutdown(self.image, broker_id)
+        records = self.manager.handle_broker_in_controlled_shutdown(self.image, broker_id)
         self.apply(records)
         return records
 
     def restart(self, broker_id: int, *, is_clean: bool) -> Sequence[MetadataRecord]:
         """Another incarnation registers, fenced."""
-        records = self.manager.brokers.broker_shutdown(self.image, broker_id, is_clean=is_clean)
+        records = self.manager.handle_broker_shutdown(self.image, broker_id, is_clean=is_clean)
         self.apply(records)
         self.register(broker_id)
         return records
 
     def cordon(self, broker_id: int, directories: Sequence[UUID]) -> None:
-        self.apply(self.manager.brokers.directories_cordoned(self.image, broker_id, directories))
+        self.apply(self.manager.handle_directories_cordoned(self.image, broker_id, directories))
 
     def lose_directories(self, broker_id: int, *directories: UUID) -> Sequence[MetadataRecord]:
-        records = self.manager.brokers.directories_offline(self.image, broker_id, directories)
+        records = self.manager.handle_directories_offline(self.image, broker_id, directories)
         self.apply(records)
         return records
 
@@ -143,7 +154,19 @@ class ReplicationContext:
             name=name, num_partitions=partitions, replication_factor=factor, **extra
         )
         request = m.CreateTopicsRequest(topics=(topic,), validate_only=validate_only)
-        return self.commit(self.manager.create_topics(self.image, request)).topics[0]
+        return self.commit(self.topics.create_topics(self.image, request)).topics[0]
+
+    def delete_topics(
+        self, request: m.DeleteTopicsRequest, version: int, access: TopicAccess = EVERYTHING
+    ) -> ControllerResult[m.DeleteTopicsResponse]:
+        return delete_topics(self.image, request, version, self.config, self.random, access)
+
+    def are_leaders_imbalanced(self) -> bool:
+        """Report whether a partition is led by another replica than its preferred one."""
+        return any(found.imbalanced for found in self.manager.scan.findings(self.image))
+
+    def are_some_partitions_leaderless(self) -> bool:
+        return any(found.leaderless for found in self.manager.scan.findings(self.image))
 
     def create_assigned(self, name: str, *replicas: Sequence[int], configs: dict[str, str] | None = None) -> UUID:
         """Create a topic with these replicas, partition by partition; returns its id."""
@@ -200,7 +223,7 @@ class ReplicationContext:
                 ),
             ),
         )
-        return self.commit(self.manager.alter_partition(self.image, request, version)).topics[0].partitions[0]
+        return self.commit(alter_partition(self.manager, self.image, request, version)).topics[0].partitions[0]
 
     def reassign(self, name: str, replicas: Sequence[int] | None, *, index: int = 0, allow_factor: bool = True) -> Any:
         """AlterPartitionReassignments for one partition; returns its result."""
@@ -217,7 +240,7 @@ class ReplicationContext:
                 ),
             ),
         )
-        response = self.commit(self.manager.alter_partition_reassignments(self.image, request))
+        response = self.commit(self.reassignments.alter(self.image, request))
         return response.responses[0].partitions[0]
 
     def elect(self, election: int, wanted: dict[str, Sequence[int]] | None) -> dict[tuple[str, int], int]:
@@ -231,7 +254,7 @@ class ReplicationContext:
             )
         )
         request = m.ElectLeadersRequest(election_type=election, topic_partitions=topics)
-        response = self.commit(self.manager.elect_leaders(self.image, request))
+        response = self.commit(self.elections.elect_leaders(self.image, request))
         return {
             (topic.topic, result.partition_id): result.error_code
             for topic in response.replica_election_results

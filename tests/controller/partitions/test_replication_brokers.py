@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraft_core.configs.config_resource import TOPIC
+from kraft_core.controller.partitions.assign_replicas_to_dirs import assign_replicas_to_dirs
+from kraft_core.controller.partitions.brokers_to_isrs import has_leaderships
 from kraft_core.controller.partitions.cluster_describer import ClusterDescriber
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -102,12 +104,12 @@ def test_unclean_election_brings_a_leader_from_outside_the_isr_only_where_it_is_
 def test_controlled_shutdown_marks_the_broker_once_and_moves_its_leaderships() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0, 1, 2))
-    assert context.manager.has_leaderships(context.image, 0)
+    assert has_leaderships(context.image, 0)
     records = context.shut_down(0)
     assert len(context.registration_changes(records)) == 1
     partition = context.partition("foo")
     assert (partition.leader, partition.isr) == (1, (1, 2))
-    assert not context.manager.has_leaderships(context.image, 0)
+    assert not has_leaderships(context.image, 0)
     assert context.shut_down(0) == []
 
 
@@ -155,7 +157,7 @@ def test_a_clean_restart_is_like_fencing() -> None:
 def test_unregistering_leaves_isr_and_elr_and_removes_the_registration() -> None:
     context = ReplicationContext(elr=True, min_insync_replicas=3)
     context.create_assigned("foo", (0, 1, 2))
-    records = context.manager.brokers.broker_unregistered(context.image, 1)
+    records = context.manager.handle_broker_unregistered(context.image, 1)
     assert isinstance(records[-1], UnregisterBrokerRecord)
     context.apply(records)
     assert context.partition("foo").isr == (0, 2)
@@ -165,7 +167,7 @@ def test_unregistering_leaves_isr_and_elr_and_removes_the_registration() -> None
 def test_an_unknown_broker_cannot_be_unregistered() -> None:
     context = ReplicationContext()
     with pytest.raises(KafkaError) as raised:
-        context.manager.brokers.broker_unregistered(context.image, 9)
+        context.manager.handle_broker_unregistered(context.image, 9)
     assert raised.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
@@ -218,7 +220,7 @@ def test_a_broker_shutting_down_gets_no_new_replicas_until_it_is_fenced() -> Non
 
 def test_cordoned_directories_are_recorded_when_they_differ_and_null_says_nothing() -> None:
     context = ReplicationContext()
-    directories = context.manager.brokers.directories_cordoned
+    directories = context.manager.handle_directories_cordoned
     assert directories(context.image, 0, None) == []
     first = directories(context.image, 0, [])
     assert len(first) == 1
@@ -246,7 +248,7 @@ def assign(context: ReplicationContext, broker_id: int, wanted: dict, **extra: i
             for directory, topic_ids in wanted.items()
         ),
     )
-    response = context.commit(context.manager.assign_replicas_to_dirs(context.image, request))
+    response = context.commit(assign_replicas_to_dirs(context.manager, context.image, request))
     return [
         partition.error_code
         for directory in response.directories
@@ -324,7 +326,7 @@ def test_the_effective_minimum_isr_is_at_most_the_replication_factor() -> None:
     foo, own = topics.topic("foo"), topics.topic("own")
     assert foo is not None
     assert own is not None
-    assert context.manager.changes.effective_min_isr(context.image, foo) == 2
-    assert context.manager.changes.effective_min_isr(context.image, own) == 1
+    assert context.manager.effective_min_isr(context.image, foo) == 2
+    assert context.manager.effective_min_isr(context.image, own) == 1
     context.set_config(TOPIC, "own", "min.insync.replicas", None)
-    assert context.manager.changes.effective_min_isr(context.image, own) == 2
+    assert context.manager.effective_min_isr(context.image, own) == 2

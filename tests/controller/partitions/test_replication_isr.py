@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from kraft_core.configs.config_resource import BROKER
+from kraft_core.controller.partitions.alter_partition import alter_partition
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterPartitionRequest,
@@ -86,7 +87,7 @@ def test_only_live_brokers_join_the_isr(state: str) -> None:
     elif state == "shutting down":
         context.shut_down(2)
     else:
-        context.apply(context.manager.brokers.broker_unregistered(context.image, 2))
+        context.apply(context.manager.handle_broker_unregistered(context.image, 2))
     result = context.alter_partition("foo", (0, 1, 2))
     assert ErrorCode(result.error_code) is ErrorCode.INELIGIBLE_REPLICA
 
@@ -103,7 +104,7 @@ def test_a_sender_of_another_epoch_is_refused_as_a_whole(broker_id: int, broker_
     context = ReplicationContext()
     request = AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     with pytest.raises(KafkaError) as raised:
-        context.manager.alter_partition(context.image, request, 3)
+        alter_partition(context.manager, context.image, request, 3)
     assert raised.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
@@ -152,7 +153,7 @@ def test_elections_in_unknown_partitions_and_of_unknown_types_are_refused() -> N
         ("gone", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     with pytest.raises(KafkaError) as raised:
-        context.manager.elect_leaders(context.image, ElectLeadersRequest(election_type=2, topic_partitions=None))
+        context.elections.elect_leaders(context.image, ElectLeadersRequest(election_type=2, topic_partitions=None))
     assert context.elect(2, {}) == {}, "asked for nothing, nothing is looked at"
     assert raised.value.code is ErrorCode.INVALID_REQUEST
 
@@ -179,11 +180,11 @@ def test_balancing_moves_at_most_so_many_partitions_at_a_time() -> None:
         context.alter_partition("foo", (1, 0), index=index)
     moved = []
     for _ in range(3):
-        result = context.manager.maybe_balance_partition_leaders(context.image)
+        result = context.elections.maybe_balance_partition_leaders(context.image)
         context.apply(result.records)
         moved.append((len(result.records), result.response))
     assert moved == [(2, True), (2, True), (1, False)]
-    assert not context.manager.elections.are_leaders_imbalanced(context.image)
+    assert not context.are_leaders_imbalanced()
 
 
 def test_the_unclean_check_elects_where_the_topic_or_the_cluster_allows_it() -> None:
@@ -193,15 +194,15 @@ def test_the_unclean_check_elects_where_the_topic_or_the_cluster_allows_it() -> 
     context.fence(1)
     context.fence(0)
     context.unfence(1)
-    assert context.manager.elections.are_some_partitions_leaderless(context.image)
-    assert not context.manager.maybe_elect_unclean_leaders(context.image).records
+    assert context.are_some_partitions_leaderless()
+    assert not context.elections.maybe_elect_unclean_leaders(context.image).records
     context.set_unclean("foo")
-    context.commit(context.manager.maybe_elect_unclean_leaders(context.image))
+    context.commit(context.elections.maybe_elect_unclean_leaders(context.image))
     assert (context.partition("foo").leader, context.partition("bar").leader) == (1, -1)
     context.set_config(BROKER, "", "unclean.leader.election.enable", "true")
-    context.commit(context.manager.maybe_elect_unclean_leaders(context.image))
+    context.commit(context.elections.maybe_elect_unclean_leaders(context.image))
     assert context.partition("bar").leader == 1
-    assert not context.manager.elections.are_some_partitions_leaderless(context.image)
+    assert not context.are_some_partitions_leaderless()
 
 
 # -- reassignments
@@ -331,7 +332,7 @@ def test_running_reassignments_are_listed_all_or_by_partition() -> None:
     context.create_assigned("foo", (0, 1), (0, 1))
     context.create_assigned("bar", (0, 1))
     context.reassign("foo", (2, 1), index=1)
-    everything = context.manager.list_partition_reassignments(context.image, ListPartitionReassignmentsRequest())
+    everything = context.reassignments.list(context.image, ListPartitionReassignmentsRequest())
     assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in everything.topics] == [
         ("foo", [1])
     ]
@@ -342,7 +343,7 @@ def test_running_reassignments_are_listed_all_or_by_partition() -> None:
         for name, indexes in (("foo", (0, 1, 9)), ("bar", (0,)), ("gone", (0,)))
     )
     request = ListPartitionReassignmentsRequest(topics=asked)
-    assert context.manager.list_partition_reassignments(context.image, request).topics == everything.topics
+    assert context.reassignments.list(context.image, request).topics == everything.topics
 
 
 def test_a_cancelled_reassignment_leaves_the_eligible_replicas_what_they_are() -> None:

@@ -90,13 +90,13 @@ class ClusterLife(RuleBasedStateMachine):
     @rule(name=some_name)
     def delete(self, name: str) -> None:
         request = DeleteTopicsRequest(topics=(DeleteTopicsRequestDeleteTopicState(name=name),))
-        self.apply(self.context.manager.delete_topics(self.context.image, request, 6).records)
+        self.apply(self.context.delete_topics(request, 6).records)
 
     @rule(name=some_name, count=st.integers(1, 4))
     def grow(self, name: str, count: int) -> None:
         wish = CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=None)
         request = CreatePartitionsRequest(topics=(wish,))
-        self.apply(self.context.manager.create_partitions(self.context.image, request).records)
+        self.apply(self.context.topics.create_partitions(self.context.image, request).records)
 
     # -- brokers
 
@@ -118,7 +118,7 @@ class ClusterLife(RuleBasedStateMachine):
 
     @rule(broker_id=some_broker, is_clean=st.booleans())
     def restart(self, broker_id: int, is_clean: bool) -> None:
-        records = self.context.manager.brokers.broker_shutdown(self.context.image, broker_id, is_clean=is_clean)
+        records = self.context.manager.handle_broker_shutdown(self.context.image, broker_id, is_clean=is_clean)
         self.apply(records)
         self.register(broker_id)
 
@@ -164,11 +164,11 @@ class ClusterLife(RuleBasedStateMachine):
 
     @rule()
     def balance(self) -> None:
-        self.context.commit(self.context.manager.maybe_balance_partition_leaders(self.context.image))
+        self.context.commit(self.context.elections.maybe_balance_partition_leaders(self.context.image))
 
     @rule()
     def recover_uncleanly(self) -> None:
-        self.context.commit(self.context.manager.maybe_elect_unclean_leaders(self.context.image))
+        self.context.commit(self.context.elections.maybe_elect_unclean_leaders(self.context.image))
 
     # -- configs
 

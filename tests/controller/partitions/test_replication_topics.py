@@ -40,7 +40,7 @@ def test_a_topic_is_one_topic_record_its_configs_and_then_its_partitions() -> No
     topic = CreateTopicsRequestCreatableTopic(
         name="foo", num_partitions=2, replication_factor=3, configs=(config("retention.ms", "5"),)
     )
-    result = context.manager.create_topics(context.image, CreateTopicsRequest(topics=(topic,)))
+    result = context.topics.create_topics(context.image, CreateTopicsRequest(topics=(topic,)))
     assert result.is_atomic
     kinds = [type(record) for record in result.records]
     assert kinds == [TopicRecord, ConfigRecord, PartitionRecord, PartitionRecord]
@@ -144,7 +144,7 @@ def test_a_topic_that_cannot_be_created_gets_its_error(changes: dict[str, Any], 
     before = context.image
     fields = {"name": "foo", "num_partitions": 1, "replication_factor": 1} | changes
     request = CreateTopicsRequest(topics=(CreateTopicsRequestCreatableTopic(**fields),))
-    result = context.commit(context.manager.create_topics(context.image, request)).topics[0]
+    result = context.commit(context.topics.create_topics(context.image, request)).topics[0]
     assert (ErrorCode(result.error_code), result.name) == (code, fields["name"])
     assert text in str(result.error_message)
     assert context.image is before
@@ -194,7 +194,7 @@ def test_one_bad_topic_does_not_stop_the_others_and_duplicates_come_last() -> No
     topics = tuple(
         CreateTopicsRequestCreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names
     )
-    response = context.commit(context.manager.create_topics(context.image, CreateTopicsRequest(topics=topics)))
+    response = context.commit(context.topics.create_topics(context.image, CreateTopicsRequest(topics=topics)))
     assert [(topic.name, topic.error_code) for topic in response.topics] == [
         ("a", 0),
         ("b/", ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -212,7 +212,7 @@ def test_more_than_ten_thousand_partitions_are_refused_as_a_whole(counts: tuple[
         for index, count in enumerate(counts)
     )
     with pytest.raises(KafkaError) as raised:
-        context.manager.create_topics(context.image, CreateTopicsRequest(topics=topics))
+        context.topics.create_topics(context.image, CreateTopicsRequest(topics=topics))
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
 
 
@@ -223,7 +223,7 @@ def test_twenty_thousand_topics_in_one_request_are_refused_as_a_whole() -> None:
         for index in range(20_000)
     )
     with pytest.raises(KafkaError) as raised:
-        context.manager.create_topics(context.image, CreateTopicsRequest(topics=topics))
+        context.topics.create_topics(context.image, CreateTopicsRequest(topics=topics))
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
 
 
@@ -250,7 +250,7 @@ def test_rights_and_quota_are_asked_for_each_topic() -> None:
         CreateTopicsRequestCreatableTopic(name=name, num_partitions=count, replication_factor=1)
         for name, count in (("foreign", 1), ("quiet", 1), ("large", 3))
     )
-    response = context.commit(context.manager.create_topics(context.image, CreateTopicsRequest(topics=topics), access))
+    response = context.commit(context.topics.create_topics(context.image, CreateTopicsRequest(topics=topics), access))
     results = {topic.name: topic for topic in response.topics}
     assert results["foreign"].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert results["large"].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -272,7 +272,7 @@ def delete(context: ReplicationContext, *states: tuple[str | None, Any], access:
     request = DeleteTopicsRequest(
         topics=tuple(DeleteTopicsRequestDeleteTopicState(name=name, topic_id=topic_id) for name, topic_id in states)
     )
-    result = context.manager.delete_topics(context.image, request, 6, access or TopicAccess())
+    result = context.delete_topics(request, 6, access or TopicAccess())
     context.apply(result.records)
     return {(each.name, each.topic_id): ErrorCode(each.error_code) for each in result.response.responses}
 
@@ -318,7 +318,7 @@ def test_a_name_and_the_id_it_stands_for_are_a_repetition_and_delete_nothing() -
     foo = context.create_assigned("foo", (0,))
     assert delete(context, ("foo", ZERO_UUID), (None, foo)) == {("foo", foo): ErrorCode.INVALID_REQUEST}
     states = (DeleteTopicsRequestDeleteTopicState(name="foo"), DeleteTopicsRequestDeleteTopicState(topic_id=foo))
-    answers = context.manager.delete_topics(context.image, DeleteTopicsRequest(topics=states), 6).response.responses
+    answers = context.delete_topics(DeleteTopicsRequest(topics=states), 6).response.responses
     assert len(answers) == 1
     assert "foo" in context.image.topics.by_name
 
@@ -327,7 +327,7 @@ def test_before_version_6_topics_are_deleted_by_name() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0,))
     request = DeleteTopicsRequest(topic_names=("foo", "gone"))
-    result = context.manager.delete_topics(context.image, request, 5)
+    result = context.delete_topics(request, 5)
     codes = {each.name: each.error_code for each in result.response.responses}
     assert codes == {"foo": ErrorCode.NONE, "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -336,7 +336,7 @@ def test_before_version_6_topics_are_deleted_by_name() -> None:
 def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> None:
     context = ReplicationContext(delete_topic_enable=False)
     with pytest.raises(KafkaError) as raised:
-        context.manager.delete_topics(context.image, DeleteTopicsRequest(topic_names=("foo",)), version)
+        context.delete_topics(DeleteTopicsRequest(topic_names=("foo",)), version)
     assert raised.value.code is code
 
 
@@ -356,7 +356,7 @@ def grow(context: ReplicationContext, name: str, count: int, *assignments: tuple
     given = tuple(CreatePartitionsRequestCreatePartitionsAssignment(broker_ids=ids) for ids in assignments) or None
     topics = (CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=given),)
     request = CreatePartitionsRequest(topics=topics * extra.pop("times", 1), **extra)
-    return context.commit(context.manager.create_partitions(context.image, request)).results
+    return context.commit(context.topics.create_partitions(context.image, request)).results
 
 
 def test_new_partitions_follow_the_old_ones() -> None:

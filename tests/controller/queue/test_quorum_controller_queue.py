@@ -146,9 +146,9 @@ def test_a_managers_own_timeout_is_a_fault_and_not_a_late_request(
 def test_after_a_fault_that_ends_the_process_nothing_more_runs(
     active: ActiveController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def impossible(*_: object) -> controller_operations.Written:
+    def impossible(*_: object) -> ControllerResult[m.CreateTopicsResponse]:
         record = r.PartitionChangeRecord(partition_id=9, leader=1)
-        return controller_operations.Written(ControllerResult([record], m.CreateTopicsResponse()))
+        return ControllerResult([record], m.CreateTopicsResponse())
 
     monkeypatch.setitem(controller_operations.WRITES, m.CreateTopicsRequest, impossible)
     active.queue(new_topic("t"))
@@ -195,7 +195,7 @@ def test_shutdown_ends_the_periodic_work() -> None:
 def test_a_heartbeat_that_timed_out_tells_how_far_its_broker_has_read(active: ActiveController) -> None:
     """ReplicationControlManager.processExpiredBrokerHeartbeat."""
     active.start_broker(2)
-    heartbeats = active.controller._managers.lifecycle.heartbeats
+    heartbeats = active.controller._managers.heartbeats
     for broker_id, offset in ((1, 9_000), (2, 8_000)):
         active.queue(active.beat(broker_id, current_metadata_offset=offset), deadline_ms=active.now_ms)
     active.run()

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft_core.controller.brokers.broker_changes import FENCE
+from kraft_core.controller.partitions.replication_control_manager import FENCE
 from kraft_core.image.scram_mechanism import SCRAM_SHA_256
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_core.configs.config_resource import TOPIC
-from kraft_core.controller.partitions.partition_changes import PartitionChanges
+from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
+from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.protocol.metadata_records import PartitionRecord, TopicRecord
 from kraft_core.protocol.uuids import DIRECTORY_LOST
@@ -62,7 +63,7 @@ def test_partitions_change_together_as_each_would_alone(data: st.DataObject, gon
     for topic in context.image.topics.by_id.values():
         refs += [(topic, index, partition) for index, partition in topic.sorted_partitions()]
     for wish in ({"remove": gone}, {"add": gone}, {"unclean_shutdown": gone}):
-        changes = PartitionChanges(context.configs)
-        together = changes.leader_and_isr_updates(context.image, refs, **wish)
-        alone = [changes.leader_and_isr_updates(context.image, [ref], **wish) for ref in refs]
+        updates = ReplicationControlManager(context.configs, BrokerHeartbeatManager(1)).generate_leader_and_isr_updates
+        together = updates(context.image, refs, **wish)
+        alone = [updates(context.image, [ref], **wish) for ref in refs]
         assert together == [record for records in alone for record in records]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.controller.partitions.partition_reassignment import (
+from kraft_core.controller.partitions.partition_reassignment_replicas import (
     CompletedReassignment,
     PartitionReassignmentReplicas,
     PartitionReassignmentRevert,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.partitions.partition_change_builder import Election
-from kraft_core.controller.partitions.partition_reassignment import (
+from kraft_core.controller.partitions.partition_reassignment_replicas import (
     PartitionReassignmentReplicas,
     PartitionReassignmentRevert,
 )
@@ -27,8 +27,7 @@ from kraft_core.protocol.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kraft_core.controller.partitions.partition_changes import PartitionChanges
-    from kraft_core.controller.partitions.partition_scan import PartitionScan
+    from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.image.topics_image import PartitionRegistration, TopicImage
     from kraft_core.protocol.messages import (
@@ -39,14 +38,13 @@ if TYPE_CHECKING:
     from kraft_core.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
 
 
-class ReassignmentControl:
+class PartitionReassignments:
     """Begins, cancels and lists reassignments over any image. Their end comes with AlterPartition."""
 
-    def __init__(self, changes: PartitionChanges, scan: PartitionScan) -> None:
-        self._changes = changes
-        self._scan = scan
+    def __init__(self, replication: ReplicationControlManager) -> None:
+        self._replication = replication
 
-    def alter_partition_reassignments(
+    def alter(
         self, image: MetadataImage, request: AlterPartitionReassignmentsRequest
     ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
         """Move each named partition to its target replicas, or cancel its reassignment when the target is null.
@@ -88,13 +86,13 @@ class ReassignmentControl:
         )
         return ControllerResult.atomic_of(records, response)
 
-    def list_partition_reassignments(
+    def list(
         self, image: MetadataImage, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
         """List the running reassignments, of the named partitions or of all; unknown ones are left out."""
         wanted: Iterable[tuple[TopicImage | None, Iterable[int]]]
         if request.topics is None:
-            wanted = ((found.topic, found.reassigning) for found in self._scan.findings(image))
+            wanted = ((found.topic, found.reassigning) for found in self._replication.scan.findings(image))
         else:
             wanted = ((image.topics.topic(topic.name), topic.partition_indexes) for topic in request.topics)
         topics = []
@@ -142,14 +140,14 @@ class ReassignmentControl:
         if not partition.is_reassigning:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         revert = PartitionReassignmentRevert.of(partition, elr_enabled=image.features.elr_enabled)
-        unclean_allowed = self._changes.unclean_election_enabled(image, topic.name)
+        unclean_allowed = self._replication.unclean_election_enabled(image, topic.name)
         if revert.is_unclean and not unclean_allowed:
             message = (
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
                 "leader election."
             )
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        builder = self._changes.builder(image, topic, index, partition)
+        builder = self._replication.builder(image, topic, index, partition)
         if unclean_allowed:
             builder.election = Election.UNCLEAN
         if revert.is_unclean:  # Kafka does not say so here; the replica may lack records all the same
@@ -170,14 +168,14 @@ class ReassignmentControl:
         *,
         may_change_factor: bool,
     ) -> PartitionChangeRecord | None:
-        self._changes.cluster(image).validate_manual_assignment(target, None)
+        self._replication.cluster(image).validate_manual_assignment(target, None)
         if not may_change_factor:
             kept = {*partition.replicas, *partition.adding_replicas} - set(partition.removing_replicas)
             if len(kept) != len(target):
                 message = f"The replication factor is changed from {len(kept)} to {len(target)}"
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
         reassignment = PartitionReassignmentReplicas.to(partition, target)
-        builder = self._changes.builder(image, topic, index, partition)
+        builder = self._replication.builder(image, topic, index, partition)
         # Set even when empty: on the way back to the first replicas Kafka keeps the old adding list, which nothing ends.
         builder.target_replicas = reassignment.replicas
         builder.target_removing = reassignment.removing

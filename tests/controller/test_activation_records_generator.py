@@ -2,7 +2,7 @@
 
 import pytest
 
-from kraft_core.controller.activation import activation_records
+from kraft_core.controller.activation_records_generator import activation_records
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol import metadata_records as r
 from kraft_core.protocol.metadata_records import decode_record

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kraft_core.controller.access.controller_mutation_quota import ControllerMutationQuotaManager
+from kraft_core.controller.access.controller_mutation_quota_manager import ControllerMutationQuotaManager
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import messages as m
