@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="address the web server binds")
     http_port: int = Field(default=8080, ge=0, le=65535, description="port of the web server; 0 takes a free one")
     allowed_hosts: Names = Field(default=(), description="names a Host header may carry beside loopback and `host`")
-    public_url: str | None = Field(default=None, description="URL users see, when a proxy stands in front")
+    public_url: str | None = Field(default=None, description="URL for users, behind a proxy")
     trusted_proxies: Names = Field(
         default=(), description="proxies whose X-Forwarded-For and -Proto are believed, as addresses or networks"
     )
@@ -90,7 +90,7 @@ class Settings(BaseSettings):
         default="local[*]", description="where reports are computed: local[*], spark://, sc://, …"
     )
     spark_memory: str = Field(default="1g", pattern=r"^\d+[kmgt]$", description="memory of the report's JVM")
-    java_home: str = Field(default="", description="the Java for reports; found by itself when empty")
+    java_home: str = Field(default="", description="the Java for reports; searched for when empty")
     report_timeout_seconds: int = Field(default=900, ge=10, le=86_400, description="a report is stopped after so long")
     log_format: Literal["text", "json"] = Field(default="text", description="form of the log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
