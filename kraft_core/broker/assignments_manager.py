@@ -9,7 +9,8 @@ from typing import Final
 
 from kraft_core.broker.log.log_directory import LogDirectory
 from kraft_core.broker.node_to_controller_channel_manager import NodeToControllerChannelManager
-from kraft_core.broker.replica_manager import Partition, ReplicaManager
+from kraft_core.broker.partition import Partition
+from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,

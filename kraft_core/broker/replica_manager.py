@@ -11,13 +11,13 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from kraft_core.broker.log.log_manager import LogManager
+from kraft_core.broker.log.log_manager import LogManager, PartitionKey
 from kraft_core.broker.log.log_validator import ProducedBatch
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
-from kraft_core.image.metadata_image import RECOVERED, MetadataImage, PartitionRegistration, TopicImage
+from kraft_core.broker.partition import Partition
+from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.wire import Message
@@ -28,41 +28,7 @@ ACKS_ALL: Final = -1
 NO_ACKS: Final = 0
 _OPENED_A_TURN: Final = 32
 _RETRY_S: Final = 1.0
-PartitionKey = tuple[str, int]
 Waker = Callable[[PartitionKey], None]
-
-
-@dataclass(slots=True)
-class Partition:
-    """One replica of ours. `log` is None when we do not lead, while it waits to be opened, or when the disk refused."""
-
-    topic: str
-    index: int
-    topic_id: uuid.UUID
-    registration: PartitionRegistration
-    log: UnifiedLog | None
-    known_high_watermark: int = 0
-    is_refused: bool = False  # that its log could not be opened was said
-
-    def is_sole_candidate(self, broker_id: int) -> bool:
-        """Whether no other replica can become leader cleanly: none is in the ISR, and none is eligible outside it (KIP-966).
-
-        Other replicas have no copy of our log in this version, so nothing is acknowledged, and no high watermark rises, while one could lead.
-        """
-        registration = self.registration
-        return registration.isr == (broker_id,) and registration.elr in ((), (broker_id,))
-
-    def has_isr_to_alter(self, broker_id: int) -> bool:
-        """Whether the controller must hear of a smaller ISR, or that we recovered after an unclean election."""
-        registration = self.registration
-        return registration.isr != (broker_id,) or registration.leader_recovery_state != RECOVERED
-
-    def high_watermark(self, broker_id: int) -> int:
-        """Offset up to which (exclusive) consumers may read."""
-        assert self.log is not None
-        if self.is_sole_candidate(broker_id):
-            self.known_high_watermark = self.log.log_end_offset
-        return max(self.log.log_start_offset, min(self.known_high_watermark, self.log.log_end_offset))
 
 
 class ReplicaManager:

@@ -16,9 +16,10 @@ from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
 from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, KeyAndValue
 from kraft_core.broker.coordinator.group_records import GroupRecord
 from kraft_core.broker.coordinator.subscriptions import subscribed_topics
+from kraft_core.broker.log.log_manager import PartitionKey
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.metadata_cache import MetadataCache
-from kraft_core.broker.replica_manager import PartitionKey, ReplicaManager
+from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Slices, Work, decoding
 from kraft_core.protocol.batch_header import read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
