@@ -17,7 +17,7 @@ from app.db.database import Database
 from app.db.models import QuorumEpoch
 from app.db.outage import DatabaseUnavailableError
 from kraft_core.clients.kafka_client import ControllerClient
-from kraft_core.clients.metadata_observer import MetadataObserver, PartingKind
+from kraft_core.clients.metadata_observer import LossKind, MetadataObserver
 from kraft_core.protocol.errors import KafkaError
 
 log = logging.getLogger(__name__)
@@ -149,5 +149,5 @@ def _epoch(row: QuorumEpoch) -> Epoch:
         last_timestamp_ms=row.last_timestamp_ms,
         leaderless_ms=row.leaderless_ms,
         lost_at_ms=row.lost_at_ms,
-        lost_how=cast("PartingKind | None", row.lost_how),
+        lost_how=cast("LossKind | None", row.lost_how),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kraft_core.clients.metadata_observer import Parting, PartingKind
+from kraft_core.clients.metadata_observer import LeaderLoss, LossKind
 from kraft_core.protocol.control_records import LeaderChangeMessage
 
 EPOCHS_MAX: Final = 2_000
@@ -41,7 +41,7 @@ class Epoch:
     last_timestamp_ms: int = -1
     leaderless_ms: int = -1
     lost_at_ms: int = -1
-    lost_how: PartingKind | None = None
+    lost_how: LossKind | None = None
 
     @classmethod
     def of_record(cls, epoch: int, offset: int, timestamp_ms: int, record: LeaderChangeMessage) -> "Epoch":
@@ -104,7 +104,7 @@ class EpochHistory:
         self._epochs: dict[int, Epoch] = {}
         self._last_written = (-1, -1, -1)  # epoch, offset, timestamp of the newest committed batch
         self._unsaved: set[int] = set()
-        self._lost: Parting | None = None  # the leader lost last, until one is found
+        self._lost: LeaderLoss | None = None  # the leader lost last, until one is found
         self._waited: tuple[int, int] | None = None  # epoch, ms without a leader before it
 
     def led(self, epoch: Epoch) -> None:
@@ -121,7 +121,7 @@ class EpochHistory:
             self._settle()
         self._last_written = (epoch, offset, timestamp_ms)
 
-    def lost(self, parting: Parting) -> None:
+    def lost(self, parting: LeaderLoss) -> None:
         """The leader of an epoch is gone for this process."""
         self._lost = parting
         known = self._epochs.get(parting.epoch)

@@ -84,7 +84,7 @@ class ClusterIdentity:
     def _belong_to(self, cluster_id: str, source: str) -> None:
         self.cluster_id, self._source = cluster_id, source
         self._observer.identity = ObserverIdentity(cluster_id=cluster_id)
-        self._client.belong_to(cluster_id)
+        self._client.require_cluster(cluster_id)
 
     async def _ask_all(self) -> None:
         """Ask the controllers in turn, until one is of the right cluster."""

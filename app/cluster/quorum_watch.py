@@ -63,7 +63,7 @@ class QuorumWatch:
 
     def start(self) -> None:
         """Begin to ask."""
-        self._observer.subscribe_standing(self._on_standing)
+        self._observer.subscribe_leadership(self._on_standing)
         self._compose()
         self._task = asyncio.create_task(self._run(), name="quorum-watch")
 

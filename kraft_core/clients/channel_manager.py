@@ -1,15 +1,10 @@
-"""Requests to other nodes: one connection a destination, opened on demand, kept, and reopened with backoff.
+"""Requests to other nodes over one connection per destination, opened on demand and reopened with backoff.
 
-A new connection asks ApiVersions first (with Kafka's fall-back for an older peer); every request then goes out in the
-highest version that both sides have. Requests wait while a connection is opened, are pipelined on it, and end exactly
-once: with the answer or with the reason why there is none. A request that stays unanswered for its timeout costs the
-connection, as nobody can tell late answers from lost ones.
+Requests wait while a connection is opened, are pipelined on it, and complete exactly once: with the answer or with the
+reason for its absence. A request that times out closes its connection, since a late answer would shift those behind it.
 
-Where the settings say so, a connection is one of TLS and begins with a SASL login. When the peer lets a login be good
-for a time only (KIP-368), the channel logs in again before that time is over; requests wait that little while.
-
-Whoever needs to know of a peer's death at once hears of every connection that the peer refused, reset or closed.
-Source: Kafka's NetworkClient, KafkaNetworkChannel and NodeToControllerChannelManager.
+`on_disconnect` reports every connection that the peer refused, reset or closed, so that a peer's death is noticed at
+once. Source: NetworkClient, KafkaNetworkChannel and NodeToControllerChannelManager, Kafka 4.3.1.
 """
 
 import asyncio
@@ -260,7 +255,7 @@ class _Channel:
 class ChannelManager:
     """All outgoing connections of one node.
 
-    `on_disconnect` hears the node id of each peer that refused, reset or closed a connection.
+    `on_disconnect` is called with the node id of each peer that refused, reset or closed a connection.
     """
 
     def __init__(
@@ -286,7 +281,7 @@ class ChannelManager:
         channel.submit(_Call(message, min_version, on_done), timeout_ms)
 
     def disconnected(self, destination: Destination) -> None:
-        """Pass on that a peer ended a connection."""
+        """Report a connection that a peer ended."""
         if not self._closed:
             self._on_disconnect(destination.node_id)
 

@@ -1,19 +1,19 @@
-"""A client of Kafka's wire protocol: one connection, and the search for the active controller.
+"""Client of Kafka's wire protocol: a connection to one node, and a client of the active controller.
 
-`KafkaConnection` speaks to one node: it negotiates versions once, pipelines requests and matches answers by
-correlation id. It speaks TLS and logs in with SASL where its `ClientSecurity` says so. `ControllerClient` keeps one connection to the active controller and finds it again when it moves.
+`KafkaConnection` pipelines requests over one connection, with TLS and SASL as its `ClientSecurity` says.
+`ControllerClient` keeps one connection to the active controller and finds the controller again when it moves.
 
 Errors a caller may see (all under KafkaError or ConnectionError):
 
     ConnectionError
     ├── ConnectionLost       the connection ended; requests in flight may or may not have taken effect
-    ├── RequestTimedOut      no answer within the request's time; the connection is closed, as Kafka's clients do
-    └── NoActiveController   no node asked knows a leader that answers; nothing was sent to a controller
+    ├── RequestTimedOut      no answer within the request's timeout; the connection is closed, as Kafka's clients do
+    └── NoActiveController   none of the nodes knows a leader that answers; nothing was sent to a controller
     KafkaError
-    ├── UnsupportedApi       the node does not serve the API in a version we speak
-    └── LoginFailed          the node refused our SASL login
+    ├── UnsupportedApi       the node has no version of the API that this client has
+    └── LoginFailed          the node refused the SASL login
 
-Source: Kafka's NetworkClient and NodeToControllerRequestThread.
+Source: NetworkClient and NodeToControllerRequestThread, Kafka 4.3.1.
 """
 
 import asyncio
@@ -40,18 +40,18 @@ from kraft_core.security.sasl_client_authenticator import LoginFailed
 
 log = logging.getLogger(__name__)
 
-MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice what Kafka lets a response grow to; a huge size means garbage
+MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice Kafka's largest response; more means garbage
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
 _CONTROLLERS: Final = 2  # DescribeCluster's endpoint type
 
 
 class ConnectionLost(ConnectionError):  # noqa: N818 - what happened, as Kafka's names say it
-    """The peer closed, refused or reset the connection, or sent what is no Kafka answer."""
+    """The peer closed, refused or reset the connection, or sent bytes that are not a Kafka answer."""
 
 
 class RequestTimedOut(ConnectionError):  # noqa: N818 - see above
-    """No answer came in time; whether the request took effect is unknown."""
+    """No answer arrived in time; whether the request took effect is unknown."""
 
 
 class NoActiveController(ConnectionError):  # noqa: N818 - see above
@@ -59,7 +59,7 @@ class NoActiveController(ConnectionError):  # noqa: N818 - see above
 
 
 class UnsupportedApi(KafkaError):  # noqa: N818 - see above
-    """The node offers no version of the API that we speak too."""
+    """The node and this client have no common version of the API."""
 
     def __init__(self, api_key: int, host: str, port: int) -> None:
         super().__init__(
@@ -273,11 +273,11 @@ class KafkaConnection(asyncio.Protocol):
 
 
 class ControllerClient:
-    """Sends requests to the active controller, wherever it is at the moment.
+    """Sends requests to the active controller and follows it to another node.
 
-    `bootstrap` names nodes to ask first. `leader_hint` is asked before them, e.g. the `leader` method of a metadata
-    observer of the same process. One connection is kept; requests are pipelined on it. `find_leader_timeout_ms` bounds
-    the search for an active controller, where somebody waits who should hear of it sooner than the request may take.
+    `bootstrap` names the nodes to ask for the leader. `leader_hint` is asked before them, e.g. the `leader` method of a
+    metadata observer of the same process. One connection is kept; requests are pipelined on it.
+    `find_leader_timeout_ms` bounds the search for an active controller, if it should end before the request's timeout.
     """
 
     def __init__(
@@ -299,14 +299,14 @@ class ControllerClient:
         self._leader_hint = leader_hint
         self.bootstrap = tuple(bootstrap)
         self.security = security
-        self._causes: dict[str, str] = {}  # why a node asked in this search was of no use, by its address
+        self._causes: dict[str, str] = {}  # why each node of this search led to no leader, by address
         self._connection: KafkaConnection | None = None
         self._connecting = asyncio.Lock()
         self._leader: LeaderEndpoint | None = None
 
     @property
     def leader(self) -> LeaderEndpoint | None:
-        """The controller the connection goes to, None before the first request and after it was lost."""
+        """The controller at the other end of the connection; None before the first request and after a loss."""
         return self._leader
 
     def close(self) -> None:
@@ -319,10 +319,10 @@ class ControllerClient:
     async def request(self, message: Message, timeout_ms: int = 30_000, *, idempotent: bool = False) -> Message:
         """Send `message` to the active controller and return its answer.
 
-        A node that says it is not active took nothing, so the request goes to the next one until `timeout_ms` is
-        over. A connection lost after sending leaves the effect unknown: only an `idempotent` request is sent again.
-        Raises NoActiveController, ConnectionLost, RequestTimedOut, UnsupportedApi. Error codes other than
-        NOT_CONTROLLER and NOT_LEADER_OR_FOLLOWER stay in the answer, the caller's to judge.
+        A node that is not active has not handled the request, which is retried on the next node until `timeout_ms` has
+        passed. A connection lost after sending leaves the effect unknown: only an `idempotent` request is sent again.
+        Raises NoActiveController, ConnectionLost, RequestTimedOut, UnsupportedApi. The caller judges all error codes
+        but NOT_CONTROLLER and NOT_LEADER_OR_FOLLOWER.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -350,8 +350,8 @@ class ControllerClient:
             await asyncio.sleep(backoff_ms / 1000)
             backoff_ms = min(RETRY_BACKOFF_MAX_MS, backoff_ms * 2)
 
-    def belong_to(self, cluster_id: str) -> None:
-        """Take no controller of another cluster from now on."""
+    def require_cluster(self, cluster_id: str) -> None:
+        """Refuse controllers of another cluster from now on."""
         self._cluster_id = cluster_id
 
     def _forget(self, connection: KafkaConnection) -> None:
@@ -363,7 +363,7 @@ class ControllerClient:
             connection.close()
 
     async def _connected(self, deadline: float) -> KafkaConnection:
-        """Return the connection to the active controller, after opening it if need be."""
+        """Return the connection to the active controller; open it if necessary."""
         loop = asyncio.get_running_loop()
         async with self._connecting:
             backoff_ms = RETRY_BACKOFF_MS
@@ -392,7 +392,7 @@ class ControllerClient:
         return False
 
     async def _try(self, host: str, port: int) -> bool:
-        """Ask one node who leads and connect to that one; True when a connection to the leader stands."""
+        """Ask one node for the leader and connect to the leader; return whether that succeeded."""
         asked: KafkaConnection | None = None
         try:
             asked = await self._open(host, port)
@@ -419,27 +419,27 @@ class ControllerClient:
         return True
 
     def _note(self, host: str, port: int, cause: Exception) -> None:
-        """Keep what a person must know to find the fault in addresses or security settings."""
+        """Keep the cause for the error text, so that wrong addresses and security settings can be found."""
         address = f"{host}:{port}"
         if isinstance(cause, LoginFailed) or isinstance(cause.__cause__, ssl.SSLError):
-            said = f"no secure connection to {address}: {cause}"
+            text = f"no secure connection to {address}: {cause}"
         elif isinstance(cause, KafkaError) and cause.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            said = f"{address} refuses this user: {cause}"
+            text = f"{address} refuses this user: {cause}"
         else:
-            said = str(cause)
-        self._causes[address] = said
+            text = str(cause)
+        self._causes[address] = text
 
     async def _open(self, host: str, port: int) -> KafkaConnection:
         return await KafkaConnection.open(host, port, self._client_id, self._connect_timeout_ms, self.security)
 
 
 async def find_leader(connection: KafkaConnection, cluster_id: str | None = None) -> LeaderEndpoint | None:
-    """Ask the node at the other end of `connection` who leads the metadata quorum; None when it does not know.
+    """Return the leader of the metadata quorum that the node at the other end knows, None if it knows none.
 
-    Any controller answers, unlike DescribeQuorum, which only the leader answers. Who lacks CLUSTER_ACTION, which a node
-    has and an administrator need not, asks DescribeCluster, which wants ALTER, and then DescribeQuorum, which wants
-    DESCRIBE. Raises KafkaError INCONSISTENT_CLUSTER_ID when `cluster_id` is another cluster's,
-    CLUSTER_AUTHORIZATION_FAILED for who may do none of these, ConnectionLost, RequestTimedOut.
+    The request is a Fetch, which every controller answers and which needs CLUSTER_ACTION. A user without that right
+    (an administrator may lack it) sends DescribeCluster, which needs ALTER, and then DescribeQuorum, which needs DESCRIBE
+    and which only the leader answers. Raises KafkaError INCONSISTENT_CLUSTER_ID if `cluster_id` is not the node's,
+    CLUSTER_AUTHORIZATION_FAILED for a user without any of these rights, ConnectionLost, RequestTimedOut.
     """
     answer = cast("FetchResponse", await connection.request(leader_probe(cluster_id)))
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
@@ -462,7 +462,7 @@ async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEn
         return None if found is None else LeaderEndpoint(found.broker_id, found.host, found.port)
     quorum = cast("DescribeQuorumResponse", await connection.request(describe_quorum_request()))
     if quorum.error_code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(quorum.error_code), f"{connection.host}:{connection.port} tells us nothing")
+        raise KafkaError(ErrorCode(quorum.error_code), f"{connection.host}:{connection.port} refused DescribeQuorum")
     partition = quorum.topics[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
         return None  # not the leader itself
@@ -470,7 +470,7 @@ async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEn
 
 
 def says_not_active(answer: Message) -> bool:
-    """Whether an answer means "I am not the active controller", wherever the response carries its error codes."""
+    """Return whether any error code of an answer, also a nested one, says that the node is not the active controller."""
     return any(
         code in {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER}
         for code in itertools.islice(_codes(answer, 3), 8)
@@ -478,7 +478,7 @@ def says_not_active(answer: Message) -> bool:
 
 
 def _codes(message: Message, depth: int) -> Iterator[int]:
-    """Error codes of a response, outermost first, down to `depth` levels of nested arrays."""
+    """Yield the error codes of a response, outermost first, down to `depth` levels of nested arrays."""
     own = getattr(message, "error_code", None)
     nested = (
         _codes(element, depth - 1)

@@ -1,9 +1,9 @@
-"""The quorum seen from outside: an observer that fetches the metadata log and holds its image in memory.
+"""MetadataObserver: a replica outside the quorum that fetches the metadata log and holds its image in memory.
 
-It finds the leader from any node, follows it through elections, catches up from a snapshot when it must, and applies
-what is committed. The web process uses it, and so does a node that is only a broker.
+It finds the leader from any node, follows it through elections, loads a snapshot if the log starts too late for it, and
+applies committed records. The web process and nodes that are only brokers use it.
 
-With replica id -1 the quorum does not know of it; a node gives its own id and directory and shows as an observer.
+With replica id -1 the quorum does not list it; a node gives its id and directory id and is listed as an observer.
 Source: KafkaRaftClient (observer side), MetadataLoader; docs/protocol.md, "Raft RPCs".
 """
 
@@ -37,46 +37,45 @@ from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecuri
 log = logging.getLogger(__name__)
 
 FETCH_MAX_WAIT_MS: Final = 500
-FETCH_TIMEOUT_MS: Final = 2_000  # controller.quorum.fetch.timeout.ms: a live leader has answered long before
+FETCH_TIMEOUT_MS: Final = 2_000  # controller.quorum.fetch.timeout.ms; a live leader answers long before
 FETCH_MAX_BYTES: Final = 4 * 1024 * 1024
 SNAPSHOT_CHUNK_BYTES: Final = 4 * 1024 * 1024
 CONNECT_TIMEOUT_MS: Final = 2_000
 RETRY_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_MAX_MS: Final = 500
 NOT_LEADING: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE}
-APPLY_SLICE_SECONDS: Final = 0.01  # how long the loop is held while records are applied
+APPLY_SLICE_SECONDS: Final = 0.01  # longest turn of the event loop while records are applied
 
 ChangeListener = Callable[[CommittedChange], None]
-"""Called with every committed step of the log, in order, also while the first image is being built."""
+"""Called with every committed change, in order, also while the first image is being built."""
 
 SnapshotListener = Callable[[MetadataImage], None]
-"""Called when a snapshot, or an empty image from which everything is read anew, took the place of all that was known."""
+"""Called when a snapshot replaced the image, or an empty image from which the whole log is read again."""
 
-
-PartingKind = Literal["closed", "silent", "resigned"]
-"""How a leader was lost: it closed the connection, did not answer in time, or answered that it leads no more."""
+LossKind = Literal["closed", "silent", "resigned"]
+"""How a leader was lost: it closed the connection, did not answer in time, or answered that it no longer leads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
-    """The leader of an epoch was lost. It may be found again, if only the connection to it broke."""
+class LeaderLoss:
+    """The loss of an epoch's leader. The same leader may be found again if only the connection broke."""
 
     epoch: int
     leader_id: int
-    how: PartingKind
+    how: LossKind
     at_ms: int  # time of day
 
 
-PartingListener = Callable[[Parting], None]
-MeetingListener = Callable[[int, int], None]
-"""Called with (epoch, time of day in ms) when the leader of an epoch answers a first fetch, and again after it was lost."""
+LeaderLostListener = Callable[[LeaderLoss], None]
+LeaderFoundListener = Callable[[int, int], None]
+"""Called with (epoch, time of day in ms) when the leader answers the first fetch of an epoch, or the first after a loss."""
 
-StandingListener = Callable[[], None]
+LeadershipListener = Callable[[], None]
 """Called when `epoch` or `confirmed_leader` of the observer has changed."""
 
 
 class MetadataObserver:
-    """A MetadataSource fed by fetching. `start` it on the event loop, `stop` it before the loop ends."""
+    """A MetadataSource that fetches from the quorum. `start` it on the event loop, `stop` it before the loop ends."""
 
     def __init__(
         self,
@@ -94,16 +93,19 @@ class MetadataObserver:
         self._log = ObservedLog()
         self._published = MetadataImage.EMPTY
         self._unpublished: list[MetadataRecord] = []
-        self._reads_anew = True  # the next image shown does not continue the one shown last, so no records lie between
+        self._restarted = True  # the next published image does not continue the last one: no records lie between
         self._leader: LeaderEndpoint | None = None
         self._listeners = MetadataListeners()
         self._change_listeners: list[ChangeListener] = []
         self._snapshot_listeners: list[SnapshotListener] = []
-        self._leader_listeners: list[tuple[PartingListener, MeetingListener]] = []
-        self._standing_listeners: list[StandingListener] = []
-        self._standing: tuple[int, LeaderEndpoint | None] = (0, None)  # epoch and confirmed leader as told last
-        self._met_epoch = -1  # epoch of the leader that answered last and was not lost since
-        self._met_over: KafkaConnection | None = None  # the connection over which that leader answers
+        self._leader_listeners: list[tuple[LeaderLostListener, LeaderFoundListener]] = []
+        self._leadership_listeners: list[LeadershipListener] = []
+        self._leadership: tuple[int, LeaderEndpoint | None] = (
+            0,
+            None,
+        )  # epoch and confirmed leader of the last notification
+        self._confirmed_epoch = -1  # epoch of the leader that answered last and has not been lost since
+        self._confirmed_over: KafkaConnection | None = None  # the connection over which that leader answers
         self._task: asyncio.Task[None] | None = None
         self._moved = asyncio.Condition()
         self.epoch = 0
@@ -125,7 +127,7 @@ class MetadataObserver:
 
     @property
     def applied_offset(self) -> int:
-        """Last offset applied, also one that changed nothing; -1 before the first image."""
+        """Last applied offset, also of a batch that changed nothing; -1 before the first image."""
         return self._log.applied_offset if self.is_ready else -1
 
     @property
@@ -149,18 +151,18 @@ class MetadataObserver:
 
     @property
     def confirmed_leader(self) -> LeaderEndpoint | None:
-        """The leader that answered a fetch of this process in `epoch` and was not lost since.
+        """The leader that answered a fetch of this process in `epoch` and has not been lost since.
 
-        `leader` may name a node that another one only told of, as a voter does that has not noticed its leader's death yet.
+        `leader` may also be a node that only another node named: a voter may not have noticed its leader's death yet.
         """
-        return self._leader if self._met_over is not None and self._met_epoch == self.epoch else None
+        return self._leader if self._confirmed_over is not None and self._confirmed_epoch == self.epoch else None
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
-        """Call `listener` with (old image, new image, records between) after each move; the result ends it."""
+        """Call `listener` with (old image, new image, records between) after each change; the result ends it."""
         return self._listeners.add(listener)
 
     def subscribe_log(self, on_change: ChangeListener, on_snapshot: SnapshotListener) -> Callable[[], None]:
-        """Call `on_change` for each committed step and `on_snapshot` for each snapshot; the result ends both."""
+        """Call `on_change` for each committed change and `on_snapshot` for each snapshot; the result ends both."""
         self._change_listeners.append(on_change)
         self._snapshot_listeners.append(on_snapshot)
 
@@ -170,18 +172,18 @@ class MetadataObserver:
 
         return end
 
-    def subscribe_leader(self, on_parting: PartingListener, on_meeting: MeetingListener) -> None:
-        """Call `on_parting` when a leader is lost and `on_meeting` when one answers."""
-        self._leader_listeners.append((on_parting, on_meeting))
+    def subscribe_leader(self, on_lost: LeaderLostListener, on_found: LeaderFoundListener) -> None:
+        """Call `on_lost` when a leader is lost and `on_found` when a leader answers."""
+        self._leader_listeners.append((on_lost, on_found))
 
-    def subscribe_standing(self, listener: StandingListener) -> None:
+    def subscribe_leadership(self, listener: LeadershipListener) -> None:
         """Call `listener` when the epoch or the confirmed leader has changed."""
-        self._standing_listeners.append(listener)
+        self._leadership_listeners.append(listener)
 
     # running
 
     def start(self) -> None:
-        """Begin to follow the quorum, in a task of its own."""
+        """Start the task that follows the quorum."""
         assert self._task is None, "an observer is started once"
         self._task = asyncio.create_task(self._run(), name="metadata-observer")
 
@@ -210,12 +212,12 @@ class MetadataObserver:
                 if await self._try(host, port):
                     retry_ms = RETRY_MS
                 if self._leader is not None and (self._leader.host, self._leader.port) != (host, port):
-                    break  # this node told where the leader is: go there first
+                    break  # this node named the leader: connect to it first
             await asyncio.sleep((RETRY_MS if self._leader is not None else retry_ms) / 1000)
             retry_ms = min(RETRY_MAX_MS, retry_ms * 2)
 
     async def _try(self, host: str, port: int) -> bool:
-        """Follow one node for as long as that works; say whether it worked at all."""
+        """Follow one node until that fails; return whether any fetch succeeded."""
         try:
             connection = await KafkaConnection.open(host, port, self._client_id, CONNECT_TIMEOUT_MS, self._security)
         except (ConnectionError, KafkaError) as cause:
@@ -226,56 +228,56 @@ class MetadataObserver:
             await self._follow(connection)
         except (LogDiverged, ReplayError) as cause:
             self._failed(host, port, cause, connection)
-            self._read_anew()
+            self._restart()
             return False
         except (ConnectionError, KafkaError) as cause:
             self._failed(host, port, cause, connection)
-        except Exception as bug:  # the reading must go on, or this process would show an old image for ever
+        except Exception as bug:  # without a retry this process would keep an old image
             log.exception("observer_failed", extra={"host": host, "port": port})
             self._failed(host, port, bug, connection)
-            self._read_anew()
+            self._restart()
             return False
         finally:
             connection.close()
             self._leave(connection)
         return self.last_update_monotonic != before
 
-    def _read_anew(self) -> None:
-        """Forget all that was read; the image that was shown stays until one as new can take its place."""
+    def _restart(self) -> None:
+        """Read the log again from the start; the published image stays until a newer one can replace it."""
         self._log = ObservedLog()
         self._unpublished = []
-        self._reads_anew = True
+        self._restarted = True
         for listener in self._snapshot_listeners:
             listener(self._log.image)
 
     def _failed(self, host: str, port: int, cause: Exception, connection: KafkaConnection | None) -> None:
-        """Note why a node is of no use. The leader is lost with the connection it answered over, whatever its address."""
+        """Record a failed fetch. The leader is lost with the connection over which it answered, whatever its address."""
         is_leader = self._leader is not None and (self._leader.host, self._leader.port) == (host, port)
-        if is_leader or (connection is not None and connection is self._met_over):
-            how = _how_it_went(cause)
+        if is_leader or (connection is not None and connection is self._confirmed_over):
+            how = _loss_kind(cause)
             if how is not None:
-                self._part(how)
+                self._leader_lost(how)
             self._leader = None
         self.last_error = str(cause)
         level = logging.ERROR if isinstance(cause, (LogDiverged, ReplayError)) else logging.INFO
         log.log(level, "observer_disconnected", extra={"host": host, "port": port, "cause": str(cause)})
 
     def _leave(self, connection: KafkaConnection) -> None:
-        """Forget a connection: the leader is confirmed again only when it answers over another one."""
-        if self._met_over is connection:
-            self._met_over, self._met_epoch = None, -1
-        self._tell_standing()
+        """Forget a connection: the leader must answer over another one to be confirmed again."""
+        if self._confirmed_over is connection:
+            self._confirmed_over, self._confirmed_epoch = None, -1
+        self._notify_leadership()
 
-    def _tell_standing(self) -> None:
-        """Call the listeners when the epoch or the confirmed leader is another than they were told last."""
-        standing = (self.epoch, self.confirmed_leader)
-        if standing != self._standing:
-            self._standing = standing
-            for listener in self._standing_listeners:
+    def _notify_leadership(self) -> None:
+        """Call the listeners if the epoch or the confirmed leader differs from the last notification."""
+        leadership = (self.epoch, self.confirmed_leader)
+        if leadership != self._leadership:
+            self._leadership = leadership
+            for listener in self._leadership_listeners:
                 listener()
 
     def _candidates(self) -> Iterator[tuple[str, int]]:
-        """Nodes to try: the leader if known, the bootstrap servers from another one each time, then nodes of the image."""
+        """Yield the nodes to try: the leader if known, the bootstrap servers in rotation, then the image's controllers."""
         tried: set[tuple[str, int]] = set()
         self._next_bootstrap += 1
         shift = self._next_bootstrap % max(1, len(self._bootstrap))
@@ -291,8 +293,8 @@ class MetadataObserver:
                 yield node
 
     async def _follow(self, connection: KafkaConnection) -> None:
-        """Fetch from one node for as long as it leads; returns when another one should be asked."""
-        max_wait_ms = 0  # the first answer confirms the leader, so it is not to be held back
+        """Fetch from one node while it leads; return when another node should be asked."""
+        max_wait_ms = 0  # the first answer confirms the leader, so it must come at once
         while True:
             request = fetch_request(
                 self.identity,
@@ -309,61 +311,61 @@ class MetadataObserver:
             partition = fetch_partition(answer)
             if partition is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the answer has no partition")
-            is_right = self._heed_leader(connection, answer, partition)
-            self._tell_standing()
+            is_right = self._update_leader(connection, answer, partition)
+            self._notify_leadership()
             if not is_right:
                 return
             if partition.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-                continue  # the epoch is the right one now
+                continue  # the epoch is up to date now
             if partition.error_code != ErrorCode.NONE:
                 raise KafkaError(ErrorCode(partition.error_code), f"fetch from {connection.host}:{connection.port}")
-            await self._take(connection, partition)
+            await self._handle_fetch(connection, partition)
             max_wait_ms = FETCH_MAX_WAIT_MS
 
-    def _heed_leader(
+    def _update_leader(
         self, connection: KafkaConnection, answer: FetchResponse, partition: FetchResponsePartitionData
     ) -> bool:
-        """Learn leader and epoch from an answer; say whether this connection is the one to go on with."""
-        told = partition.current_leader
-        if told.leader_epoch < self.epoch:
-            return partition.error_code == ErrorCode.NONE and told.leader_epoch < 0  # the node lags behind
-        if told.leader_epoch > self.epoch:
-            log.info("observer_epoch", extra={"epoch": told.leader_epoch, "leader_id": told.leader_id})
-            self._part("resigned")
-            self.epoch = told.leader_epoch
+        """Take leader and epoch from an answer; return whether to continue with this connection."""
+        current = partition.current_leader
+        if current.leader_epoch < self.epoch:
+            return partition.error_code == ErrorCode.NONE and current.leader_epoch < 0  # the node lags behind
+        if current.leader_epoch > self.epoch:
+            log.info("observer_epoch", extra={"epoch": current.leader_epoch, "leader_id": current.leader_id})
+            self._leader_lost("resigned")
+            self.epoch = current.leader_epoch
             self._leader = None
-        if told.leader_id < 0:
-            self._part("resigned")
+        if current.leader_id < 0:
+            self._leader_lost("resigned")
             self._leader = None
             return False
-        endpoint = endpoint_of(answer, told.leader_id)
+        endpoint = endpoint_of(answer, current.leader_id)
         if endpoint is None and partition.error_code == ErrorCode.NONE:
-            endpoint = LeaderEndpoint(told.leader_id, connection.host, connection.port)
+            endpoint = LeaderEndpoint(current.leader_id, connection.host, connection.port)
         if endpoint is not None:
             self._leader = endpoint
         if partition.error_code == ErrorCode.NONE:
             return True
         return endpoint is not None and (endpoint.host, endpoint.port) == (connection.host, connection.port)
 
-    def _part(self, how: PartingKind) -> None:
-        """Tell that the leader which answered until now does so no more."""
-        if self._leader is not None and self._met_epoch == self.epoch:
-            parting = Parting(self.epoch, self._leader.node_id, how, int(time.time() * 1000))
-            self._met_epoch = -1
-            for on_parting, _ in self._leader_listeners:
-                on_parting(parting)
+    def _leader_lost(self, how: LossKind) -> None:
+        """Notify the listeners that the leader which answered until now is lost."""
+        if self._leader is not None and self._confirmed_epoch == self.epoch:
+            loss = LeaderLoss(self.epoch, self._leader.node_id, how, int(time.time() * 1000))
+            self._confirmed_epoch = -1
+            for on_lost, _ in self._leader_listeners:
+                on_lost(loss)
 
-    def _meet(self, connection: KafkaConnection) -> None:
-        """Tell that the leader of the epoch answers over `connection`."""
-        self._met_over = connection
-        if self._met_epoch != self.epoch:
-            self._met_epoch = self.epoch
-            for _, on_meeting in self._leader_listeners:
-                on_meeting(self.epoch, int(time.time() * 1000))
-        self._tell_standing()
+    def _leader_found(self, connection: KafkaConnection) -> None:
+        """Confirm the leader of the epoch, which answers over `connection`, and notify the listeners."""
+        self._confirmed_over = connection
+        if self._confirmed_epoch != self.epoch:
+            self._confirmed_epoch = self.epoch
+            for _, on_found in self._leader_listeners:
+                on_found(self.epoch, int(time.time() * 1000))
+        self._notify_leadership()
 
-    async def _take(self, connection: KafkaConnection, partition: FetchResponsePartitionData) -> None:
-        """Take in what a successful fetch brought."""
+    async def _handle_fetch(self, connection: KafkaConnection, partition: FetchResponsePartitionData) -> None:
+        """Handle a successful fetch: records, a truncation, or the id of a snapshot to fetch."""
         self.log_start_offset = partition.log_start_offset
         if partition.snapshot_id.end_offset >= 0:
             await self._fetch_snapshot(connection, partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
@@ -375,16 +377,16 @@ class MetadataObserver:
             await self._apply()
         self.last_update_monotonic = asyncio.get_running_loop().time()
         self.last_error = None
-        self._meet(connection)
+        self._leader_found(connection)
         if self._log.is_caught_up or (self.is_ready and self._log.image.offset >= self._published.offset):
             await self._publish()
 
     async def _apply(self) -> None:
-        """Apply what is committed, giving way to others every few milliseconds."""
+        """Apply the committed batches, yielding to other tasks every APPLY_SLICE_SECONDS."""
         loop = asyncio.get_running_loop()
         slice_end = loop.time() + APPLY_SLICE_SECONDS
         while (change := self._log.next_change()) is not None:
-            if not self._reads_anew:
+            if not self._restarted:
                 self._unpublished.extend(record for _, record in change.records)
             for listener in self._change_listeners:
                 listener(change)
@@ -393,18 +395,18 @@ class MetadataObserver:
                 slice_end = loop.time() + APPLY_SLICE_SECONDS
 
     async def _publish(self) -> None:
-        """Show the image to all who wait for it."""
+        """Publish the image and wake the tasks that wait for an offset."""
         old, new = self._published, self._log.image
         records, self._unpublished = self._unpublished, []
         if new is not old:
             self._published = new
-            self._reads_anew = False
-            self._listeners.tell(old, new, records)
+            self._restarted = False
+            self._listeners.notify(old, new, records)
         async with self._moved:
             self._moved.notify_all()
 
     async def _fetch_snapshot(self, connection: KafkaConnection, end_offset: int, epoch: int) -> None:
-        """Fetch a whole snapshot and begin again from it. Raises KafkaError, CorruptBatch, ReplayError."""
+        """Fetch a whole snapshot and replace the log by it. Raises KafkaError, CorruptBatch, ReplayError."""
         log.info("observer_snapshot", extra={"end_offset": end_offset, "snapshot_epoch": epoch})
         data = bytearray()
         while True:
@@ -422,19 +424,19 @@ class MetadataObserver:
             if code != ErrorCode.NONE or partition is None:
                 raise KafkaError(ErrorCode(code), f"snapshot {end_offset}-{epoch} at {len(data)}")
             if partition.position != len(data) or not partition.unaligned_records:
-                raise CorruptBatch(len(data), f"snapshot {end_offset}-{epoch} came with a gap")
+                raise CorruptBatch(len(data), f"snapshot {end_offset}-{epoch} arrived with a gap")
             data += partition.unaligned_records
             if len(data) >= partition.size:
                 break
         await asyncio.to_thread(self._log.load_snapshot, bytes(data), end_offset, epoch)
         self._unpublished = []
-        self._reads_anew = True
+        self._restarted = True
         for listener in self._snapshot_listeners:
             listener(self._log.image)
 
 
-def _how_it_went(cause: Exception) -> PartingKind | None:
-    """What a failed fetch tells of the leader; None when the fault may be ours."""
+def _loss_kind(cause: Exception) -> LossKind | None:
+    """Return how a failed fetch lost the leader; None if this process may be at fault."""
     if isinstance(cause, RequestTimedOut):
         return "silent"
     if isinstance(cause, ConnectionLost):

@@ -1,30 +1,29 @@
-"""Where a process gets the committed metadata from: its own controller, or an observer of somebody else's.
+"""MetadataSource: the committed metadata in this process, from its own controller or from an observer of the quorum.
 
-The broker role and the web process read metadata through this protocol alone, so that neither knows
-whether the quorum lives in the same process. Source: Kafka's MetadataPublisher, turned round.
+The broker role and the web process read metadata through this protocol only, so that they need not know
+whether a controller runs in the same process. Compare MetadataPublisher and KRaftMetadataCache, Kafka 4.3.1.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from kraft_core.image.metadata_image import MetadataImage
-    from kraft_core.protocol.wire import Message
+from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.wire import Message
 
 log = logging.getLogger(__name__)
 
-MetadataListener = Callable[["MetadataImage", "MetadataImage", Sequence["Message"]], None]
+MetadataListener = Callable[[MetadataImage, MetadataImage, Sequence[Message]], None]
 """Called with (old image, new image, the records between them).
 
-The records are those of the committed batches, in order. After a snapshot was loaded they are empty
-although the images differ: then only the images themselves tell what changed.
+The records are those of the committed batches, in order. After a snapshot was loaded there are none,
+although the images differ: compare the images then.
 """
 
 
 class MetadataListeners:
-    """Who is told of each change of an image. A listener's own fault is logged and stops nobody else."""
+    """The listeners to changes of an image. An exception of one is logged, counted and does not stop the others."""
 
     __slots__ = ("_listeners", "failures")
 
@@ -33,7 +32,7 @@ class MetadataListeners:
         self._listeners: list[MetadataListener] = []
 
     def add(self, listener: MetadataListener) -> Callable[[], None]:
-        """Tell `listener` from now on; the result ends that, and may be called again."""
+        """Call `listener` from now on; the result ends the subscription and may be called twice."""
         self._listeners.append(listener)
 
         def end() -> None:
@@ -42,19 +41,19 @@ class MetadataListeners:
 
         return end
 
-    def tell(self, old: "MetadataImage", new: "MetadataImage", records: "Sequence[Message]") -> None:
+    def notify(self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
         """Call every listener."""
         for listener in tuple(self._listeners):
             try:
                 listener(old, new, records)
-            except Exception:  # a subscriber's bug must not stop the quorum, nor the reading of it
+            except Exception:  # a subscriber's bug must not stop the controller or the observer
                 self.failures += 1
                 log.exception("metadata_listener_failed")
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderEndpoint:
-    """Where the active controller listens, as the quorum knows it."""
+    """Node id and address of the active controller, as the quorum knows them."""
 
     node_id: int
     host: str
@@ -65,7 +64,7 @@ class MetadataSource(Protocol):
     """Committed metadata of the quorum, held in this process."""
 
     @property
-    def image(self) -> "MetadataImage":
+    def image(self) -> MetadataImage:
         """The newest committed image; `MetadataImage.EMPTY` until the first commit is known."""
         ...
 
@@ -75,7 +74,7 @@ class MetadataSource(Protocol):
         ...
 
     def leader(self) -> LeaderEndpoint | None:
-        """Return the active controller, or None while the quorum has no leader this process knows of."""
+        """Return the active controller, None while this process knows no leader."""
         ...
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:

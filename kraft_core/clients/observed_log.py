@@ -1,7 +1,7 @@
-"""What an observer has fetched of the metadata log: an image of the committed part, and the tail not yet committed.
+"""ObservedLog: the metadata log as an observer has fetched it, in memory only.
 
-Nothing is kept on disk. The committed part is in the image; the tail, which a new leader may cut off, waits as batches.
-No sockets here: the observer feeds bytes in and takes committed batches out.
+The committed part is an image. The uncommitted tail, which a new leader may truncate, is kept as batches.
+No sockets here: the observer puts fetched bytes in and takes committed changes out.
 """
 
 import logging
@@ -27,9 +27,9 @@ Offset = int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedChange:
-    """One step of the committed log: a batch, or all batches of one metadata transaction.
+    """One committed change: a batch, or all batches of one metadata transaction.
 
-    `records` and `control_records` come with their offsets. `before` and `after` are the images around it.
+    Each record comes with its offset. `before` and `after` are the images around the change.
     """
 
     first_offset: int
@@ -43,7 +43,7 @@ class CommittedChange:
 
 
 class LogDiverged(KafkaError):  # noqa: N818 - what happened, not what class it is
-    """The quorum no longer has what was committed here: another cluster, or one that lost its log."""
+    """The leader lacks records that are committed here: it is of another cluster, or the quorum has lost its log."""
 
     def __init__(self, end_offset: int, applied: int) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class LogDiverged(KafkaError):  # noqa: N818 - what happened, not what class it 
 
 
 class ObservedLog:
-    """The log as seen so far. Offsets are exclusive ends unless their name says otherwise."""
+    """The log as fetched so far. Offsets are exclusive ends unless their name says otherwise."""
 
     def __init__(self) -> None:
         self._loader = MetadataLoader()
@@ -69,12 +69,12 @@ class ObservedLog:
 
     @property
     def image(self) -> MetadataImage:
-        """The committed image after the last change that was returned; it holds no half of a transaction."""
+        """The committed image after the last returned change; it holds no part of an open transaction."""
         return self._image
 
     @property
     def end_offset(self) -> int:
-        """Where to fetch next."""
+        """Offset to fetch next."""
         return self._tail[-1].last_offset + 1 if self._tail else self._applied_end
 
     @property
@@ -93,9 +93,9 @@ class ObservedLog:
         return self.high_watermark >= 0 and self._applied_end >= self.high_watermark
 
     def append(self, data: bytes, leader_epoch: int) -> None:
-        """Take fetched batches in, up to the first that is corrupt, leaves a gap or is from the future.
+        """Append fetched batches up to the first that is corrupt, leaves a gap or has a later epoch than the leader's.
 
-        The good prefix is kept, the rest is logged and will be fetched again.
+        The rest is logged and will be fetched again.
         """
         try:
             for batch in read_batches(data):
@@ -119,13 +119,13 @@ class ObservedLog:
             log.warning("fetched_batch_corrupt", extra={"expected": self.end_offset, "cause": str(corrupt)})
 
     def advance(self, high_watermark: int) -> None:
-        """Learn of a high watermark. It never goes back; -1 (unknown) changes nothing."""
+        """Raise the high watermark; a lower one and -1 (unknown) change nothing."""
         self.high_watermark = max(self.high_watermark, high_watermark)
 
     def truncate(self, epoch: int, end_offset: int) -> None:
-        """Drop the tail that the leader does not have: beyond `end_offset`, or of an epoch above `epoch`.
+        """Drop the part of the tail that the leader lacks: from `end_offset` on, or of an epoch above `epoch`.
 
-        Raises LogDiverged when that would reach into what was committed.
+        Raises LogDiverged if that would remove committed records.
         """
         if end_offset < self._applied_end:
             raise LogDiverged(end_offset, self._applied_end)
@@ -133,17 +133,17 @@ class ObservedLog:
             self._tail_bytes -= self._tail.pop().size
 
     def next_change(self) -> CommittedChange | None:
-        """Apply the next committed batch and return what it did.
+        """Apply committed batches up to the next change and return it.
 
-        None when nothing committed is left, also when that is because a transaction is still open. Raises ReplayError;
-        the log must not be used after that.
+        None if no committed batch is left, also while a transaction is open. Raises ReplayError; do not use the log
+        after that.
         """
         while self._tail and self._tail[0].last_offset < self.high_watermark:
             batch = self._tail[0]
             if self._change_start < 0:
                 self._change_start = batch.base_offset
             self._loader.apply_batch(batch, self._records.add)
-            self._tail.popleft()  # only now: a batch that cannot be replayed is never passed over
+            self._tail.popleft()  # only now, so that a batch that cannot be replayed is not skipped
             self._tail_bytes -= batch.size
             self._applied_end = batch.last_offset + 1
             self._applied_epoch = batch.leader_epoch
@@ -156,7 +156,7 @@ class ObservedLog:
         before, self._image = self._image, self._loader.image
         if self._image is before:  # control records while a transaction is open
             first, last = batch.base_offset, batch.last_offset
-        else:  # a batch or a transaction, or what comes before a transaction in the batch where it begins
+        else:  # a batch, a transaction, or the records before a transaction in the batch that begins it
             first, last = self._change_start, self._image.offset
             self._change_start = last + 1 if self._loader.in_transaction else -1
         return CommittedChange(
@@ -184,9 +184,9 @@ class ObservedLog:
         return found
 
     def load_snapshot(self, data: bytes, end_offset: int, epoch: int) -> None:
-        """Begin again from a snapshot; meant to run on a thread while nothing else uses this log.
+        """Replace the log by a snapshot; may run on a thread while nothing else uses this log.
 
-        Raises ReplayError or CorruptBatch, and then keeps what it had.
+        Raises ReplayError or CorruptBatch; the log is unchanged then.
         """
         loader = MetadataLoader()
         voters: list[VotersRecord] = []

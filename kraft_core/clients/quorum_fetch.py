@@ -1,7 +1,7 @@
-"""Requests an observer sends to the metadata quorum, and what their answers tell.
+"""The requests of an observer to the metadata quorum, and accessors for their answers.
 
-An observer is a replica that never votes. With replica id -1 the leader does not even list it; with a node's own
-id and directory id it shows in DescribeQuorum. Source: KIP-595, KIP-630, KIP-853; KafkaRaftClient.buildFetchRequest.
+An observer is a replica that never votes. The leader does not track one with replica id -1; one with a node's id and
+directory id is listed by DescribeQuorum. Source: KIP-595, KIP-630, KIP-853; KafkaRaftClient.buildFetchRequest.
 """
 
 import uuid
@@ -31,7 +31,7 @@ from kraft_core.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverIdentity:
-    """Who fetches. The defaults are a reader without a node of its own, whom the leader does not track."""
+    """Identity of the fetching replica. With the defaults it belongs to no node and the leader does not track it."""
 
     replica_id: int = -1
     directory_id: uuid.UUID = ZERO_UUID
@@ -50,7 +50,7 @@ def fetch_request(
 ) -> FetchRequest:
     """Build a Fetch for the metadata partition.
 
-    `high_watermark` is the fetcher's own, -1 when unknown: a leader that knows a higher one answers at once.
+    `high_watermark` is the fetcher's, -1 if unknown: a leader with a higher one answers at once.
     """
     partition = FetchRequestFetchPartition(
         partition=METADATA_PARTITION,
@@ -72,7 +72,7 @@ def fetch_request(
 
 
 def leader_probe(cluster_id: str | None) -> FetchRequest:
-    """Build the Fetch that any controller answers with the leader it knows: epoch 0 is always out of date."""
+    """Build the Fetch that any controller answers with the leader it knows, since epoch 0 is always out of date."""
     return fetch_request(
         ObserverIdentity(cluster_id=cluster_id),
         leader_epoch=0,
@@ -85,7 +85,7 @@ def leader_probe(cluster_id: str | None) -> FetchRequest:
 
 
 def describe_quorum_request() -> DescribeQuorumRequest:
-    """Build the request for the state of the quorum, which the leader alone answers."""
+    """Build the request for the state of the quorum, which only the leader answers."""
     partition = DescribeQuorumRequestPartitionData(partition_index=METADATA_PARTITION)
     topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
     return DescribeQuorumRequest(topics=(topic,))
@@ -102,7 +102,7 @@ def snapshot_partition(answer: FetchSnapshotResponse) -> FetchSnapshotResponsePa
 
 
 def endpoint_of(answer: FetchResponse | FetchSnapshotResponse, leader_id: int) -> LeaderEndpoint | None:
-    """Return where the answer says node `leader_id` listens, None when it does not say (Fetch before version 16)."""
+    """Return the address of node `leader_id` in an answer, None if it has none (as Fetch before version 16)."""
     found = next((node for node in answer.node_endpoints if node.node_id == leader_id), None)
     return None if found is None else LeaderEndpoint(found.node_id, found.host, found.port)
 

@@ -315,7 +315,7 @@ class ControllerServer:
             case StoreElection():
                 self._store.write(effect.election, effect.kraft_version)
             case ImageChanged():
-                self._metadata_listeners.tell(effect.old, effect.new, effect.records)
+                self._metadata_listeners.notify(effect.old, effect.new, effect.records)
             case CreateSnapshot():
                 self._snapshotter.submit(
                     partial(self._write_snapshot, effect), self._snapshot_written, self._snapshot_failed

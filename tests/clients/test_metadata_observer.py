@@ -42,7 +42,7 @@ def topics(image: MetadataImage) -> list[str]:
 async def reading() -> MetadataObserver:
     observer = MetadataObserver([("127.0.0.1", 1)])
     observer.epoch = 1
-    await observer._take(NOBODY, fetched(LOG, 4))
+    await observer._handle_fetch(NOBODY, fetched(LOG, 4))
     assert topics(observer.image) == ["topic-1", "topic-2", "topic-3"]
     return observer
 
@@ -54,13 +54,13 @@ def test_an_observer_that_reads_anew_shows_no_older_image_and_no_records_between
         observer = await reading()
         told: list[tuple[list[str], list[str], int]] = []
         observer.subscribe(lambda old, new, records: told.append((topics(old), topics(new), len(records))))
-        observer._read_anew()
-        await observer._take(NOBODY, fetched(LOG[:2], 4))
+        observer._restart()
+        await observer._handle_fetch(NOBODY, fetched(LOG[:2], 4))
         assert topics(observer.image) == ["topic-1", "topic-2", "topic-3"]
         assert told == []
         later = TopicRecord(name="topic-4", topic_id=UUID(int=1004))
         more = [*LOG[2:], encode_batch(4, 1, 0, [encode_record(later, 0)])]
-        await observer._take(NOBODY, fetched(more, 5))
+        await observer._handle_fetch(NOBODY, fetched(more, 5))
         assert told == [(["topic-1", "topic-2", "topic-3"], ["topic-1", "topic-2", "topic-3", "topic-4"], 0)]
 
     asyncio.run(main())
@@ -69,8 +69,8 @@ def test_an_observer_that_reads_anew_shows_no_older_image_and_no_records_between
 def test_a_quorum_that_lost_its_log_is_followed_once_all_of_it_is_read():
     async def main() -> None:
         observer = await reading()
-        observer._read_anew()
-        await observer._take(NOBODY, fetched(LOG[:2], 2))
+        observer._restart()
+        await observer._handle_fetch(NOBODY, fetched(LOG[:2], 2))
         assert topics(observer.image) == ["topic-1"]
 
     asyncio.run(main())
@@ -87,7 +87,7 @@ def test_a_listeners_fault_does_not_stop_the_reading(caplog: pytest.LogCaptureFi
         seen: list[MetadataImage] = []
         observer.subscribe(faulty)
         observer.subscribe(lambda old, new, records: seen.append(new))
-        await observer._take(NOBODY, fetched(LOG, 4))
+        await observer._handle_fetch(NOBODY, fetched(LOG, 4))
         assert seen == [observer.image]
         assert "metadata_listener_failed" in caplog.messages
 

@@ -175,11 +175,11 @@ def test_everybody_is_told_whatever_becomes_of_the_others() -> None:
     listeners.add(lambda *_: told.append("first"))
     listeners.add(faulty)
     end = listeners.add(lambda *_: told.append("last"))
-    listeners.tell(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
+    listeners.notify(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
     assert (told, listeners.failures) == (["first", "last"], 1)
     end()
     end()
-    listeners.tell(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
+    listeners.notify(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
     assert told == ["first", "last", "first"]
 
 
@@ -189,5 +189,5 @@ def test_who_ends_a_subscription_while_being_told_disturbs_nobody() -> None:
     ends = [listeners.add(lambda *_: [end() for end in ends] and None)]  # type: ignore[func-returns-value]  # all end
     ends.append(listeners.add(lambda *_: told.append("second")))
     for _ in range(2):
-        listeners.tell(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
+        listeners.notify(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
     assert told == ["second"]

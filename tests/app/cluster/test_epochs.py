@@ -9,7 +9,7 @@ from app.cluster.epoch_keeper import load_epochs, save_epochs
 from app.cluster.epochs import Epoch, EpochHistory, Leadership
 from app.db.database import Database
 from app.db.migrate import upgrade
-from kraft_core.clients.metadata_observer import Parting, PartingKind
+from kraft_core.clients.metadata_observer import LeaderLoss, LossKind
 
 
 def epoch(number: int, leader_id: int, start: int, end: int = -1, **more: object) -> Epoch:
@@ -66,11 +66,11 @@ def test_the_gap_is_told_only_between_neighbours_in_the_log() -> None:
     ],
 )
 def test_why_a_leader_went_is_told_as_far_as_something_shows_it(
-    following: Epoch, how: PartingKind | None, reason: str
+    following: Epoch, how: LossKind | None, reason: str
 ) -> None:
     found = history(epoch(1, 1, 0, 100), following)
     if how is not None:
-        found.lost(Parting(1, 1, how, 5_000))
+        found.lost(LeaderLoss(1, 1, how, 5_000))
     assert at(found, 1).ended == reason
 
 
@@ -78,7 +78,7 @@ def test_the_time_without_a_leader_is_measured_by_our_own_clock() -> None:
     found = EpochHistory()
     found.led(epoch(1, 1, 0))
     found.wrote(1, 99, 990)
-    found.lost(Parting(1, 1, "closed", 5_000))
+    found.lost(LeaderLoss(1, 1, "closed", 5_000))
     found.found(2, 7_500)  # answers before its first record is committed
     found.led(epoch(2, 2, 100))
     assert at(found, 2).leaderless_ms == 2_500
@@ -88,7 +88,7 @@ def test_the_time_without_a_leader_is_measured_by_our_own_clock() -> None:
 
 def test_a_leader_that_is_found_again_was_never_gone() -> None:
     found = history(epoch(1, 1, 0, 100))
-    found.lost(Parting(1, 1, "silent", 5_000))
+    found.lost(LeaderLoss(1, 1, "silent", 5_000))
     found.found(1, 5_020)
     found.led(epoch(2, 2, 100, granting_voter_ids=(2, 3)))
     assert at(found, 1).ended == "unknown"
