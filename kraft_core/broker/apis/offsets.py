@@ -126,7 +126,8 @@ class OffsetsHandler:
                         if body.replica_id >= 0
                         else partition.high_watermark(self._context.node_id)
                     )
-                    epoch, end_offset = partition_log.epochs.end_offset_for(asked.leader_epoch, limit)
+                    found = partition_log.epochs.end_offset_for(asked.leader_epoch, limit)
+                    epoch, end_offset = (-1, -1) if found is None else found
                     partitions.append(
                         OffsetForLeaderEpochResponseEpochEndOffset(
                             partition=asked.partition, leader_epoch=epoch, end_offset=end_offset

@@ -6,18 +6,17 @@ crash leaves the old or the new one whole.
 Source: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile, PartitionMetadataFile, CleanShutdownFileHandler, Kafka 4.3.1.
 """
 
-import contextlib
 import json
-import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
+from kraft_core.storage.files import OPERATING_SYSTEM, Sync, replace_file
+from kraft_core.storage.leader_epochs import CHECKPOINT_NAME, LeaderEpochs
 
 PARTITION_METADATA: Final = "partition.metadata"
-LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT: Final = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
@@ -26,25 +25,6 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 class CorruptCheckpointError(Exception):
     """A checkpoint file that does not read as one; names the file and the line."""
-
-
-def write_atomically(path: Path, text: str, *, sync: bool = True) -> None:
-    """Replace a file as a whole; with `sync` the new content is on disk before the name points to it.
-
-    Raises OSError; the old file then stays, and what was written of the new one is removed.
-    """
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def read_checkpoint(path: Path) -> list[list[str]]:
@@ -60,12 +40,6 @@ def read_checkpoint(path: Path) -> list[list[str]]:
     return [line.split() for line in lines[2:]]
 
 
-def write_checkpoint(path: Path, entries: Iterable[str], *, sync: bool = True) -> None:
-    """Write entries, each one line of words."""
-    lines = list(entries)
-    write_atomically(path, "\n".join(["0", str(len(lines)), *lines]) + "\n", sync=sync)
-
-
 def read_offsets(path: Path) -> dict[tuple[str, int], int]:
     """Offsets by (topic, partition). Raises CorruptCheckpointError."""
     offsets = {}
@@ -79,8 +53,27 @@ def read_offsets(path: Path) -> dict[tuple[str, int], int]:
 
 
 def write_offsets(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Write offsets by (topic, partition)."""
-    write_checkpoint(path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()))
+    """Write offsets by (topic, partition). Raises OSError."""
+    lines = ["0", str(len(offsets)), *(f"{topic} {number} {offset}" for (topic, number), offset in offsets.items())]
+    replace_file(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_leader_epochs(directory: Path) -> LeaderEpochs:
+    """Read the leader epochs of a partition folder; empty when there is no file. Raises CorruptCheckpointError."""
+    path = directory / CHECKPOINT_NAME
+    entries = []
+    for words in read_checkpoint(path):
+        try:
+            epoch, offset = (int(word) for word in words)
+        except ValueError:
+            raise CorruptCheckpointError(f"{path} has the entry {' '.join(words)!r}") from None
+        entries.append((epoch, offset))
+    return LeaderEpochs(entries)
+
+
+def write_leader_epochs(directory: Path, epochs: LeaderEpochs) -> None:
+    """Write the leader epochs of a partition folder, without a sync: they can be rebuilt from the batches. Raises OSError."""
+    replace_file(directory / CHECKPOINT_NAME, epochs.checkpoint_text().encode(), sync=Sync.NONE)
 
 
 def read_topic_id(directory: Path) -> uuid.UUID | None:
@@ -100,8 +93,9 @@ def read_topic_id(directory: Path) -> uuid.UUID | None:
 
 
 def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
-    """Write partition.metadata."""
-    write_atomically(directory / PARTITION_METADATA, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n")
+    """Write partition.metadata. Raises OSError."""
+    text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
+    replace_file(directory / PARTITION_METADATA, text.encode(), sync=Sync.BYTES)
 
 
 def read_clean_shutdown(directory: Path) -> int | None:
@@ -122,14 +116,11 @@ def take_clean_shutdown(directory: Path) -> bool:
         (directory / CLEAN_SHUTDOWN).unlink()
     except FileNotFoundError:
         return False
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    OPERATING_SYSTEM.sync_directory(directory)
     return True
 
 
 def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:
     """Leave the mark that every log of this folder is flushed and closed."""
-    write_atomically(directory / CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch}))
+    text = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
+    replace_file(directory / CLEAN_SHUTDOWN, text.encode())

@@ -30,6 +30,7 @@ from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.batch_header import BatchHeader
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
+from kraft_core.storage.files import OPERATING_SYSTEM
 
 KEYS_MAX: Final = 250_000
 """Keys of one pass, some 180 bytes each."""
@@ -190,7 +191,7 @@ def write_group(plan: CleaningPlan, first: int, newest: OffsetMap, pacer: Pacer)
             os.close(descriptor)
         swap = cleaned.with_name(base.name + SWAP_SUFFIX)
         cleaned.rename(swap)
-        _sync_folder(base.parent)
+        OPERATING_SYSTEM.sync_directory(base.parent)
     except OSError:
         cleaned.unlink(missing_ok=True)
         raise
@@ -266,7 +267,7 @@ def swap_in(group: CleanedGroup, config: LogConfig, now_ms: int, pacer: Pacer) -
     first = group.segments[0]
     renamed = [path for segment in group.segments[1:] for path in rename_deleted(segment)]
     group.swap.replace(first.path)
-    _sync_folder(first.path.parent)
+    OPERATING_SYSTEM.sync_directory(first.path.parent)
 
     def on_batch(_: BatchHeader) -> None:
         pacer.step()
@@ -278,11 +279,3 @@ def swap_in(group: CleanedGroup, config: LogConfig, now_ms: int, pacer: Pacer) -
         new.close()
         raise
     return new, renamed
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,16 +13,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kraft_core.broker.log.checkpoints import CorruptCheckpointError, read_topic_id, write_topic_id
+from kraft_core.broker.log.checkpoints import (
+    CorruptCheckpointError,
+    read_leader_epochs,
+    read_topic_id,
+    write_leader_epochs,
+    write_topic_id,
+)
 from kraft_core.broker.log.file_records import scan_headers
 from kraft_core.broker.log.indexes import remove_if_there
-from kraft_core.broker.log.leader_epochs import LeaderEpochs
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_dir_failure_channel import is_full
 from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, new_segment
 from kraft_core.broker.log.producer_state_manager import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.batch_header import BatchHeader
+from kraft_core.storage.leader_epochs import LeaderEpochs
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +64,11 @@ def open_log(
     elif known_id != topic_id:
         raise TopicIdMismatchError(f"{directory} holds topic id {known_id}, not {topic_id}")
     _finish_interrupted_work(directory)
-    epochs = LeaderEpochs(directory)
     try:
-        epochs.load()
+        epochs = read_leader_epochs(directory)
     except CorruptCheckpointError as error:
         log.warning("leader_epochs_rebuilt", extra={"cause": str(error)})
-        epochs = LeaderEpochs(directory)
+        epochs = LeaderEpochs()
     options = _without_an_older_topics_start(options, epochs, directory)
     segments: list[LogSegment] = []
     try:
@@ -92,8 +97,8 @@ def _assemble(
     last = segments[-1].last_header()
     log_end_offset = segments[-1].base_offset if last is None else last.last_offset + 1
     log_start_offset = min(max(options.log_start_offset, segments[0].base_offset), log_end_offset)
-    epochs.truncate_from_end(log_end_offset, write=False)
-    epochs.truncate_from_start(log_start_offset, write=False)
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
     _write_if_changed(epochs, directory)
     producers = ProducerStateManager(directory)
     result = UnifiedLog(
@@ -110,13 +115,11 @@ def _assemble(
 
 def _write_if_changed(epochs: LeaderEpochs, directory: Path) -> None:
     """Write the leader epochs that recovery changed; a full disk keeps the older file, so that a node starts on it and records can be deleted."""
-    known = LeaderEpochs(directory)
     with suppress(CorruptCheckpointError):
-        known.load()
-    if known.entries() == epochs.entries():
-        return
+        if read_leader_epochs(directory).entries == epochs.entries:
+            return
     try:
-        epochs.write()
+        write_leader_epochs(directory, epochs)
     except OSError as error:
         if not is_full(error):
             raise
@@ -128,7 +131,7 @@ def _without_an_older_topics_start(options: LoadOptions, epochs: LeaderEpochs, d
     The checkpoint knows partitions by name, so after a crash it may be about a deleted topic of that name. A log notes its start in its leader
     epochs too, before the checkpoint: epochs that begin below it contradict it.
     """
-    entries = epochs.entries()
+    entries = epochs.entries
     if not entries or entries[0][1] >= options.log_start_offset:
         return options
     extra = {"partition": directory.name, "checkpoint": options.log_start_offset, "first_epoch_begins": entries[0][1]}
@@ -173,7 +176,7 @@ def _open_segments(
 
     def note_epoch(header: BatchHeader) -> None:
         if epochs.latest is None or header.leader_epoch > epochs.latest:
-            epochs.assign(header.leader_epoch, header.base_offset, write=False)
+            epochs.assign(header.leader_epoch, header.base_offset)
 
     for index, base_offset in enumerate(bases):
         segment = LogSegment(directory, base_offset, config.index_interval_bytes, options.now_ms)

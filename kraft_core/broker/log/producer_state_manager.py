@@ -7,7 +7,6 @@ headers behind it.
 Source: KIP-98; ProducerStateManager and ProducerAppendInfo, Kafka 4.3.1.
 """
 
-import contextlib
 import struct
 from collections import deque
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.log_segment import file_name
 from kraft_core.protocol.batch_header import MAX_SEQUENCE, BatchHeader
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.storage.files import Sync, replace_file
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 BATCHES_TO_RETAIN: Final = 5
@@ -138,14 +138,8 @@ class ProducerStateManager:
         entries = b"".join(self._entries())
         body = struct.pack(">i", len(entries) // _ENTRY.size) + entries
         path = self._directory / file_name(offset, SNAPSHOT_SUFFIX)
-        temporary = path.with_name(path.name + ".tmp")
-        try:
-            temporary.write_bytes(struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(body)) + body)
-            temporary.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        prefix = struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(body))
+        replace_file(path, prefix + body, sync=Sync.NONE)
         return path
 
     def _entries(self) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kraft_core.broker.log.leader_epochs import LeaderEpochs
+from kraft_core.broker.log.checkpoints import write_leader_epochs
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_dir_failure_channel import is_full
 from kraft_core.broker.log.log_segment import LogSegment, new_segment
@@ -25,6 +25,7 @@ from kraft_core.broker.slices import Work, decoding
 from kraft_core.protocol.batch_header import BatchHeader, read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
+from kraft_core.storage.leader_epochs import LeaderEpochs
 
 log = logging.getLogger(__name__)
 
@@ -138,13 +139,21 @@ class UnifiedLog:
         self.check_online()
         try:  # all that may fail comes before the batch is in the file, so that it is registered whole or not at all
             self._maybe_roll(written, now_ms)
-            self.epochs.assign(leader_epoch, first_offset)
+            if leader_epoch != self.epochs.latest:
+                self._begin_epoch(leader_epoch, first_offset)
             self.active.append(stamped, [written])
         except OSError as error:
             raise self.storage_error("append", error) from error
         self.log_end_offset = written.last_offset + 1
         self.producers.update(written)
         return AppendInfo(first_offset, written.last_offset, append_time if append_time is not None else -1)
+
+    def _begin_epoch(self, leader_epoch: int, first_offset: int) -> None:
+        """Record the start of an epoch, in the file first. Raises OSError with nothing recorded."""
+        epochs = self.epochs.copy()
+        epochs.assign(leader_epoch, first_offset)
+        write_leader_epochs(self.directory, epochs)
+        self.epochs = epochs
 
     def check_online(self) -> None:
         """Raise KafkaError KAFKA_STORAGE_ERROR once the log's directory has failed."""
@@ -317,7 +326,8 @@ class UnifiedLog:
         self.check_online()
         self.log_start_offset = offset
         try:
-            self.epochs.truncate_from_start(offset)
+            if self.epochs.truncate_from_start(offset):
+                write_leader_epochs(self.directory, self.epochs)
         except OSError as error:
             if not is_full(error):
                 raise self.storage_error("move the start of", error) from error
