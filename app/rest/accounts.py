@@ -1,4 +1,4 @@
-"""Users, API tokens and the audit of this installation; for admins."""
+"""Users, sessions, API tokens and audit events of this process. Admins only."""
 
 import datetime as dt
 from typing import Annotated, Any
@@ -9,8 +9,7 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
-from app.http.locations import located
-from app.rest.common import DRY_RUN, VALIDATED, answer, dry_answer
+from app.rest.responses import DRY_RUN, answer, checked, created, list_body, location_of, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.accounts import (
     AuditEventDataList,
@@ -57,8 +56,12 @@ def _user(request: Request, user: User) -> dict[str, Any]:
 
 
 def _list(request: Request, kind: str, path: str, data: list[dict[str, Any]], following: str | None = None) -> Response:
-    url = f"{base_url_of(request)}/v3/{path}"
-    return answer({"kind": kind, "metadata": {"self": url, "next": following}, "data": data}, None)
+    return answer(list_body(kind, f"{base_url_of(request)}/v3/{path}", data, following), None)
+
+
+def _removed(what: str, name: str, *, validate_only: bool) -> Response:
+    """Return 204, or what a dry run would remove."""
+    return planned([(what, {"name": name}, None)]) if validate_only else no_content()
 
 
 @router.get("/users", responses={200: {"model": UserDataList}})
@@ -78,9 +81,7 @@ async def create_user(
         caller.principal, body.name, body.role, body.password, caller.info, validate_only=validate_only
     )
     data = _user(request, user)
-    if validate_only:
-        return answer(data | VALIDATED, None)
-    return answer(data, None, 201, located(data["metadata"]["self"]))
+    return created(data, validate_only=validate_only, headers=location_of(data))
 
 
 @router.patch("/users/{name}", responses={200: {"model": UserData}})
@@ -92,7 +93,7 @@ async def update_user(
     caller: Admin,
     validate_only: DryRun,
 ) -> Response:
-    """Change role, state or password of a user; the user's sessions end, but for the one that changes its own password."""
+    """Change the role, state or password of a user. Its sessions end, except the one that changes its own password."""
     security, principal, info = services.security, caller.principal, caller.info
     if body.password is not None and principal.session_id is not None and principal.name == name:
         await security.set_own_password(
@@ -104,14 +105,14 @@ async def update_user(
         user = await security.change_user(principal, name, body.role, body.disabled, info, validate_only=validate_only)
     else:
         user = await security.user(name)
-    return answer(_user(request, user) | (VALIDATED if validate_only else {}), None)
+    return answer(checked(_user(request, user), validate_only=validate_only), None)
 
 
 @router.delete("/users/{name}", status_code=204, responses=DRY_RUN)
 async def delete_user(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
     """Remove a user."""
     await services.security.remove_user(caller.principal, name, caller.info, validate_only=validate_only)
-    return dry_answer([(f"user {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
+    return _removed(f"user {name}", name, validate_only=validate_only)
 
 
 def _session(request: Request, name: str, session: OpenSession) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _session(request: Request, name: str, session: OpenSession) -> dict[str, Any
 
 @router.get("/users/{name}/sessions", responses={200: {"model": SessionDataList}})
 async def list_sessions(request: Request, name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
-    """List a user's open sessions, the last used first."""
+    """List a user's open sessions, the most recently used first."""
     found = await services.security.sessions_of(name, caller.principal.session_id)
     path = f"users/{quote(name, safe='')}/sessions"
     return _list(request, "ConclaveSessionList", path, [_session(request, name, each) for each in found])
@@ -138,9 +139,9 @@ async def list_sessions(request: Request, name: AccountPath, services: ServicesD
 
 @router.delete("/users/{name}/sessions", status_code=204, responses=DRY_RUN)
 async def end_sessions(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
-    """End all of a user's sessions, but for the one that asks."""
+    """End all of a user's sessions, except the caller's."""
     await services.security.end_sessions(caller.principal, name, caller.info, validate_only=validate_only)
-    return dry_answer([(f"sessions of {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
+    return _removed(f"sessions of {name}", name, validate_only=validate_only)
 
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=DRY_RUN)
@@ -150,20 +151,19 @@ async def end_session(
     """End one of a user's sessions."""
     security = services.security
     await security.end_session(caller.principal, name, session_id, caller.info, validate_only=validate_only)
-    what = f"session {session_id} of {name}"
-    return dry_answer([(what, {"name": name}, None)]) if validate_only else Response(status_code=204)
+    return _removed(f"session {session_id} of {name}", name, validate_only=validate_only)
 
 
 @router.post("/users/{name}/login-link", status_code=201, responses={201: {"model": LoginLinkData}})
 async def create_login_link(
     request: Request, name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
-    """Make a link that logs the user in once within a day; earlier links of the user end."""
+    """Create a link that logs the user in once within a day. Earlier links of the user expire."""
     url = await services.security.login_link(
         caller.principal, name, base_url_of(request), caller.info, validate_only=validate_only
     )
     data = {"kind": "ConclaveLoginLink", "name": name, "url": None if validate_only else url}
-    return answer(data | VALIDATED, None) if validate_only else answer(data, None, 201)
+    return created(data, validate_only=validate_only)
 
 
 def _token(request: Request, token: ApiToken, text: str | None = None) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _token(request: Request, token: ApiToken, text: str | None = None) -> dict[s
 
 @router.get("/tokens", responses={200: {"model": TokenDataList}})
 async def list_tokens(request: Request, services: ServicesDep, _caller: Admin) -> Response:
-    """List the API tokens by name, revoked ones too; never their texts."""
+    """List the API tokens by name, including revoked ones, without their secrets."""
     tokens = [_token(request, token) for token in await services.security.tokens()]
     return _list(request, "ConclaveTokenList", "tokens", tokens)
 
@@ -195,7 +195,7 @@ async def list_tokens(request: Request, services: ServicesDep, _caller: Admin) -
 async def create_token(
     request: Request, body: CreateTokenBody, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
-    """Make an API token; `token` in this answer is the only time its text is shown."""
+    """Create an API token. `token`, its secret, is in this answer only."""
     expires_at = None
     if body.expires_in_days is not None:
         expires_at = dt.datetime.now(dt.UTC) + dt.timedelta(days=body.expires_in_days)
@@ -208,17 +208,15 @@ async def create_token(
         info=caller.info,
         validate_only=validate_only,
     )
-    if validate_only:
-        return answer(_token(request, token) | VALIDATED, None)
-    data = _token(request, token, text)
-    return answer(data, None, 201, located(data["metadata"]["self"]))
+    data = _token(request, token, None if validate_only else text)
+    return created(data, validate_only=validate_only, headers=location_of(data))
 
 
 @router.delete("/tokens/{name}", status_code=204, responses=DRY_RUN)
 async def revoke_token(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
-    """Revoke an API token for good."""
+    """Revoke an API token. It cannot be restored."""
     await services.security.revoke_token(caller.principal, name, caller.info, validate_only=validate_only)
-    return dry_answer([(f"token {name}", {"name": name}, None)]) if validate_only else Response(status_code=204)
+    return _removed(f"token {name}", name, validate_only=validate_only)
 
 
 def _event(event: AuditEvent) -> dict[str, Any]:
@@ -247,7 +245,7 @@ async def list_audit(
     _caller: Admin,
     actor: Annotated[str, Query(max_length=255)] = "",
     action: Annotated[str, Query(max_length=64)] = "",
-    resource: Annotated[str, Query(max_length=512, description="beginning of the resource's name")] = "",
+    resource: Annotated[str, Query(max_length=512, description="prefix of the resource's name")] = "",
     result: Annotated[str, Query(pattern="^(ok|denied|failed)?$")] = "",
     before_id: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     page_size: Annotated[int, Query(ge=1, le=1_000)] = 100,

@@ -1,37 +1,48 @@
-"""All JSON endpoints together."""
+"""The endpoints of the JSON API, one router a subject."""
 
 from fastapi import FastAPI
 
 from app.rest import (
-    access,
     accounts,
+    acls,
     brokers,
     clusters,
     configs,
+    controllers,
+    delegation_tokens,
+    features,
     health,
-    nodes,
-    operations,
+    partitions,
     quorum,
+    quotas,
+    records,
     reports,
-    tokens,
+    scram,
     topics,
     voters,
 )
 
-ROUTERS = (
-    health.router,
-    accounts.router,
-    clusters.router,
-    configs.router,  # before brokers and topics: `-/configs` is none of their names
-    operations.router,  # before brokers and topics: `1:unregister` is none of their ids
-    nodes.router,
-    brokers.router,
-    topics.router,
-    quorum.router,
-    voters.router,
-    access.router,
-    tokens.router,
-    reports.router,
+ROUTERS = tuple(
+    subject.router
+    for subject in (
+        health,
+        accounts,
+        clusters,
+        brokers,
+        controllers,
+        configs,
+        topics,
+        partitions,
+        features,
+        quorum,
+        voters,
+        records,
+        acls,
+        scram,
+        quotas,
+        delegation_tokens,
+        reports,
+    )
 )
 
 

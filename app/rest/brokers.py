@@ -1,24 +1,28 @@
-"""Brokers as they registered, and the replicas they hold."""
+"""Brokers: their registrations, replicas and log directories, and unregistering."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from app.rest.common import PageDep, View, ViewDep, answer, list_body
-from app.rest.routing import JsonRoute
-from app.rest.schemas.brokers import BrokerData, BrokerDataList
+from app.answers import NATIVE
+from app.cluster.brokers import broker_use
+from app.rest.paging import PageDep
+from app.rest.partitions import replica_data
+from app.rest.responses import DRY_RUN, accepted, answer, planned
+from app.rest.routing import DryRun, Flag, JsonRoute, flag_of
+from app.rest.schemas.brokers import BrokerData, BrokerDataList, LogDirectoryDataList, UnregisterBrokerBody
 from app.rest.schemas.partitions import ReplicaDataList
-from app.rest.topics import replica_data
-from app.services import Reader
+from app.rest.view import View, ViewDep
+from app.services import Admin, Reader, ServicesDep
 from kraft_core.image.metadata_image import BrokerRegistration
 from kraft_core.protocol.uuids import uuid_to_text
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", tags=["brokers"], route_class=JsonRoute)
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", route_class=JsonRoute)
 
 
 def broker_data(view: View, broker: BrokerRegistration) -> dict[str, Any]:
-    """Return one broker; `host` and `port` are those of its first listener. The state is an addition to REST v3."""
+    """Return one broker. `host` and `port` are those of its first listener; its state is an addition to REST v3."""
     first = broker.listeners[0] if broker.listeners else None
     return view.resource(
         "KafkaBroker",
@@ -39,40 +43,93 @@ def broker_data(view: View, broker: BrokerRegistration) -> dict[str, Any]:
     )
 
 
-@router.get("", responses={200: {"model": BrokerDataList}})
-async def list_brokers(request: Request, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
-    """List the registered brokers by id, fenced ones too."""
+@router.get("", tags=["brokers"], responses={200: {"model": BrokerDataList}})
+async def list_brokers(view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+    """List the registered brokers by id, including fenced ones."""
     brokers = sorted(view.image.cluster.brokers.values(), key=lambda broker: broker.id)
-    body = list_body(
-        request, view, "KafkaBrokerList", brokers, page, lambda one: one.id, lambda one: broker_data(view, one)
-    )
-    return answer(body, view.offset)
+    return page.answer("KafkaBrokerList", brokers, lambda broker: broker.id, lambda broker: broker_data(view, broker))
 
 
-@router.get("/{broker_id}", responses={200: {"model": BrokerData}})
+@router.get("/{broker_id}", tags=["brokers"], responses={200: {"model": BrokerData}})
 async def get_broker(broker_id: int, view: ViewDep, _caller: Reader) -> Response:
     """Describe one broker."""
     return answer(broker_data(view, view.broker(broker_id)), view.offset)
 
 
-@router.get("/{broker_id}/partition-replicas", responses={200: {"model": ReplicaDataList}})
-async def list_replicas(request: Request, broker_id: int, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
-    """List the replicas the broker holds, by topic and partition."""
+@router.get("/{broker_id}/partition-replicas", tags=["brokers"], responses={200: {"model": ReplicaDataList}})
+async def list_replicas(broker_id: int, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+    """List the replicas of the broker by topic and partition."""
     view.broker(broker_id)
-    held = sorted(
+    replicas = sorted(
         (
-            (topic.name, index, topic, partition)
+            (topic.name, index, partition)
             for topic, index, partition in view.image.topics.partitions_of_broker(broker_id)
         ),
         key=lambda item: item[:2],
     )
-    body = list_body(
-        request,
-        view,
-        "KafkaReplicaList",
-        held,
-        page,
-        lambda item: (item[0], item[1]),
-        lambda item: replica_data(view, item[0], item[1], item[3], broker_id),
+    return page.answer(
+        "KafkaReplicaList", replicas, lambda item: item[:2], lambda item: replica_data(view, *item, broker_id)
     )
-    return answer(body, view.offset)
+
+
+def _directories(view: View, broker: BrokerRegistration) -> list[dict[str, Any]]:
+    replicas = dict.fromkeys(broker.directories, 0)
+    for _, _, partition in view.image.topics.partitions_of_broker(broker.id):
+        directory = partition.directory(broker.id)
+        if directory in replicas:
+            replicas[directory] += 1
+    cordoned = broker.cordoned_directories
+    return [
+        view.resource(
+            "KafkaLogDirectory",
+            ("brokers", broker.id, "log-directories"),
+            (("broker", broker.id), ("log-directory", uuid_to_text(directory))),
+            broker_id=broker.id,
+            directory_id=uuid_to_text(directory),
+            is_cordoned=None if cordoned is None else directory in cordoned,
+            replicas_count=count,
+            partition_replicas=view.related("brokers", broker.id, "partition-replicas"),
+        )
+        for directory, count in replicas.items()
+    ]
+
+
+@router.get("/{broker_id}/log-directories", tags=[NATIVE, "nodes"], responses={200: {"model": LogDirectoryDataList}})
+async def list_log_directories(broker_id: int, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+    """List the broker's online log directories, with the number of replicas assigned to each."""
+    directories = sorted(_directories(view, view.broker(broker_id)), key=lambda each: str(each["directory_id"]))
+    return page.answer("KafkaLogDirectoryList", directories, lambda each: each["directory_id"], dict)
+
+
+@router.post(
+    "/{broker_id}:unregister",
+    tags=[NATIVE, "operations"],
+    status_code=202,
+    responses={
+        **DRY_RUN,
+        404: {"description": "no such broker"},
+        409: {"description": "the broker is live or holds replicas, and `force` is not given"},
+    },
+)
+async def unregister_broker(
+    request: Request,
+    broker_id: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    view: ViewDep,
+    services: ServicesDep,
+    caller: Admin,
+    validate_only: DryRun,
+    force: Annotated[Flag | None, Query(description="also a broker that is live or holds replicas")] = None,
+    body: UnregisterBrokerBody | None = None,
+) -> Response:
+    """Remove the registration of a broker that is gone for good. A running broker registers again when it restarts.
+
+    A broker that is live or holds replicas is refused unless `force` is given, in the query or in the body.
+    """
+    broker = view.broker(broker_id)
+    forced = await flag_of(request, "force", force)
+    offset = await services.actions.brokers.unregister(caller, broker_id, force=forced, validate_only=validate_only)
+    if validate_only:
+        use = broker_use(view.image, broker_id)
+        before = {"is_fenced": broker.fenced, "replicas_count": use.replicas, "leaders_count": use.leaders}
+        return planned([(f"broker {broker_id}", before, None)])
+    return accepted({}, offset)

@@ -1,20 +1,22 @@
-"""Clusters: the one this process follows."""
+"""The cluster that this process follows, and its next producer id."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.rest.common import View, ViewDep, answer, ready_cluster
+from app.answers import NATIVE
+from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
-from app.rest.schemas.clusters import ClusterData, ClusterDataList
-from app.services import Reader, base_url_of
+from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData
+from app.rest.view import MinOffset, View, ViewDep, ready_view
+from app.services import Reader
 
-router = APIRouter(prefix="/v3/clusters", tags=["clusters"], route_class=JsonRoute)
+router = APIRouter(prefix="/v3/clusters", route_class=JsonRoute)
 
 
 def cluster_data(view: View) -> dict[str, Any]:
-    """Return the cluster. `controller` is the leader of the quorum itself, never a broker that claims to be it."""
+    """Return the cluster. `controller` links to the leader of the quorum."""
     return view.resource(
         "KafkaCluster",
         (),
@@ -30,24 +32,22 @@ def cluster_data(view: View) -> dict[str, Any]:
     )
 
 
-@router.get("", responses={200: {"model": ClusterDataList}})
-async def list_clusters(
-    request: Request, _caller: Reader, min_offset: Annotated[int, Query(ge=-1, le=2**63 - 1)] = -1
-) -> Response:
-    """List the clusters: one."""
-    cluster = await ready_cluster(request, min_offset)
-    assert cluster.cluster_id is not None, "a ready cluster knows its id"
-    offset = cluster.observer.applied_offset
-    view = View(cluster, cluster.image, cluster.cluster_id, offset, base_url_of(request))
-    body = {
-        "kind": "KafkaClusterList",
-        "metadata": {"self": f"{view.base_url}/v3/clusters", "next": None},
-        "data": [cluster_data(view)],
-    }
-    return answer(body, offset)
+@router.get("", tags=["clusters"], responses={200: {"model": ClusterDataList}})
+async def list_clusters(request: Request, _caller: Reader, min_offset: MinOffset = -1) -> Response:
+    """List the one cluster that this process follows."""
+    view = await ready_view(request, min_offset)
+    return answer(list_body("KafkaClusterList", f"{view.base_url}/v3/clusters", [cluster_data(view)]), view.offset)
 
 
-@router.get("/{cluster_id}", responses={200: {"model": ClusterData}})  # noqa: FAST003 - the view reads it
+@router.get("/{cluster_id}", tags=["clusters"], responses={200: {"model": ClusterData}})  # noqa: FAST003 - ViewDep reads it
 async def get_cluster(view: ViewDep, _caller: Reader) -> Response:
     """Describe the cluster."""
     return answer(cluster_data(view), view.offset)
+
+
+@router.get("/{cluster_id}/producer-ids", tags=[NATIVE, "nodes"], responses={200: {"model": ProducerIdsData}})  # noqa: FAST003 - ViewDep reads it
+async def get_producer_ids(view: ViewDep, _caller: Reader) -> Response:
+    """Return the first producer id that is not allocated. Brokers allocate them in blocks of 1,000."""
+    next_id = max(0, view.image.producer_ids)
+    body = view.resource("KafkaProducerIds", ("producer-ids",), (("producer-ids", ""),), next_producer_id=next_id)
+    return answer(body, view.offset)

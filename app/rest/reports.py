@@ -1,21 +1,20 @@
-"""Placement reports: run, follow, cancel, read and schedule them. REST v3 has nothing like it."""
+"""Placement reports and their schedules, in the style of REST v3."""
 
 import datetime as dt
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.http.errors import ApiError, FieldError
-from app.http.locations import located
 from app.reports import store
 from app.reports.models import ReportRun, ReportSchedule
 from app.reports.runner import NoImageError
 from app.reports.scheduler import InvalidCronError, next_due
 from app.reports.violations import REASONS, violations_page
-from app.rest.common import DRY_RUN, VALIDATED, PageDep, View, ViewDep, answer, dry_answer, list_body, page_token
+from app.rest.paging import PageDep
+from app.rest.responses import DRY_RUN, accepted, answer, checked, list_body, location_of, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.reports import (
     PutScheduleBody,
@@ -25,6 +24,7 @@ from app.rest.schemas.reports import (
     ScheduleDataList,
     ViolationDataList,
 )
+from app.rest.view import View, ViewDep
 from app.services import Reader, ReportEditor, Services, ServicesDep
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"], route_class=JsonRoute)
@@ -65,79 +65,71 @@ async def _known(services: Services, report_id: int) -> ReportRun:
 @router.post(
     "/reports:run",
     status_code=202,
-    responses={**DRY_RUN, 202: {"model": ReportData}, 409: {"description": "one runs"}},
+    responses={**DRY_RUN, 202: {"model": ReportData}, 409: {"description": "another report is running"}},
 )
 async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor, validate_only: DryRun) -> Response:
-    """Begin a report on the metadata as it is now; its resource says how far it is."""
+    """Start a report on the current metadata. Its resource shows the progress."""
     try:
         if validate_only:
             await services.actions.reports.check_run(caller)
-            planned = {"metadata_offset": view.image.offset, "leader_epoch": view.image.epoch}
-            return dry_answer([("report", None, planned)])
+            inputs = {"metadata_offset": view.image.offset, "leader_epoch": view.image.epoch}
+            return planned([("report", None, inputs)])
         report_id = await services.actions.reports.run(caller)
     except store.ReportBusyError as busy:
         raise ApiError(409, str(busy), code="report-busy") from busy
     except NoImageError as early:
         raise ApiError(503, str(early), headers={"Retry-After": "1"}) from early
     run = await _known(services, report_id)
-    return answer(_report(view, services, run, whole=False), view.offset, 202, located(view.url("reports", report_id)))
+    data = _report(view, services, run, whole=False)
+    return accepted(data, view.offset, location_of(data))
 
 
 @router.post(
     "/reports/{report_id}:cancel",
     status_code=204,
-    responses={**DRY_RUN, 409: {"description": "it does not run"}},
+    responses={**DRY_RUN, 409: {"description": "the report is not running"}},
 )
 async def cancel_report(
     _view: ViewDep, services: ServicesDep, caller: ReportEditor, report_id: ReportId, validate_only: DryRun
 ) -> Response:
-    """End a report that is under way, with all its processes."""
+    """Cancel a running report and end its processes."""
     run = await _known(services, report_id)
     if not await services.actions.reports.cancel(caller, report_id, validate_only=validate_only):
-        raise ApiError(
-            409, f"Report {report_id} is not under way; its state is {run.state}.", code="report-not-running"
-        )
+        raise ApiError(409, f"Report {report_id} is not running; its state is {run.state}.", code="report-not-running")
     if validate_only:
-        return dry_answer([(f"report {report_id}", {"state": run.state}, {"state": "cancelled"})])
-    return Response(status_code=204)
+        return planned([(f"report {report_id}", {"state": run.state}, {"state": "cancelled"})])
+    return no_content()
 
 
 @router.get("/reports", responses={200: {"model": ReportDataList}})
-async def list_reports(
-    request: Request, view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader
-) -> Response:
+async def list_reports(view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader) -> Response:
     """List the runs, newest first, without their results."""
     runs = await services.database.read(store.list_runs, 1_000)
-    body = list_body(
-        request,
-        view,
+    return page.answer(
         "KafkaPlacementReportList",
         runs,
-        page,
         lambda run: -run.id,
         lambda run: _report(view, services, run, whole=False),
     )
-    return answer(body, view.offset)
 
 
 @router.get("/reports/{report_id}", responses={200: {"model": ReportData}})
 async def get_report(view: ViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> Response:
-    """Return one run with its result: the blocks verdict, brokers, racks, what_if, violations, margins."""
+    """Return one run with its result: the sections verdict, brokers, racks, what_if, violations and margins."""
     return answer(_report(view, services, await _known(services, report_id), whole=True), view.offset)
 
 
 @router.get("/reports/{report_id}/violations", responses={200: {"model": ViolationDataList}})
 async def list_violations(
-    request: Request,
     view: ViewDep,
     services: ServicesDep,
     page: PageDep,
     _caller: Reader,
     report_id: ReportId,
     reason: Annotated[str | None, Query(description=f"one of {', '.join(REASONS)}")] = None,
-    topic: Annotated[str, Query(max_length=249, description="part of the topic's name")] = "",
+    topic: Annotated[str, Query(max_length=249, description="part of the topic name")] = "",
 ) -> Response:
-    """List the partitions that need a look."""
+    """List the partitions that violate a placement rule."""
     run = await _known(services, report_id)
     if run.state != "succeeded":
         raise ApiError(404, f"Report {report_id} has no result; its state is {run.state}.")
@@ -149,18 +141,10 @@ async def list_violations(
         rows, total = violations_page(out, reason=reason, search=topic, offset=start, limit=page.size)
     except FileNotFoundError as gone:
         raise ApiError(410, str(gone)) from gone
-    url = view.url("reports", report_id, "violations")
-    following = None
-    if start + len(rows) < total:
-        others = [(name, value) for name, value in request.query_params.multi_items() if name != "page_token"]
-        following = f"{url}?{urlencode([*others, ('page_token', page_token(request, start + len(rows)))])}"
-    body = {
-        "kind": "KafkaPlacementViolationList",
-        "metadata": {"self": url, "next": following},
-        "data": rows,
-        "total": total,
-    }
-    return answer(body, run.image_offset)
+    end = start + len(rows)
+    following = page.next_url(end) if end < total else None
+    body = list_body("KafkaPlacementViolationList", page.url, rows, following)
+    return answer({**body, "total": total}, run.image_offset)
 
 
 def _schedule(view: View, schedule: ReportSchedule) -> dict[str, Any]:
@@ -177,14 +161,12 @@ def _schedule(view: View, schedule: ReportSchedule) -> dict[str, Any]:
 
 
 @router.get("/report-schedules", responses={200: {"model": ScheduleDataList}})
-async def list_schedules(
-    request: Request, view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader
-) -> Response:
-    """List when reports are made by themselves."""
+async def list_schedules(view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader) -> Response:
+    """List the schedules by name."""
     schedules = await services.database.read(store.schedules)
-    kind = "KafkaPlacementScheduleList"
-    body = list_body(request, view, kind, schedules, page, lambda each: each.name, lambda each: _schedule(view, each))
-    return answer(body, view.offset)
+    return page.answer(
+        "KafkaPlacementScheduleList", schedules, lambda each: each.name, lambda each: _schedule(view, each)
+    )
 
 
 @router.put("/report-schedules/{name}", responses={200: {"model": ScheduleData}})
@@ -196,11 +178,11 @@ async def put_schedule(
     body: PutScheduleBody,
     validate_only: DryRun,
 ) -> Response:
-    """Make a schedule or change it; it counts at once."""
+    """Create or replace a schedule. It takes effect at once."""
     try:
         schedule = await services.actions.reports.put_schedule(
             caller, name, body.cron, enabled=body.enabled, validate_only=validate_only
         )
     except InvalidCronError as wrong:
         raise ApiError(422, str(wrong), errors=(FieldError("/cron", str(wrong)),)) from wrong
-    return answer(_schedule(view, schedule) | (VALIDATED if validate_only else {}), view.offset)
+    return answer(checked(_schedule(view, schedule), validate_only=validate_only), view.offset)

@@ -1,4 +1,4 @@
-"""Voters added to the quorum and taken out of it: what REST v3 lacks, in its style. For admins."""
+"""Changes of the quorum's voter set, in the style of REST v3."""
 
 import uuid
 from typing import Annotated, Any
@@ -8,9 +8,10 @@ from fastapi.responses import Response
 
 from app.answers import NATIVE
 from app.cluster.voter_changes import Standing, VoterChange
-from app.rest.common import VALIDATED, View, ViewDep, answer, no_content
+from app.rest.responses import answer, checked, created, no_content
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.voters import AddVoterBody, VoterChangeData
+from app.rest.view import View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
@@ -18,20 +19,20 @@ from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/quorum/voters", tags=[NATIVE, "quorum"], route_class=JsonRoute)
 
 _REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"description": "not a directory id; kraft.version is 0; no endpoint for the leader's listener"},
-    503: {"description": "no leader answers"},
-    504: {"description": "the leader did not commit it in time; whether it took effect is not known"},
+    400: {"description": "malformed directory id; kraft.version is 0; no endpoint for the leader's listener"},
+    503: {"description": "no leader responds"},
+    504: {"description": "the leader did not commit the change in time; whether it took effect is unknown"},
 }
 
 
 def _directory_id(text: str) -> uuid.UUID:
-    """Read a directory id. Raises KafkaError INVALID_VOTER_KEY."""
+    """Return the directory id that a text spells. Raises KafkaError INVALID_VOTER_KEY."""
     try:
         found = uuid_from_text(text)
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_VOTER_KEY, f"directory_id: {error}") from None
     if found == ZERO_UUID:
-        raise KafkaError(ErrorCode.INVALID_VOTER_KEY, "directory_id: no voter has the zero id.")
+        raise KafkaError(ErrorCode.INVALID_VOTER_KEY, f"directory_id {text} is the zero id, which no voter has.")
     return found
 
 
@@ -66,21 +67,19 @@ def _change_data(view: View, change: VoterChange) -> dict[str, Any]:
     "",
     status_code=201,
     responses={
-        200: {"model": VoterChangeData, "description": "what `validate_only` found"},
+        200: {"model": VoterChangeData, "description": "result of `validate_only`"},
         201: {"model": VoterChangeData},
-        409: {
-            "description": "a voter already; not an observer, or not caught up; another change under way; no majority"
-        },
+        409: {"description": "already a voter; not an observer, or not caught up; another change pending; no majority"},
         **_REFUSED,
     },
 )
 async def add_voter(
     body: AddVoterBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
-    """Make an observer a voter: 201 once it is one; 200 and no change with `validate_only`.
+    """Add an observer to the voters: 201 once the change is committed; 200 and no change with `validate_only`.
 
-    The preconditions are checked first, whatever the leader itself would let pass; `checks` in the answer says how each
-    turned out, also when the change is refused.
+    This process checks the preconditions first, and is stricter than the leader. `checks` in the answer has the result of
+    each, also when the change is refused.
     """
     change = await services.actions.voters.add(
         caller,
@@ -89,18 +88,16 @@ async def add_voter(
         tuple((at.name, at.host, at.port) for at in body.endpoints),
         validate_only=validate_only,
     )
-    if validate_only:
-        return answer(_change_data(view, change) | VALIDATED, None)
-    return answer(_change_data(view, change), change.offset, 201)
+    return created(_change_data(view, change), change.offset, validate_only=validate_only)
 
 
 @router.delete(
     "/{voter_id}/{directory_id}",
     status_code=204,
     responses={
-        200: {"model": VoterChangeData, "description": "what `validate_only` found"},
-        404: {"description": "not a voter with this directory, or the last voter"},
-        409: {"description": "another change under way; no majority afterwards"},
+        200: {"model": VoterChangeData, "description": "result of `validate_only`"},
+        404: {"description": "not a voter with this directory id, or the last voter"},
+        409: {"description": "another change pending; no majority afterwards"},
         **_REFUSED,
     },
 )
@@ -112,8 +109,10 @@ async def remove_voter(
     caller: Admin,
     validate_only: DryRun,
 ) -> Response:
-    """Take a voter out of the quorum: 204 once it is none; 200 and no change with `validate_only=true`."""
+    """Remove a voter: 204 once the change is committed; 200 and no change with `validate_only=true`."""
     change = await services.actions.voters.remove(
         caller, voter_id, _directory_id(directory_id), validate_only=validate_only
     )
-    return answer(_change_data(view, change) | VALIDATED, None) if validate_only else no_content(change.offset)
+    if validate_only:
+        return answer(checked(_change_data(view, change), validate_only=True), None)
+    return no_content(change.offset)

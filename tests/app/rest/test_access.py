@@ -90,7 +90,7 @@ def test_a_word_that_no_acl_has_is_refused_with_those_it_may_have(web: LiveWeb, 
     answer = web.client.post(f"{web.cluster}/acls", json={**ACL, **change})
     assert answer.status_code == 400
     ((name, value),) = change.items()
-    assert f"{name} '{value}' is none of" in answer.json()["message"]
+    assert f"{name} '{value}' is not one of" in answer.json()["message"]
 
 
 def test_a_deletion_must_say_what_it_means(web: LiveWeb) -> None:

@@ -1,0 +1,131 @@
+"""ACLs, as REST v3 has them."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import msgspec
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
+
+from app.cluster.acls import acls_of
+from app.http.errors import ApiError
+from app.rest.paging import PageDep
+from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
+from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.acls import AclDataList, AclEntry, CreateAclBody, CreateAclsBody, DeletedAclsData
+from app.rest.view import View, ViewDep
+from app.services import Admin, ServicesDep
+from kraft_core.image.acls_image import AclFilter, StandardAcl
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["acls"], route_class=JsonRoute)
+
+
+def _code(kind: type[IntEnum], text: str, what: str, *, for_filter: bool = False) -> int:
+    """Return the code of a word such as TOPIC. Raises KafkaError INVALID_REQUEST that lists the allowed words."""
+    words = [each.name for each in kind if each.name not in {"UNKNOWN", *(() if for_filter else ("ANY", "MATCH"))}]
+    if text.upper() not in words:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} '{text}' is not one of {', '.join(words)}.")
+    return kind[text.upper()]
+
+
+def _filter(
+    resource_type: Annotated[str, Query(max_length=50)] = "ANY",
+    resource_name: Annotated[str | None, Query(max_length=1_000)] = None,
+    pattern_type: Annotated[str, Query(max_length=50)] = "ANY",
+    principal: Annotated[str | None, Query(max_length=1_000)] = None,
+    host: Annotated[str | None, Query(max_length=1_000)] = None,
+    operation: Annotated[str, Query(max_length=50)] = "ANY",
+    permission: Annotated[str, Query(max_length=50)] = "ANY",
+) -> AclFilter:
+    """Return the filter of the query. A parameter that is absent or empty matches everything."""
+    return AclFilter(
+        resource_type=_code(ResourceType, resource_type, "resource_type", for_filter=True),
+        resource_name=resource_name or None,
+        pattern_type=_code(PatternType, pattern_type, "pattern_type", for_filter=True),
+        principal=principal or None,
+        host=host or None,
+        operation=_code(AclOperation, operation, "operation", for_filter=True),
+        permission_type=_code(AclPermissionType, permission, "permission", for_filter=True),
+    )
+
+
+FilterDep = Annotated[AclFilter, Depends(_filter)]
+
+
+def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
+    words = {
+        "resource_type": ResourceType(acl.resource_type).name,
+        "resource_name": acl.resource_name,
+        "pattern_type": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": AclOperation(acl.operation).name,
+        "permission": AclPermissionType(acl.permission_type).name,
+    }
+    return view.resource("KafkaAcl", ("acls",), tuple((f"acl-{key}", value) for key, value in words.items()), **words)
+
+
+def _acl(body: AclEntry) -> StandardAcl:
+    return StandardAcl(
+        resource_type=_code(ResourceType, body.resource_type, "resource_type"),
+        resource_name=body.resource_name,
+        pattern_type=_code(PatternType, body.pattern_type, "pattern_type"),
+        principal=body.principal,
+        host=body.host,
+        operation=_code(AclOperation, body.operation, "operation"),
+        permission_type=_code(AclPermissionType, body.permission, "permission"),
+    )
+
+
+@router.get("/acls", responses={200: {"model": AclDataList}})
+async def list_acls(view: ViewDep, wanted: FilterDep, page: PageDep, _caller: Admin) -> Response:
+    """List the ACLs that match the filter."""
+    acls = acls_of(view.image, wanted)
+    return page.answer("KafkaAclList", acls, msgspec.structs.astuple, lambda acl: _acl_data(view, acl))
+
+
+def _planned(view: View, acls: Sequence[StandardAcl]) -> Response:
+    """Return the dry run of a creation. An ACL that exists stays as it is."""
+    shown = {str(acl): (_acl_data(view, acl), view.image.acls.contains(acl)) for acl in acls}
+    return planned([(f"ACL {name}", data if exists else None, data) for name, (data, exists) in shown.items()])
+
+
+@router.post("/acls", status_code=201, responses=DRY_RUN)
+async def create_acl(
+    body: CreateAclBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Create one ACL. An ACL that exists already is not an error."""
+    acl = _acl(body)
+    offset = await services.actions.acls.create(caller, [acl], validate_only=validate_only)
+    if validate_only:
+        return _planned(view, [acl])
+    members = body.model_dump(exclude={"validate_only"})
+    query = urlencode({key: value for key, value in members.items() if value})
+    return created_at(f"{view.url('acls')}?{query}", offset)
+
+
+@router.post("/acls:batch", status_code=204, responses=DRY_RUN)
+async def create_acls(
+    body: CreateAclsBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Create several ACLs."""
+    acls = [_acl(each) for each in body.data]
+    offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
+    return _planned(view, acls) if validate_only else no_content(offset)
+
+
+@router.delete("/acls", responses={200: {"model": DeletedAclsData}})
+async def delete_acls(
+    request: Request, view: ViewDep, wanted: FilterDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Delete every ACL that matches the filter, of which four members are required as a safeguard."""
+    required = ("resource_type", "pattern_type", "operation", "permission")
+    missing = [name for name in required if name not in request.query_params]
+    if missing:
+        raise ApiError(400, f"Bad Request: {', '.join(missing)} must be given; ANY matches every value.")
+    offset, deleted = await services.actions.acls.delete(caller, wanted, validate_only=validate_only)
+    return answer(checked({"data": [_acl_data(view, acl) for acl in deleted]}, validate_only=validate_only), offset)
