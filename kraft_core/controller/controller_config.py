@@ -32,7 +32,6 @@ class ControllerConfig:
     auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
-    unclean_leader_election_enable: bool = False  # unclean.leader.election.enable
     delete_topic_enable: bool = True  # delete.topic.enable
     max_partitions_per_batch: int = 10_000  # partitions that one request may create
     max_records_per_batch: int = 10_000

@@ -18,10 +18,6 @@ from kraft_core.protocol.messages import (
     AlterClientQuotasResponse,
     AlterClientQuotasResponseEntityData,
     AlterClientQuotasResponseEntryData,
-    DescribeClientQuotasResponse,
-    DescribeClientQuotasResponseEntityData,
-    DescribeClientQuotasResponseEntryData,
-    DescribeClientQuotasResponseValueData,
 )
 from kraft_core.protocol.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     from kraft_core.protocol.messages import (
         AlterClientQuotasRequest,
         AlterClientQuotasRequestEntryData,
-        DescribeClientQuotasRequest,
     )
     from kraft_core.protocol.metadata_records import MetadataRecord
 
@@ -53,9 +48,6 @@ _USER_AND_CLIENT_KEYS: Final[dict[str, tuple[str, float] | None]] = {
 """Quota key → name and largest value of its whole-number type; None for a fraction."""
 _IP_KEYS: Final[dict[str, tuple[str, float] | None]] = {"connection_creation_rate": ("INT", 2**31 - 1)}
 _FRACTION_MAX: Final = 1e-6
-
-MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED = 0, 1, 2
-"""How a filter means an entity's name: this one, the default, or any."""
 
 
 def alter_client_quotas(
@@ -92,39 +84,6 @@ def alter_client_quotas(
     )
     response = AlterClientQuotasResponse(entries=entries)
     return ControllerResult.atomic_of(() if request.validate_only else records, response)
-
-
-def describe_client_quotas(image: MetadataImage, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
-    """List the quotas of the entities that have every component asked for; strict: and no other component. Sorted.
-
-    Raises KafkaError: INVALID_REQUEST for an empty or repeated type, a name that does not fit the kind of match, an
-    unknown kind, an address together with another; UNSUPPORTED_VERSION for an unknown type.
-    """
-    wanted: dict[str, tuple[int, str | None]] = {}
-    for component in request.components:
-        kind, match = component.entity_type, component.match
-        if not kind:
-            raise _invalid("Invalid empty entity type.")
-        if kind in wanted:
-            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
-        if kind not in {IP, USER, CLIENT_ID}:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
-        if component.match_type not in {MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED}:
-            raise _invalid(f"Unknown match type {component.match_type}")
-        if component.match_type == MATCH_EXACT and match is None:
-            raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
-        if component.match_type != MATCH_EXACT and match is not None:
-            name = "MATCH_TYPE_DEFAULT" if component.match_type == MATCH_DEFAULT else "MATCH_TYPE_SPECIFIED"
-            raise _invalid(f"Request specified {name}, but also specified a match string.")
-        wanted[kind] = component.match_type, match
-    if IP in wanted and len(wanted) > 1:
-        raise _invalid(
-            "Invalid entity filter component combination. IP filter component should not be used with user or clientId "
-            "filter component."
-        )
-    found = [entity for entity in image.client_quotas if _fits(dict(entity), wanted, strict=request.strict)]
-    entries = tuple(_described(entity, image.client_quotas[entity]) for entity in sorted(found, key=repr))
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
 
 
 def entity_text(entity: Entity) -> str:
@@ -197,26 +156,6 @@ def _check_value(keys: Mapping[str, tuple[str, float] | None], key: str, value: 
         raise _invalid(f"Proposed value for {key} is too large for {'an' if type_name == 'INT' else 'a'} {type_name}.")
     if fmod(value, 1.0) > _FRACTION_MAX:
         raise _invalid(f"{key} cannot be a fractional value.")
-
-
-def _fits(entity: Mapping[str, str | None], wanted: Mapping[str, tuple[int, str | None]], *, strict: bool) -> bool:
-    if strict and len(entity) != len(wanted):
-        return False
-    return all(
-        kind in entity and (match_type == MATCH_SPECIFIED or entity[kind] == name)
-        for kind, (match_type, name) in wanted.items()
-    )
-
-
-def _described(entity: Entity, quotas: Mapping[str, float]) -> DescribeClientQuotasResponseEntryData:
-    return DescribeClientQuotasResponseEntryData(
-        entity=tuple(
-            DescribeClientQuotasResponseEntityData(entity_type=kind, entity_name=name) for kind, name in entity
-        ),
-        values=tuple(
-            DescribeClientQuotasResponseValueData(key=key, value=value) for key, value in sorted(quotas.items())
-        ),
-    )
 
 
 def _invalid(message: str) -> KafkaError:

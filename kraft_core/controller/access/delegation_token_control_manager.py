@@ -19,9 +19,6 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
-    DescribeDelegationTokenResponse,
-    DescribeDelegationTokenResponseDescribedDelegationToken,
-    DescribeDelegationTokenResponseDescribedDelegationTokenRenewer,
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
     RenewDelegationTokenResponse,
@@ -31,13 +28,12 @@ from kraft_core.protocol.metadata_version import is_delegation_token_supported
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
 
     from kraft_core.controller.controller_config import ControllerConfig
     from kraft_core.controller.controller_result import RequestContext
     from kraft_core.image.metadata_image import MetadataImage
-    from kraft_core.protocol.messages import DescribeDelegationTokenRequest, RenewDelegationTokenRequest
+    from kraft_core.protocol.messages import RenewDelegationTokenRequest
 
 USER_TYPE: Final = "User"
 ERROR_TIMESTAMP_MS: Final = -1
@@ -196,31 +192,6 @@ class DelegationTokenControlManager:
         records = [RemoveDelegationTokenRecord(token_id=token_id) for token_id in over[:_EXPIRED_PER_SWEEP]]
         return ControllerResult(records, len(over) >= _EXPIRED_PER_SWEEP)
 
-    def describe(
-        self,
-        image: MetadataImage,
-        request: DescribeDelegationTokenRequest,
-        context: RequestContext,
-        may_describe: Callable[[DelegationToken], bool],
-    ) -> DescribeDelegationTokenResponse:
-        """List the tokens that the asker owns or may renew, and those that `may_describe` allows; sorted by id.
-
-        `owners` narrows it to tokens of these; an empty list names nobody. Served by brokers; a controller advertises
-        it without serving it. Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTH_DISABLED.
-        """
-        if not allows_token_requests(context):
-            return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-        if not self.is_enabled:
-            return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-        owners = None if request.owners is None else [f"{o.principal_type}:{o.principal_name}" for o in request.owners]
-        tokens = [
-            token
-            for token in sorted(image.delegation_tokens.values(), key=_id)
-            if (owners is None or any(_is_party(token, owner) for owner in owners))
-            and (_is_party(token, context.principal) or may_describe(token))
-        ]
-        return DescribeDelegationTokenResponse(tokens=tuple(map(self._described, tokens)))
-
     def _check_available(self, image: MetadataImage) -> None:
         if not self.is_enabled:
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
@@ -238,26 +209,6 @@ class DelegationTokenControlManager:
         if token_id is None:
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
         return tokens[token_id]
-
-    def _described(self, token: DelegationToken) -> DescribeDelegationTokenResponseDescribedDelegationToken:
-        owner_type, _, owner_name = token.owner.partition(":")
-        requester_type, _, requester_name = token.requester.partition(":")
-        renewers = (renewer.partition(":") for renewer in token.renewers)
-        return DescribeDelegationTokenResponseDescribedDelegationToken(
-            principal_type=owner_type,
-            principal_name=owner_name,
-            token_requester_principal_type=requester_type,
-            token_requester_principal_name=requester_name,
-            issue_timestamp=token.issue_timestamp,
-            expiry_timestamp=token.expiration_timestamp,
-            max_timestamp=token.max_timestamp,
-            token_id=token.token_id,
-            hmac=self.hmac_of(token.token_id),
-            renewers=tuple(
-                DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(principal_type=kind, principal_name=name)
-                for kind, _, name in renewers
-            ),
-        )
 
 
 def token_record(token: DelegationToken) -> DelegationTokenRecord:
@@ -287,10 +238,6 @@ def _created(owner: str, requester: str, **fields: int | str | bytes) -> CreateD
     )
 
 
-def _id(token: DelegationToken) -> str:
-    return token.token_id
-
-
 def _is_over(token: DelegationToken, now_ms: int) -> bool:
     return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
 
@@ -298,7 +245,3 @@ def _is_over(token: DelegationToken, now_ms: int) -> bool:
 def _check_may_renew(token: DelegationToken, principal: str) -> None:
     if principal != token.owner and principal not in token.renewers:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
-
-
-def _is_party(token: DelegationToken, principal: str) -> bool:
-    return principal in {token.owner, token.requester} or principal in token.renewers

@@ -5,7 +5,6 @@ Source: ScramControlManager, ScramImage.describe, Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kraft_core.controller.controller_result import ControllerResult
@@ -15,9 +14,6 @@ from kraft_core.protocol.messages import (
     AlterUserScramCredentialsRequestScramCredentialDeletion,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResponseAlterUserScramCredentialsResult,
-    DescribeUserScramCredentialsResponse,
-    DescribeUserScramCredentialsResponseCredentialInfo,
-    DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult,
 )
 from kraft_core.protocol.metadata_records import RemoveUserScramCredentialRecord
 from kraft_core.protocol.metadata_version import is_scram_supported
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from kraft_core.protocol.messages import (
         AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsRequestScramCredentialUpsertion,
-        DescribeUserScramCredentialsRequest,
     )
     from kraft_core.protocol.metadata_records import MetadataRecord
 
@@ -67,46 +62,6 @@ def alter_user_scram_credentials(
     results += [result(user=name, error_code=error.code, error_message=error.message) for name, error in errors.items()]
     response = AlterUserScramCredentialsResponse(results=tuple(results))
     return ControllerResult.atomic_of(list(accepted.values()), response)
-
-
-def describe_user_scram_credentials(
-    image: MetadataImage, request: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
-    """List mechanisms and iterations of the users asked for, or of all when none is named; sorted by user.
-
-    Errors for a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE when named twice. Served by brokers; a controller
-    advertises it without serving it.
-    """
-    asked = Counter(user.name for user in request.users or ())
-    names = sorted(asked or {name for users in image.scram.values() for name in users})
-    return DescribeUserScramCredentialsResponse(
-        error_message=None,
-        results=tuple(_described(image, name, is_repeated=asked[name] > 1) for name in names),
-    )
-
-
-def _described(
-    image: MetadataImage, name: str, *, is_repeated: bool
-) -> DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult:
-    code, message = ErrorCode.NONE, None
-    found: tuple[DescribeUserScramCredentialsResponseCredentialInfo, ...] = ()
-    if is_repeated:
-        code = ErrorCode.DUPLICATE_RESOURCE
-        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
-    else:
-        found = tuple(
-            DescribeUserScramCredentialsResponseCredentialInfo(
-                mechanism=mechanism, iterations=image.scram[mechanism][name].iterations
-            )
-            for mechanism in sorted(image.scram)
-            if name in image.scram[mechanism]
-        )
-        if not found:
-            code = ErrorCode.RESOURCE_NOT_FOUND
-            message = f"Attempt to describe a user credential that does not exist: {name}"
-    return DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(
-        user=name, error_code=code, error_message=message, credential_infos=found
-    )
 
 
 def _check(image: MetadataImage, change: _Change) -> None:

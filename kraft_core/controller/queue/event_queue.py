@@ -64,11 +64,6 @@ class Event(ABC):
         """
 
 
-def deadline(at_ms: int) -> Callable[[int | None], int]:
-    """For `schedule_deferred`: run at `at_ms`, whatever was said before. Source: DeadlineFunction."""
-    return lambda _: at_ms
-
-
 def earliest_deadline(at_ms: int) -> Callable[[int | None], int]:
     """For `schedule_deferred`: run at `at_ms`, or when the event it replaces would have run, if that is earlier.
 

@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.controller.access.client_quota_control_manager import (
-    MATCH_DEFAULT,
-    MATCH_EXACT,
-    MATCH_SPECIFIED,
-    describe_client_quotas,
-)
 from kraft_core.protocol import messages as m
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.metadata_records import ClientQuotaRecord
 from tests.controller.active_controller import ActiveController
 
@@ -185,86 +179,6 @@ def test_one_request_is_one_batch(active: ActiveController):
     batches = len(active.writer.batches)
     alter(active, *(entry({"user": f"u{number}"}, producer_byte_rate=1.0) for number in range(20)))
     assert len(active.writer.batches) == batches + 1
-
-
-def listed(active: ActiveController, *components: tuple[str, int, str | None], strict: bool = False) -> list[Entity]:
-    request = m.DescribeClientQuotasRequest(
-        components=tuple(
-            m.DescribeClientQuotasRequestComponentData(entity_type=kind, match_type=how, match=name)
-            for kind, how, name in components
-        ),
-        strict=strict,
-    )
-    found = describe_client_quotas(active.committed, request).entries or ()
-    return [{part.entity_type: part.entity_name for part in each.entity} for each in found]
-
-
-@pytest.mark.parametrize(
-    ("components", "strict", "expected"),
-    [
-        ([], False, 5),
-        ([], True, 0),
-        ([("user", MATCH_EXACT, "u")], False, 2),
-        ([("user", MATCH_EXACT, "u")], True, 1),
-        ([("user", MATCH_DEFAULT, None)], False, 1),
-        ([("user", MATCH_SPECIFIED, None)], False, 3),
-        ([("user", MATCH_SPECIFIED, None)], True, 2),
-        ([("client-id", MATCH_SPECIFIED, None)], False, 2),
-        ([("client-id", MATCH_SPECIFIED, None), ("user", MATCH_EXACT, "u")], True, 1),
-        ([("ip", MATCH_SPECIFIED, None)], False, 1),
-        ([("user", MATCH_EXACT, "nobody")], False, 0),
-    ],
-)
-def test_a_filter_finds_entities_that_have_all_its_parts(
-    active: ActiveController, components: list[tuple[str, int, str | None]], strict: bool, expected: int
-):
-    """KIP-546; strict: and no other part."""
-    for entity in ({"user": "u"}, {"user": None}, {"user": "u", "client-id": "c"}, {"client-id": "c"}):
-        alter(active, entry(entity, producer_byte_rate=1.0))
-    alter(active, entry({"ip": "10.0.0.1"}, connection_creation_rate=1.0))
-    assert len(listed(active, *components, strict=strict)) == expected
-
-
-@pytest.mark.parametrize(
-    ("components", "code", "message"),
-    [
-        ([("", MATCH_EXACT, "x")], ErrorCode.INVALID_REQUEST, "Invalid empty entity type."),
-        (
-            [("user", MATCH_EXACT, "x"), ("user", MATCH_DEFAULT, None)],
-            ErrorCode.INVALID_REQUEST,
-            "Entity type user cannot appear more than once in the filter.",
-        ),
-        ([("host", MATCH_EXACT, "x")], ErrorCode.UNSUPPORTED_VERSION, "Unsupported entity type host"),
-        (
-            [("user", MATCH_EXACT, None)],
-            ErrorCode.INVALID_REQUEST,
-            "Request specified MATCH_TYPE_EXACT, but set match string to null.",
-        ),
-        (
-            [("user", MATCH_DEFAULT, "x")],
-            ErrorCode.INVALID_REQUEST,
-            "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.",
-        ),
-        (
-            [("user", MATCH_SPECIFIED, "x")],
-            ErrorCode.INVALID_REQUEST,
-            "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
-        ),
-        ([("user", 3, None)], ErrorCode.INVALID_REQUEST, "Unknown match type 3"),
-        (
-            [("ip", MATCH_EXACT, "x"), ("user", MATCH_EXACT, "u")],
-            ErrorCode.INVALID_REQUEST,
-            "Invalid entity filter component combination. IP filter component should not be used with user or clientId filter component.",
-        ),
-    ],
-)
-def test_a_filter_that_makes_no_sense_is_refused(
-    active: ActiveController, components: list[tuple[str, int, str | None]], code: int, message: str
-):
-    """ClientQuotasRequestTest.testDescribeClientQuotasInvalid…"""
-    with pytest.raises(KafkaError) as caught:
-        listed(active, *components)
-    assert (caught.value.code, caught.value.message) == (code, message)
 
 
 _ENTITIES = st.sampled_from([{"user": "a"}, {"user": None}, {"client-id": "c"}, {"user": "a", "client-id": "c"}])

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft_core.controller.access.delegation_token_control_manager import (
-    DelegationTokenControlManager,
     allows_token_requests,
 )
 from kraft_core.controller.controller_result import RequestContext
@@ -263,47 +261,6 @@ def test_on_a_plaintext_connection_every_controller_refuses_each_request_of_toke
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         assert answer.expiry_timestamp_ms == -1
         assert ask(active, request).error_code == ErrorCode.NOT_CONTROLLER
-
-
-def described(active: ActiveController, principal: str, owners: list[str] | None, allowed: str = "") -> list[str]:
-    manager = DelegationTokenControlManager(active.config, Random(0))
-    request = m.DescribeDelegationTokenRequest(
-        owners=None
-        if owners is None
-        else tuple(
-            m.DescribeDelegationTokenRequestDescribeDelegationTokenOwner(principal_type="User", principal_name=owner)
-            for owner in owners
-        )
-    )
-    context = RequestContext(principal=principal, security_protocol=SASL_SSL)
-    answer = manager.describe(active.committed, request, context, lambda token: token.owner == allowed)
-    assert answer.error_code == 0
-    assert all(each.hmac == manager.hmac_of(each.token_id) for each in answer.tokens)
-    return sorted(each.principal_name for each in answer.tokens)
-
-
-def test_everybody_sees_the_tokens_they_have_a_part_in_and_those_they_may_see(active: ActiveController):
-    create(active, BOB)
-    create(active, principal=BOB)
-    create(active, owner_principal_type="User", owner_principal_name="carol")
-    assert described(active, ALICE, None) == ["alice", "carol"]
-    assert described(active, BOB, None) == ["alice", "bob"]
-    assert described(active, "User:dora", None) == []
-    assert described(active, "User:dora", None, allowed=BOB) == ["bob"]
-    assert described(active, BOB, ["bob"]) == ["alice", "bob"], "a renewer has a part in it too"
-    assert described(active, ALICE, ["carol"]) == ["carol"]
-    assert described(active, ALICE, []) == []
-
-
-def test_listing_is_refused_where_making_is():
-    context = RequestContext(principal=ALICE, security_protocol=SASL_SSL)
-    request, image = m.DescribeDelegationTokenRequest(), controller().committed
-    disabled = DelegationTokenControlManager(controller(delegation_token_secret_key="").config, Random(0))
-    answer = disabled.describe(image, request, context, lambda _: True)
-    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
-    enabled = DelegationTokenControlManager(controller().config, Random(0))
-    answer = enabled.describe(image, request, RequestContext(principal=ALICE), lambda _: True)
-    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def test_the_key_is_in_no_text(active: ActiveController):
