@@ -22,7 +22,7 @@ import msgspec
 
 from kraft_core.controller.controller_config import ControllerConfig
 from kraft_core.controller.controller_operations import CONFIRMED_READS
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.controller.error_responses import error_response
 from kraft_core.controller.quorum_controller import NO_ACTIVE_CONTROLLER, QuorumController
 from kraft_core.image.applied_records import AppliedRecords
@@ -72,7 +72,7 @@ class ControllerRequest(msgspec.Struct, frozen=True, gc=False):
     request_id: int
     message: Message
     version: int
-    context: RequestContext
+    context: ControllerRequestContext
 
 
 class CreateSnapshot(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kraft_core.controller.controller_config import ControllerConfig
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.node import (
     ControllerRequest,
@@ -134,7 +134,7 @@ class Member:
     def request(self, message: Message, version: int, **context: Any) -> int:
         """Hand a request to the controller; its id."""
         request_id = self.cluster.new_id()
-        self.step(ControllerRequest(request_id, message, version, RequestContext(**context)))
+        self.step(ControllerRequest(request_id, message, version, ControllerRequestContext(**context)))
         return request_id
 
     def asked_to_vote(self) -> Message | None:

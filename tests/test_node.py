@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from kraft_core.controller.controller_operations import WRITES
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.node import CleanLog, ControllerRequest, NodeEffect, SnapshotFailed
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import CreateTopicsRequest
@@ -67,7 +67,7 @@ def test_requests_that_come_together_share_one_flush() -> None:
 
     active.log.flush = counted
     ids = [cluster.new_id() for _ in range(50)]
-    active.step(*(ControllerRequest(each, create_topic(f"t-{each}"), 7, RequestContext()) for each in ids))
+    active.step(*(ControllerRequest(each, create_topic(f"t-{each}"), 7, ControllerRequestContext()) for each in ids))
     cluster.settle()
     assert len(active.topics()) == 50
     assert all(active.answers[each].topics[0].error_code == ErrorCode.NONE for each in ids)

@@ -1,6 +1,6 @@
 """A node whose controller has more to do than one step shall take."""
 
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.node import EVENTS_PER_STEP, ControllerRequest
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.events import Shutdown, Timer
@@ -10,7 +10,9 @@ from tests.node_cluster import Cluster, Member, create_topic
 def flood(member: Member, count: int, **context: int) -> list[int]:
     """Hand in `count` requests that came together; returns their ids."""
     ids = [member.cluster.new_id() for _ in range(count)]
-    member.step(*(ControllerRequest(each, create_topic(f"t-{each}"), 7, RequestContext(**context)) for each in ids))
+    member.step(
+        *(ControllerRequest(each, create_topic(f"t-{each}"), 7, ControllerRequestContext(**context)) for each in ids)
+    )
     return ids
 
 

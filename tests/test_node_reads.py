@@ -3,7 +3,7 @@
 import pytest
 
 from kraft_core.configs.config_resource import BROKER
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.node import ControllerRequest
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
@@ -110,7 +110,8 @@ def test_a_read_that_comes_with_the_news_of_a_successor_is_refused() -> None:
     news = BeginQuorumEpochRequest(cluster_id=CLUSTER_ID, voter_id=old.node_id, topics=(topic,))
     read = cluster.new_id()
     old.step(
-        RequestReceived(cluster.new_id(), news, 1), ControllerRequest(read, describe_min_isr(), 4, RequestContext())
+        RequestReceived(cluster.new_id(), news, 1),
+        ControllerRequest(read, describe_min_isr(), 4, ControllerRequestContext()),
     )
     assert old.answers[read].results[0].error_code == ErrorCode.NOT_CONTROLLER
 

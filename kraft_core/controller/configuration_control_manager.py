@@ -28,6 +28,7 @@ from kraft_core.configs.definitions import (
 )
 from kraft_core.configs.describe_configs import describe_configs
 from kraft_core.configs.effective_config import ConfigEntry, NodeConfigs, topic_config, topic_entries
+from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
 from kraft_core.controller.config_operations import (
     CONFIG_VALUE_BYTES_MAX,
     Operations,
@@ -40,7 +41,6 @@ from kraft_core.controller.config_operations import (
     validate_topic_resource,
 )
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
-from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterConfigsResponse,
@@ -117,7 +117,7 @@ class ConfigurationControlManager:
         return entries
 
     def incremental_alter_configs(
-        self, image: MetadataImage, request: IncrementalAlterConfigsRequest, access: TopicAccess = EVERYTHING
+        self, image: MetadataImage, request: IncrementalAlterConfigsRequest, access: RequestAccess = EVERYTHING
     ) -> ControllerResult[IncrementalAlterConfigsResponse]:
         """IncrementalAlterConfigs, versions 0 and 1: SET, DELETE, APPEND, SUBTRACT; each resource all or nothing.
 
@@ -153,7 +153,7 @@ class ConfigurationControlManager:
         return ControllerResult.atomic_of(() if request.validate_only else records, response)
 
     def legacy_alter_configs(
-        self, image: MetadataImage, request: AlterConfigsRequest, access: TopicAccess = EVERYTHING
+        self, image: MetadataImage, request: AlterConfigsRequest, access: RequestAccess = EVERYTHING
     ) -> ControllerResult[AlterConfigsResponse]:
         """AlterConfigs, versions 0 to 2: all configs of each resource are replaced. Errors as for the incremental form."""
         changes: list[tuple[_Resource, dict[str, str | None]]] = [
@@ -184,7 +184,7 @@ class ConfigurationControlManager:
         self,
         image: MetadataImage,
         request: DescribeConfigsRequest,
-        access: TopicAccess = EVERYTHING,
+        access: RequestAccess = EVERYTHING,
         log_levels: Mapping[str, str] = MappingProxyType({}),
     ) -> DescribeConfigsResponse:
         """DescribeConfigs, versions 1 to 4, as this controller sees the image; `log_levels` are its own."""
@@ -338,7 +338,7 @@ class ConfigurationControlManager:
 def _alter_each(
     changes: Sequence[tuple[_Resource, _Change]],
     alter: Callable[[_Resource, _Change], list[MetadataRecord]],
-    access: TopicAccess,
+    access: RequestAccess,
 ) -> tuple[Sequence[MetadataRecord], list[_Outcome]]:
     """Alter each resource by itself: the records of those that could be, and the outcome of all."""
     counts = Counter(resource for resource, _ in changes)

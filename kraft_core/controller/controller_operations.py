@@ -42,9 +42,9 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from random import Random
 
+    from kraft_core.controller.access.request_access import RequestAccess
     from kraft_core.controller.controller_config import ControllerConfig
-    from kraft_core.controller.controller_result import RequestContext
-    from kraft_core.controller.partitions.topic_access import TopicAccess
+    from kraft_core.controller.controller_request_context import ControllerRequestContext
     from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.wire import Message
@@ -58,7 +58,7 @@ class Call(msgspec.Struct, frozen=True):
     image: MetadataImage
     request: Any
     version: int
-    context: RequestContext
+    context: ControllerRequestContext
     now_ms: int
 
 
@@ -95,7 +95,7 @@ class Managers:
         self.mutation_quotas = ControllerMutationQuotaManager(config.quota_window_num, config.quota_window_size_seconds)
         self.delegation_tokens = DelegationTokenControlManager(config, self.random)
 
-    def access(self, call: Call) -> TopicAccess:
+    def access(self, call: Call) -> RequestAccess:
         """Return the rights of the sender, with what this controller adds to them."""
         context = call.context
         return replace(context.access, is_forwarded=context.forwarded, controller_ids=self.writer.voter_ids)
@@ -106,7 +106,7 @@ Read = Callable[[Managers, Call], "Message"]
 
 
 def _with_mutation_quota(
-    strict_since: int, operate: Callable[[Managers, Call, TopicAccess], ControllerResult[_Throttled]]
+    strict_since: int, operate: Callable[[Managers, Call, RequestAccess], ControllerResult[_Throttled]]
 ) -> Write:
     """Charge the operation to the client's quota of topic changes.
 
@@ -214,7 +214,7 @@ def is_empty_request(message: Message) -> bool:
     return bool(fields) and all(getattr(message, each) == () for each in fields)
 
 
-def early_answer(managers: Managers, message: Any, context: RequestContext) -> Message | None:
+def early_answer(managers: Managers, message: Any, context: ControllerRequestContext) -> Message | None:
     """Return an immediate response if the request needs no metadata, else None. Valid on inactive controllers too.
 
     Such requests have no items, or the settings, the connection or the sender's rights rule them out.

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from kraft_core.controller.controller_config import ControllerConfig
-    from kraft_core.controller.controller_result import ControllerResult, RequestContext
+    from kraft_core.controller.controller_request_context import ControllerRequestContext
+    from kraft_core.controller.controller_result import ControllerResult
     from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.protocol.metadata_records import MetadataRecord
     from kraft_core.protocol.wire import Message
@@ -100,7 +101,9 @@ class QuorumController:
 
     # -- what the node tells
 
-    def handle(self, request_id: int, message: Message, version: int, context: RequestContext, now_ms: int) -> None:
+    def handle(
+        self, request_id: int, message: Message, version: int, context: ControllerRequestContext, now_ms: int
+    ) -> None:
         """Take in one request. Its answer comes with `take_responses`, now or after some `poll`; any failure is one too."""
         received_ms = now_ms if context.received_ms is None else context.received_ms
         event = RequestEvent(request_id, message, version, context, received_ms, self._serve, self._fail)

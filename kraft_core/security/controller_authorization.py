@@ -14,8 +14,8 @@ from functools import partial
 from typing import Final
 
 from kraft_core.configs.config_resource import BROKER, GROUP, TOPIC
-from kraft_core.controller.controller_result import RequestContext
-from kraft_core.controller.partitions.topic_access import TopicAccess
+from kraft_core.controller.access.request_access import RequestAccess
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.standard_authorizer import StandardAuthorizer
 from kraft_core.protocol.acl import CLUSTER_NAME, AclOperation, ResourceType
@@ -95,7 +95,7 @@ class ControllerAuthorization:
         self._image = image
         self._is_loaded = is_loaded
 
-    def check(self, api_key: int, context: RequestContext) -> None:
+    def check(self, api_key: int, context: ControllerRequestContext) -> None:
         """Check the right that a request needs as a whole.
 
         Raises KafkaError CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR before any ACL is known here.
@@ -107,11 +107,11 @@ class ControllerAuthorization:
         if api_key in RIGHTS_BY_ITEM:
             self._require_loaded(context)
 
-    def may_act_on_cluster(self, context: RequestContext) -> bool:
+    def may_act_on_cluster(self, context: ControllerRequestContext) -> bool:
         """Say whether the sender may change what is this node's own: its log levels. Raises KafkaError as `check`."""
         return self._may_on_cluster(context, _A.CLUSTER_ACTION, ApiKey.INCREMENTAL_ALTER_CONFIGS)
 
-    def access(self, api_key: int, context: RequestContext) -> TopicAccess:
+    def access(self, api_key: int, context: ControllerRequestContext) -> RequestAccess:
         """Return the rights of one request, each judged when a manager asks for it."""
         on_topic = partial(self._may, context, api_key, resource_type=ResourceType.TOPIC)
 
@@ -124,7 +124,7 @@ class ControllerAuthorization:
 
             return may
 
-        return TopicAccess(
+        return RequestAccess(
             may_create=on_all_or_one(_A.CREATE, _A.CREATE),
             may_delete=on_all_or_one(_A.DELETE, _A.DELETE),
             may_describe=on_all_or_one(_A.DELETE, _A.DESCRIBE),
@@ -139,20 +139,20 @@ class ControllerAuthorization:
         )
 
     def _may_on_cluster(
-        self, context: RequestContext, operation: AclOperation, api_key: int, *, is_logged: bool = True
+        self, context: ControllerRequestContext, operation: AclOperation, api_key: int, *, is_logged: bool = True
     ) -> bool:
         return self._may(
             context, api_key, operation, name=CLUSTER_NAME, resource_type=ResourceType.CLUSTER, is_logged=is_logged
         )
 
     def _may_on_configs(
-        self, context: RequestContext, api_key: int, operation: AclOperation, kind: int, name: str
+        self, context: ControllerRequestContext, api_key: int, operation: AclOperation, kind: int, name: str
     ) -> bool:
         resource_type = _RESOURCE_OF.get(kind, ResourceType.CLUSTER)
         on = CLUSTER_NAME if resource_type is ResourceType.CLUSTER else name
         return self._may(context, api_key, operation, name=on, resource_type=resource_type)
 
-    def _cluster_operations(self, context: RequestContext, api_key: int) -> int:
+    def _cluster_operations(self, context: ControllerRequestContext, api_key: int) -> int:
         if not self._may_on_cluster(context, _A.DESCRIBE, api_key):
             return 0
         return self._authorizer.authorized_operations(
@@ -161,7 +161,7 @@ class ControllerAuthorization:
 
     def _may(
         self,
-        context: RequestContext,
+        context: ControllerRequestContext,
         api_key: int,
         operation: AclOperation,
         *,
@@ -185,6 +185,6 @@ class ControllerAuthorization:
             log.info("authorization_denied", extra=extra)
         return decision.allowed
 
-    def _require_loaded(self, context: RequestContext) -> None:
+    def _require_loaded(self, context: ControllerRequestContext) -> None:
         if context.principal not in self._authorizer.super_users and not self._is_loaded():
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The ACLs are not loaded yet.")

@@ -20,7 +20,7 @@ import msgspec
 from kraft_core.clients.kafka_client import says_not_active
 from kraft_core.configs.config_resource import BROKER_LOGGER
 from kraft_core.controller.controller_operations import is_empty_request
-from kraft_core.controller.controller_result import NO_DEADLINE_MS, RequestContext
+from kraft_core.controller.controller_request_context import NO_DEADLINE_MS, ControllerRequestContext
 from kraft_core.controller.error_responses import error_response
 from kraft_core.node import ControllerRequest, NodeEvent
 from kraft_core.protocol.api_keys import ApiKey
@@ -182,7 +182,7 @@ class ControllerApis:
             self._open_envelope(message, request)
             return
         now_ms = self._owner.now_ms()
-        context = RequestContext(
+        context = ControllerRequestContext(
             request.principal,
             header.client_id or "",
             request.client_host,
@@ -204,12 +204,14 @@ class ControllerApis:
         """Send a request of this process to its own node, as if it had come over the wire."""
         header = RequestHeader(ApiKey(message.API_KEY), version, 0, "")
         now_ms = self._owner.now_ms()
-        context = RequestContext(deadline_ms=self._deadline_ms(message, now_ms), received_ms=now_ms)
+        context = ControllerRequestContext(deadline_ms=self._deadline_ms(message, now_ms), received_ms=now_ms)
         self._dispatch(header, message, context, answer)
 
     # -- to the node
 
-    def _serve(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
+    def _serve(
+        self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer
+    ) -> None:
         """Pass a request on if its sender may send it; what the sender may do to single topics is asked later."""
         if self._authorization is not None:
             try:
@@ -226,7 +228,11 @@ class ControllerApis:
         self._dispatch(header, message, context, answer)
 
     def _alter_loggers(
-        self, header: RequestHeader, message: IncrementalAlterConfigsRequest, context: RequestContext, answer: Answer
+        self,
+        header: RequestHeader,
+        message: IncrementalAlterConfigsRequest,
+        context: ControllerRequestContext,
+        answer: Answer,
     ) -> None:
         """Change this node's own log levels, and pass on what else is asked for; the levels are answered last."""
         said = tuple(
@@ -245,7 +251,7 @@ class ControllerApis:
     def _alter_logger(
         self,
         resource: IncrementalAlterConfigsRequestAlterConfigsResource,
-        context: RequestContext,
+        context: ControllerRequestContext,
         *,
         validate_only: bool,
     ) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
@@ -263,7 +269,9 @@ class ControllerApis:
             error_message=words,
         )
 
-    def _dispatch(self, header: RequestHeader, message: Message, context: RequestContext, answer: Answer) -> None:
+    def _dispatch(
+        self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer
+    ) -> None:
         refusal = _UNSERVED.get(header.api_key)
         is_over = context.deadline_ms <= self._owner.now_ms()  # a timeout of nothing: over before it can begin
         if refusal is None and is_over and not is_empty_request(message):
@@ -302,7 +310,7 @@ class ControllerApis:
     def _open_envelope(self, envelope: EnvelopeRequest, request: Request) -> None:
         try:
             if self._authorization is not None:
-                forwarder = RequestContext(request.principal, host=request.client_host)
+                forwarder = ControllerRequestContext(request.principal, host=request.client_host)
                 self._authorization.check(ApiKey.ENVELOPE, forwarder)
             header, message, context = self._unwrap(envelope, request.listener_name)
         except KafkaError as error:
@@ -311,7 +319,9 @@ class ControllerApis:
             return
         self._serve(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
 
-    def _unwrap(self, envelope: EnvelopeRequest, listener_name: str) -> tuple[RequestHeader, Message, RequestContext]:
+    def _unwrap(
+        self, envelope: EnvelopeRequest, listener_name: str
+    ) -> tuple[RequestHeader, Message, ControllerRequestContext]:
         """Read the request inside; raises KafkaError with the code that the envelope answers."""
         principal = read_principal(envelope.request_principal)
         address = envelope.client_host_address
@@ -330,7 +340,7 @@ class ControllerApis:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
         client_id, host = header.client_id or "", str(ip_address(address))
         now_ms = self._owner.now_ms()
-        context = RequestContext(
+        context = ControllerRequestContext(
             f"{principal.type}:{principal.name}",
             client_id,
             host,

@@ -17,7 +17,7 @@ from kraft_core.configs.effective_config import (
     effective_topic_config,
     topic_entries,
 )
-from kraft_core.controller.partitions.topic_access import TopicAccess
+from kraft_core.controller.access.request_access import RequestAccess
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.controller.partitions.replication_context import ReplicationContext
@@ -131,7 +131,7 @@ def test_the_default_broker_lists_what_is_set_for_all() -> None:
 
 def describe(context: ReplicationContext, kind: int, name: str, **extra: Any) -> Any:
     keys = extra.pop("keys", None)
-    access = extra.pop("access", TopicAccess())
+    access = extra.pop("access", RequestAccess())
     request = m.DescribeConfigsRequest(
         resources=(
             m.DescribeConfigsRequestDescribeConfigsResource(
@@ -217,6 +217,6 @@ def test_a_request_with_an_unknown_type_is_refused_as_a_whole() -> None:
 
 def test_who_may_not_describe_gets_the_error_of_the_resource() -> None:
     context = described_context()
-    nobody = TopicAccess(may_describe_configs_of=lambda _kind, _name: False)
+    nobody = RequestAccess(may_describe_configs_of=lambda _kind, _name: False)
     assert describe(context, TOPIC, "foo", access=nobody).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert describe(context, BROKER, "0", access=nobody).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from kraft_core.controller.controller_config import ControllerConfig
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.controller.quorum_controller import QuorumController
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
@@ -113,7 +113,7 @@ class ActiveController:
         """Put a request into the controller's queue; returns its id."""
         self._next_id += 1
         level = type(message).VERSIONS[1] if version is None else version
-        self.controller.handle(self._next_id, message, level, RequestContext(**context), self.now_ms)
+        self.controller.handle(self._next_id, message, level, ControllerRequestContext(**context), self.now_ms)
         return self._next_id
 
     def ask(self, message: Message, version: int | None = None, **context: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from kraft_core.controller.partitions.topic_access import TopicAccess
+from kraft_core.controller.access.request_access import RequestAccess
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import ClearElrRecord, ConfigRecord
@@ -22,7 +22,7 @@ Change = tuple[str, int, str | None]
 def incremental(
     context: ReplicationContext,
     *resources: tuple[int, str, list[Change]],
-    access: TopicAccess | None = None,
+    access: RequestAccess | None = None,
     validate_only: bool = False,
 ) -> list[tuple[ErrorCode, str]]:
     request = m.IncrementalAlterConfigsRequest(
@@ -39,7 +39,7 @@ def incremental(
         ),
         validate_only=validate_only,
     )
-    result = context.configs.incremental_alter_configs(context.image, request, access or TopicAccess())
+    result = context.configs.incremental_alter_configs(context.image, request, access or RequestAccess())
     context.apply(result.records)
     return [(ErrorCode(each.error_code), each.error_message or "") for each in result.response.responses]
 
@@ -180,13 +180,13 @@ def test_broker_values_are_left_to_the_broker() -> None:
     context = topic_context()
     assert incremental(context, (BROKER, "0", [("num.io.threads", SET, "many")]))[0][0] is ErrorCode.NONE
     assert incremental(context, (BROKER, "3000", [("a", SET, "1")]))[0][0] is ErrorCode.NONE  # this controller
-    voters = TopicAccess(controller_ids=(3001,))
+    voters = RequestAccess(controller_ids=(3001,))
     assert incremental(context, (BROKER, "3001", [("a", SET, "1")]), access=voters)[0][0] is ErrorCode.NONE
 
 
 def test_who_may_not_alter_gets_the_error_of_the_resource() -> None:
     context = topic_context()
-    nobody = TopicAccess(may_alter_configs=lambda _kind, _name: False)
+    nobody = RequestAccess(may_alter_configs=lambda _kind, _name: False)
     answers = incremental(context, (TOPIC, "foo", []), (GROUP, "g", []), (BROKER, "", []), access=nobody)
     assert [code for code, _ in answers] == [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -258,7 +258,7 @@ def test_switching_elr_on_moves_the_minimum_isr_to_the_cluster() -> None:
 def test_cordoning_through_a_controller_may_only_shrink_and_needs_metadata_version_30() -> None:
     context = topic_context()
     key = "cordoned.log.dirs"
-    forwarded = TopicAccess(is_forwarded=True)
+    forwarded = RequestAccess(is_forwarded=True)
     assert incremental(context, (BROKER, "0", [(key, SET, "/a")]))[0][0] is ErrorCode.INVALID_CONFIG
     assert incremental(context, (BROKER, "0", [(key, SET, "/a, /b")]), access=forwarded)[0][0] is ErrorCode.NONE
     assert incremental(context, (BROKER, "0", [(key, SET, "/b")]))[0][0] is ErrorCode.NONE

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.image.acls_image import AclsImage, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.standard_authorizer import StandardAuthorizer
@@ -15,7 +15,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.security.controller_authorization import CLUSTER_RIGHTS, FREE, RIGHTS_BY_ITEM, ControllerAuthorization
 from kraft_core.server.api_versions import controller_versions
 
-ALICE = RequestContext("User:alice", "client", "10.0.0.1")
+ALICE = ControllerRequestContext("User:alice", "client", "10.0.0.1")
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 
 
@@ -34,7 +34,7 @@ def authorization(*acls: StandardAcl, is_loaded: bool = True) -> ControllerAutho
     return ControllerAuthorization(StandardAuthorizer(frozenset({"User:root"})), lambda: image, lambda: is_loaded)
 
 
-def code_of(authorizer: ControllerAuthorization, api_key: int, context: RequestContext = ALICE) -> ErrorCode:
+def code_of(authorizer: ControllerAuthorization, api_key: int, context: ControllerRequestContext = ALICE) -> ErrorCode:
     try:
         authorizer.check(api_key, context)
     except KafkaError as error:
@@ -51,7 +51,7 @@ def test_every_api_of_the_listener_has_a_rule() -> None:
 def test_a_request_needs_its_own_right_on_the_cluster(api_key: int) -> None:
     needed = CLUSTER_RIGHTS[api_key]
     assert code_of(authorization(), api_key) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert code_of(authorization(), api_key, RequestContext("User:root")) is ErrorCode.NONE
+    assert code_of(authorization(), api_key, ControllerRequestContext("User:root")) is ErrorCode.NONE
     assert code_of(authorization(acl(needed)), api_key) is ErrorCode.NONE
     assert code_of(authorization(acl(needed), acl(needed, deny=True)), api_key) is not ErrorCode.NONE
     implying = {AclOperation.DESCRIBE: {AclOperation.ALTER}}.get(needed, set())
@@ -63,7 +63,7 @@ def test_a_request_needs_its_own_right_on_the_cluster(api_key: int) -> None:
 def test_before_the_acls_are_loaded_only_super_users_are_served(api_key: int) -> None:
     early = authorization(acl(AclOperation.ALL), is_loaded=False)
     assert code_of(early, api_key) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert code_of(early, api_key, RequestContext("User:root")) is ErrorCode.NONE
+    assert code_of(early, api_key, ControllerRequestContext("User:root")) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from kraft_core.controller.controller_operations import READS, WRITES
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.node import CleanLog, ControllerRequest, CreateSnapshot, ImageChanged, Node, NodeConfig, SnapshotFailed
 from kraft_core.node_snapshot import image_values
 from kraft_core.protocol.control_records import (
@@ -298,7 +298,9 @@ class SimNode:
         self._next_request += 1
         self._requests[self._next_request] = origin
         if type(message) in WRITES or type(message) in READS:
-            context = RequestContext(client_id=str(origin.node.id), deadline_ms=self.now_ms + REQUEST_TIMEOUT_MS)
+            context = ControllerRequestContext(
+                client_id=str(origin.node.id), deadline_ms=self.now_ms + REQUEST_TIMEOUT_MS
+            )
             self.deliver(self.incarnation, ControllerRequest(self._next_request, message, version, context))
             return
         if isinstance(message, VoteRequest):

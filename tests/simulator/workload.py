@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kraft_core.controller.controller_result import RequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.node import ControllerRequest
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
@@ -76,7 +76,7 @@ class Workload:
             node, names, node.log.end_offset + count - 1, node.raft.epoch, self._highest
         )
         request = ControllerRequest(
-            request_id, IncrementalAlterConfigsRequest(resources=(resource,)), 1, RequestContext()
+            request_id, IncrementalAlterConfigsRequest(resources=(resource,)), 1, ControllerRequestContext()
         )
         node.deliver(node.incarnation, request)
         return write
@@ -90,7 +90,9 @@ class Workload:
         resource = DescribeConfigsRequestDescribeConfigsResource(
             resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=tuple(self._newest)
         )
-        request = ControllerRequest(request_id, DescribeConfigsRequest(resources=(resource,)), 4, RequestContext())
+        request = ControllerRequest(
+            request_id, DescribeConfigsRequest(resources=(resource,)), 4, ControllerRequestContext()
+        )
         node.deliver(node.incarnation, request)
 
     def _on_read(self, read: Read, message: DescribeConfigsResponse) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kraft_core.controller.controller_result import ANONYMOUS, ControllerResult
+from kraft_core.controller.controller_request_context import ANONYMOUS
+from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.image.metadata_image import DelegationToken
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from kraft_core.controller.controller_config import ControllerConfig
-    from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.controller.controller_request_context import ControllerRequestContext
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.messages import RenewDelegationTokenRequest
 
@@ -42,7 +43,7 @@ _INT64_MAX: Final = 2**63 - 1
 _EXPIRED_PER_SWEEP: Final = 1000
 
 
-def allows_token_requests(context: RequestContext) -> bool:
+def allows_token_requests(context: ControllerRequestContext) -> bool:
     """Say whether tokens may be asked for on this connection: one that shows who the client is, and not by a token.
 
     A broker's envelope is believed, as in Kafka.
@@ -55,7 +56,7 @@ def allows_token_requests(context: RequestContext) -> bool:
     return context.security_protocol != _PLAINTEXT and not is_anonymous_ssl
 
 
-def token_owner(request: CreateDelegationTokenRequest, context: RequestContext) -> str:
+def token_owner(request: CreateDelegationTokenRequest, context: ControllerRequestContext) -> str:
     """Return the principal that a new token is for: the one named (KIP-373), else the one who asks."""
     if not request.owner_principal_name:
         return context.principal
@@ -69,7 +70,7 @@ def token_hmac(secret_key: str, token_id: str) -> bytes:
 
 def refused(
     request: CreateDelegationTokenRequest | RenewDelegationTokenRequest | ExpireDelegationTokenRequest,
-    context: RequestContext,
+    context: ControllerRequestContext,
     code: ErrorCode,
 ) -> CreateDelegationTokenResponse | RenewDelegationTokenResponse | ExpireDelegationTokenResponse:
     """Answer a request that does not get as far as the controller; every timestamp is -1."""
@@ -107,7 +108,11 @@ class DelegationTokenControlManager:
         return token_hmac(self._secret_key, token_id)
 
     def create(
-        self, image: MetadataImage, request: CreateDelegationTokenRequest, context: RequestContext, now_ms: int
+        self,
+        image: MetadataImage,
+        request: CreateDelegationTokenRequest,
+        context: ControllerRequestContext,
+        now_ms: int,
     ) -> ControllerResult[CreateDelegationTokenResponse]:
         """Make a token for the owner; whether the asker may is checked before.
 
@@ -147,7 +152,7 @@ class DelegationTokenControlManager:
         return ControllerResult.atomic_of([token_record(token)], response)
 
     def renew(
-        self, image: MetadataImage, request: RenewDelegationTokenRequest, context: RequestContext, now_ms: int
+        self, image: MetadataImage, request: RenewDelegationTokenRequest, context: ControllerRequestContext, now_ms: int
     ) -> ControllerResult[RenewDelegationTokenResponse]:
         """Put off a token's end, by the time asked or delegation.token.expiry.time.ms, never beyond its last moment.
 
@@ -169,7 +174,11 @@ class DelegationTokenControlManager:
         return ControllerResult.atomic_of([record], RenewDelegationTokenResponse(expiry_timestamp_ms=expiry))
 
     def expire(
-        self, image: MetadataImage, request: ExpireDelegationTokenRequest, context: RequestContext, now_ms: int
+        self,
+        image: MetadataImage,
+        request: ExpireDelegationTokenRequest,
+        context: ControllerRequestContext,
+        now_ms: int,
     ) -> ControllerResult[ExpireDelegationTokenResponse]:
         """End a token at once (a period below 0), or set when it ends. Errors as for `renew`."""
         try:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
     from kraft_core.controller.controller_config import ControllerConfig
-    from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.controller.controller_request_context import ControllerRequestContext
     from kraft_core.controller.record_writer import RecordWriter
     from kraft_core.image.cluster_replay import EndpointData
     from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
@@ -150,7 +150,7 @@ class ClusterControlManager:
         return ControllerResult(records, response, appended=appended)
 
     def describe_cluster(
-        self, image: MetadataImage, request: DescribeClusterRequest, version: int, context: RequestContext
+        self, image: MetadataImage, request: DescribeClusterRequest, version: int, context: ControllerRequestContext
     ) -> DescribeClusterResponse:
         """List the registered controllers that have the request's listener, and the active controller.
 

@@ -9,10 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kraft_core.configs.config_resource import TOPIC
+from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
 from kraft_core.controller.config_operations import SET
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.partitions.striped_replica_placer import StripedReplicaPlacer
-from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
 from kraft_core.protocol.messages import (
@@ -77,7 +77,7 @@ class TopicCreation:
         self,
         image: MetadataImage,
         request: CreateTopicsRequest,
-        access: TopicAccess = EVERYTHING,
+        access: RequestAccess = EVERYTHING,
     ) -> ControllerResult[CreateTopicsResponse]:
         """Create each topic that can be; the others get their error, named in docs/protocol.md under "Admin operations".
 
@@ -110,7 +110,7 @@ class TopicCreation:
         self,
         image: MetadataImage,
         request: CreatePartitionsRequest,
-        access: TopicAccess = EVERYTHING,
+        access: RequestAccess = EVERYTHING,
     ) -> ControllerResult[CreatePartitionsResponse]:
         """Add partitions to each topic that can have them; the others get their error (docs/protocol.md, "Admin operations").
 
@@ -154,7 +154,7 @@ class TopicCreation:
         image: MetadataImage,
         cluster: ClusterDescriber,
         topic: CreateTopicsRequestCreatableTopic,
-        access: TopicAccess,
+        access: RequestAccess,
         records: list[MetadataRecord],
     ) -> CreateTopicsResponseCreatableTopicResult:
         name = topic.name
@@ -225,7 +225,7 @@ class TopicCreation:
         image: MetadataImage,
         cluster: ClusterDescriber,
         wish: CreatePartitionsRequestCreatePartitionsTopic,
-        access: TopicAccess,
+        access: RequestAccess,
         record_count: int,
     ) -> list[MetadataRecord]:
         topic = image.topics.topic(wish.name)
@@ -283,7 +283,7 @@ class TopicCreation:
         return self._listed[1]
 
 
-def _check_may_create(name: str, count: int, access: TopicAccess) -> None:
+def _check_may_create(name: str, count: int, access: RequestAccess) -> None:
     if count > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if name == METADATA_TOPIC:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
 from kraft_core.controller.controller_result import ControllerResult
-from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DeleteTopicsResponse, DeleteTopicsResponseDeletableTopicResult
 from kraft_core.protocol.metadata_records import RemoveTopicRecord
@@ -31,7 +31,7 @@ def delete_topics(
     version: int,
     config: ControllerConfig,
     random: Random,
-    access: TopicAccess = EVERYTHING,
+    access: RequestAccess = EVERYTHING,
 ) -> ControllerResult[DeleteTopicsResponse]:
     """Delete each named topic; RemoveTopicRecord takes partitions and configs along.
 
@@ -95,7 +95,7 @@ def _check_wish(wish: _Wish, count: int) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")
 
 
-def _find(image: MetadataImage, wish: _Wish, access: TopicAccess) -> TopicImage:
+def _find(image: MetadataImage, wish: _Wish, access: RequestAccess) -> TopicImage:
     """Return the topic if the sender may delete it; what it may not see it does not learn about."""
     name, topic_id = wish
     if name is None:

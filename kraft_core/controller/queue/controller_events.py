@@ -9,7 +9,7 @@ from kraft_core.controller.queue.event_queue import Event
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kraft_core.controller.controller_result import RequestContext
+    from kraft_core.controller.controller_request_context import ControllerRequestContext
     from kraft_core.protocol.wire import Message
 
 NOT_STARTED: Final = -1
@@ -28,7 +28,7 @@ class RequestEvent(Event):
         request_id: int,
         message: Message,
         version: int,
-        context: RequestContext,
+        context: ControllerRequestContext,
         received_ms: int,
         serve: Callable[[RequestEvent, int], None],
         fail: Callable[[RequestEvent, Exception], None],

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
-from kraft_core.controller.controller_result import ANONYMOUS
+from kraft_core.controller.controller_request_context import ANONYMOUS
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError

@@ -11,7 +11,7 @@ import asyncio
 import ssl
 from typing import Any, Protocol, cast
 
-from kraft_core.controller.controller_result import ANONYMOUS
+from kraft_core.controller.controller_request_context import ANONYMOUS
 from kraft_core.security.listener_security import ServerSecurity
 from kraft_core.security.tls_connection import TlsConnection
 from kraft_core.server.network.sasl_session import LOGIN_TIMEOUT_MS

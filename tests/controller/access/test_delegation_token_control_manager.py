@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kraft_core.controller.access.delegation_token_control_manager import (
     allows_token_requests,
 )
-from kraft_core.controller.controller_result import RequestContext
-from kraft_core.controller.partitions.topic_access import EVERYTHING
+from kraft_core.controller.access.request_access import EVERYTHING
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.image.metadata_image import DelegationToken
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode
@@ -247,7 +247,7 @@ def test_tokens_need_metadata_version_14():
 )
 def test_tokens_are_for_connections_that_show_who_the_client_is(context: dict[str, Any], expected: bool):
     """DelegationTokenRequestsOnPlainTextTest; a token may not beget a token."""
-    assert allows_token_requests(RequestContext(**context)) is expected
+    assert allows_token_requests(ControllerRequestContext(**context)) is expected
 
 
 def test_on_a_plaintext_connection_every_controller_refuses_each_request_of_tokens(active: ActiveController):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from kraft_core.configs.config_resource import BROKER, TOPIC
+from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
 from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_config import ControllerConfig
@@ -14,7 +15,6 @@ from kraft_core.controller.partitions.alter_partition import alter_partition
 from kraft_core.controller.partitions.alter_partition_reassignments import PartitionReassignments
 from kraft_core.controller.partitions.leader_election import LeaderElection
 from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
-from kraft_core.controller.partitions.topic_access import EVERYTHING, TopicAccess
 from kraft_core.controller.partitions.topic_creation import TopicCreation
 from kraft_core.controller.partitions.topic_deletion import delete_topics
 from kraft_core.image.metadata_delta import replay_all
@@ -157,7 +157,7 @@ class ReplicationContext:
         return self.commit(self.topics.create_topics(self.image, request)).topics[0]
 
     def delete_topics(
-        self, request: m.DeleteTopicsRequest, version: int, access: TopicAccess = EVERYTHING
+        self, request: m.DeleteTopicsRequest, version: int, access: RequestAccess = EVERYTHING
     ) -> ControllerResult[m.DeleteTopicsResponse]:
         return delete_topics(self.image, request, version, self.config, self.random, access)
 

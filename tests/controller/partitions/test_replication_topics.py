@@ -9,7 +9,7 @@ import pytest
 
 from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.configs.effective_config import ConfigSource
-from kraft_core.controller.partitions.topic_access import TopicAccess
+from kraft_core.controller.access.request_access import RequestAccess
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     CreatePartitionsRequest,
@@ -241,7 +241,7 @@ def test_rights_and_quota_are_asked_for_each_topic() -> None:
         if partitions > 2:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
-    access = TopicAccess(
+    access = RequestAccess(
         may_create=lambda name: name != "foreign",
         may_describe_configs=lambda name: name != "quiet",
         apply_partition_change_quota=quota,
@@ -268,11 +268,11 @@ def test_setting_the_minimum_isr_at_creation_clears_eligible_replicas_when_elr_i
 # -- deletion
 
 
-def delete(context: ReplicationContext, *states: tuple[str | None, Any], access: TopicAccess | None = None) -> Any:
+def delete(context: ReplicationContext, *states: tuple[str | None, Any], access: RequestAccess | None = None) -> Any:
     request = DeleteTopicsRequest(
         topics=tuple(DeleteTopicsRequestDeleteTopicState(name=name, topic_id=topic_id) for name, topic_id in states)
     )
-    result = context.delete_topics(request, 6, access or TopicAccess())
+    result = context.delete_topics(request, 6, access or RequestAccess())
     context.apply(result.records)
     return {(each.name, each.topic_id): ErrorCode(each.error_code) for each in result.response.responses}
 
@@ -343,7 +343,7 @@ def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> None:
 def test_who_may_not_see_a_topic_does_not_learn_its_id() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0,))
-    hidden = TopicAccess(may_describe=lambda _: False, may_delete=lambda _: False)
+    hidden = RequestAccess(may_describe=lambda _: False, may_delete=lambda _: False)
     assert delete(context, ("foo", ZERO_UUID), access=hidden) == {
         ("foo", ZERO_UUID): ErrorCode.TOPIC_AUTHORIZATION_FAILED
     }

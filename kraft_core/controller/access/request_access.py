@@ -1,6 +1,6 @@
-"""What the sender of a request may do to topics and settings, asked while the request is judged.
+"""What the sender of a request may do, asked by the managers while they process it.
 
-The authorizer and the quotas belong to the server; a manager only needs these answers. Without an authorizer everything is
+The authorizer and the quotas belong to the server; managers only need these answers. Without an authorizer everything is
 allowed, as in Kafka.
 """
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def allow(_name: str) -> bool:
-    """Allow it: the answer where no authorizer is configured."""
+    """Return True: the answer without an authorizer."""
     return True
 
 
 def allow_resource(_resource_type: int, _resource_name: str) -> bool:
-    """Allow it: the answer where no authorizer is configured."""
+    """Return True: the answer without an authorizer."""
     return True
 
 
 def all_cluster_operations() -> int:
-    """List every operation on a cluster, bit n for the operation with code n: the answer without an authorizer."""
+    """Return every operation on a cluster, bit n for code n: the answer without an authorizer."""
     return sum(1 << operation for operation in SUPPORTED_OPERATIONS[ResourceType.CLUSTER])
 
 
@@ -35,14 +35,16 @@ def no_quota(_partition_count: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicAccess:
-    """Rights of one request.
+class RequestAccess:
+    """The rights of one request's sender. A right on the cluster counts for every topic.
 
-    Each test takes a topic name, may_alter_configs and may_describe_configs_of a config resource's type and name; a right
-    on the cluster counts for every name. may_create_tokens takes the principal that tokens are for.
-    `cluster_operations` lists what the sender may do to the cluster, as bits (KIP-430).
-    `apply_partition_change_quota` takes the number of partitions created or deleted and raises KafkaError THROTTLING_QUOTA_EXCEEDED when the quota is used up.
-    `is_forwarded`: a broker sent the request in an envelope. `controller_ids`: the voters, which have configs too.
+    - `may_…`: predicates of a topic name; `may_alter_configs` and `may_describe_configs_of` take a config resource's
+      type and name, `may_create_tokens` the principal that owns the token.
+    - `cluster_operations`: the operations allowed on the cluster, as bits (KIP-430).
+    - `apply_partition_change_quota`: takes the number of partitions created or deleted; raises KafkaError
+      THROTTLING_QUOTA_EXCEEDED when the quota is exceeded.
+    - `is_forwarded`: a broker sent the request in an Envelope.
+    - `controller_ids`: the voters, which have configs too.
     """
 
     may_create: Callable[[str], bool] = allow
@@ -59,4 +61,5 @@ class TopicAccess:
     controller_ids: Collection[int] = ()
 
 
-EVERYTHING = TopicAccess()
+EVERYTHING = RequestAccess()
+"""All rights, and no quota."""
