@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraft_core.broker.log.log_config import _INTEGERS, LogConfig
+from kraft_core.configs.definitions import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from kraft_core.configs.definitions_topic import TOPIC_SYNONYMS
 from kraft_core.security.listener_security import _CLASSES
 from kraft_core.security.ssl_factory import _REFUSED
@@ -29,6 +30,8 @@ RUNNING = (
     "app/cli/format.py",
     "app/cli/quorum.py",
 )
+CONTROLLER_TOPIC_SETTINGS = {MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE}
+"""Topic settings that ConfigurationControlManager looks up for elections."""
 ATTRIBUTES = {
     name: setting.key
     for owner in KafkaConfig.__mro__
@@ -117,6 +120,6 @@ def acted_keys() -> set[str]:
         for name in _config_attributes(tree):
             found |= {ATTRIBUTES[name]} if name in ATTRIBUTES else properties.get(name, set())
         found |= {key for key in _subscripts(tree) if key in known}
-    for name in obeyed_topic_settings():
+    for name in obeyed_topic_settings() | CONTROLLER_TOPIC_SETTINGS:
         found |= {key for key, _ in TOPIC_SYNONYMS.get(name, ())}
     return found

@@ -112,8 +112,7 @@ class SimNode:
 
     def _forget(self) -> None:
         self.seen_epoch = 0
-        self.seen_high_watermark = -1
-        self.seen_start_offset = -1
+        self.seen_high_watermark = self.seen_start_offset = -1
         self.led_epoch = -1
         self.led_high_watermark = -1
         self.led_from = -1
@@ -289,18 +288,17 @@ class SimNode:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def receive(self, message: Message, version: int, origin: Origin) -> None:
-        """A request has come in."""
+        """Process a request that has arrived."""
         if self.node is None:
             return
-        if isinstance(message, ApiVersionsRequest):  # its answer is the server's, not raft's
+        if isinstance(message, ApiVersionsRequest):  # the server answers it, not raft
             self.network.respond(self, origin, SUPPORTED)
             return
         self._next_request += 1
         self._requests[self._next_request] = origin
         if type(message) in WRITES or type(message) in READS:
-            context = ControllerRequestContext(
-                client_id=str(origin.node.id), deadline_ms=self.now_ms + REQUEST_TIMEOUT_MS
-            )
+            deadline_ms = self.now_ms + REQUEST_TIMEOUT_MS
+            context = ControllerRequestContext(client_id=str(origin.node.id), deadline_ms=deadline_ms)
             self.deliver(self.incarnation, ControllerRequest(self._next_request, message, version, context))
             return
         if isinstance(message, VoteRequest):

@@ -82,7 +82,6 @@ class Settings:
     leader_imbalance_check_interval_seconds = Setting[int]()
     min_insync_replicas = Setting[int]()
     num_partitions = Setting[int]()
-    unclean_leader_election_enable = Setting[bool]()
     unclean_leader_election_interval_ms = Setting[int]()
 
     # Metrics
