@@ -79,8 +79,8 @@ class Requires:
         if not principal.may(self.role, self.scope):
             error = f"needs role {self.role.text} and scope {self.scope}"
             action = f"{request.method} {request.scope['route'].path}"
-            await services_of(request).security.record_of(
-                principal, action[:64], request.url.path, "denied", info, error=error
+            await services_of(request).security.record(
+                principal.actor, action[:64], request.url.path, "denied", info, error=error
             )
             raise ForbiddenError(f"This needs the role {self.role.text} (scope {self.scope}).", error_code=40301)
         return Caller(principal, info)

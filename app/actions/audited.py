@@ -54,8 +54,8 @@ class Audited:
             yield outcome
         except BaseException as error:  # also when the client goes away: the controller may have done it
             if not dry_run:
-                await self._security.record_of(
-                    caller.principal,
+                await self._security.record(
+                    caller.principal.actor,
                     action,
                     resource,
                     "failed",
@@ -65,8 +65,8 @@ class Audited:
                 )
             raise
         if not dry_run:
-            await self._security.record_of(
-                caller.principal,
+            await self._security.record(
+                caller.principal.actor,
                 action,
                 resource,
                 "failed" if outcome.error else "ok",

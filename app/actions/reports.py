@@ -54,4 +54,4 @@ class ReportActions:
     async def _record(
         self, caller: Caller, action: str, resource: str, detail: dict[str, object] | None = None
     ) -> None:
-        await self._security.record_of(caller.principal, action, resource, "ok", caller.info, detail=detail)
+        await self._security.record(caller.principal.actor, action, resource, "ok", caller.info, detail=detail)

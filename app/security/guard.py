@@ -27,7 +27,7 @@ from app.http.errors import (
 )
 from app.security.forwarded import network_of
 from app.security.recorder import RequestInfo
-from app.security.roles import Principal
+from app.security.roles import ANONYMOUS, Principal
 from app.security.secrets import new_token, same
 from app.security.service import Security
 from app.security.slots import HEALTH_PATHS, STRANGERS_BODY_BYTES_MAX, Held, Pool, Slots
@@ -143,9 +143,9 @@ class Guard:
         elif not given or not same(given, scope["state"]["csrf_token"]):
             cause = "The form's token is missing or belongs to another session; load the page again."
         if cause is not None:
-            actor, kind = (principal.audit_name, principal.kind) if principal else ("anonymous", "anonymous")
+            actor = principal.actor if principal else ANONYMOUS
             info: RequestInfo = scope["state"]["info"]
-            await self._security.record(actor, kind, "csrf", scope["path"], "denied", info, error=cause)
+            await self._security.record(actor, "csrf", scope["path"], "denied", info, error=cause)
             raise ForbiddenError(cause, code="csrf")
 
     def _same_origin(self, scope: Scope, headers: Headers) -> bool:

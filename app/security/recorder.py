@@ -1,4 +1,4 @@
-"""Writes what happened to the audit: who, from where, what, and how it ended."""
+"""Writes events to the audit: actor, source, action, resource and result."""
 
 import contextlib
 import datetime as dt
@@ -10,12 +10,12 @@ from app.db.database import Database
 from app.db.outage import DatabaseUnavailableError
 from app.security import audit
 from app.security.anonymous_failures import AnonymousFailures
-from app.security.roles import Principal
+from app.security.roles import Actor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """Where a request comes from, for the audit."""
+    """Origin of a request, for the audit."""
 
     source: str
     request_id: str
@@ -23,7 +23,7 @@ class RequestInfo:
 
 
 class Recorder:
-    """Records events of one process. `clock` gives the current moment."""
+    """Records the events of one process. `clock` returns the current time."""
 
     def __init__(self, database: Database, clock: Callable[[], dt.datetime]) -> None:
         self._database = database
@@ -31,13 +31,16 @@ class Recorder:
         self._anonymous = AnonymousFailures(database)
 
     async def flush(self) -> None:
-        """Write what is counted but not yet stored; before the process ends."""
+        """Store the counts of anonymous failures that are still in memory. Called before the process ends."""
         await self._anonymous.flush()
+
+    def check_record(self) -> None:
+        """Raise DatabaseUnavailableError while events cannot be stored. Audited changes are refused then."""
+        self._database.outage.check(writes=True)
 
     async def record(
         self,
-        actor: str,
-        actor_kind: str,
+        actor: Actor,
         action: str,
         resource: str,
         result: Literal["ok", "denied", "failed"],
@@ -47,10 +50,10 @@ class Recorder:
         detail: dict[str, Any] | None = None,
         metadata_offset: int | None = None,
     ) -> None:
-        """Write one event to the log and the table; failures of nobody known are counted together."""
+        """Write one event to the log and to the table. Failures of callers without credentials are counted together."""
         event = audit.Event(
-            actor=actor,
-            actor_kind=actor_kind,
+            actor=actor.name,
+            actor_kind=actor.kind,
             source=info.source,
             action=action,
             resource=resource,
@@ -60,38 +63,9 @@ class Recorder:
             detail=detail or {},
             metadata_offset=metadata_offset,
         )
-        if actor_kind == "anonymous" and result != "ok":
+        if actor.kind == "anonymous" and result != "ok":
             await self._anonymous.record(event, self._clock())
             return
         audit.log_event(event)
-        with contextlib.suppress(DatabaseUnavailableError):  # the log has it; what has happened keeps its answer
+        with contextlib.suppress(DatabaseUnavailableError):  # the log has the event; the change keeps its answer
             await self._database.write(audit.store_event, event, self._clock())
-
-    def check_record(self) -> None:
-        """Raise DatabaseUnavailableError while no event can be kept: then nothing is changed that ought to be audited."""
-        self._database.outage.check(writes=True)
-
-    async def record_of(
-        self,
-        principal: Principal,
-        action: str,
-        resource: str,
-        result: Literal["ok", "denied", "failed"],
-        info: RequestInfo,
-        *,
-        error: str | None = None,
-        detail: dict[str, Any] | None = None,
-        metadata_offset: int | None = None,
-    ) -> None:
-        """Write one event of a known caller."""
-        await self.record(
-            principal.audit_name,
-            principal.kind,
-            action,
-            resource,
-            result,
-            info,
-            error=error,
-            detail=detail,
-            metadata_offset=metadata_offset,
-        )

@@ -1,4 +1,4 @@
-"""Who is asking, and what a role may do."""
+"""Authenticated callers, and what each role allows."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 
 class Role(IntEnum):
-    """What a user or a token may do; each role may do what the ones below it may."""
+    """Rights of a user or a token. Each role includes the rights of the roles below it."""
 
     VIEWER = 1
     """Read everything that is not a secret."""
@@ -26,17 +26,28 @@ class Role(IntEnum):
 
     @property
     def text(self) -> str:
-        """The name as users write it."""
+        """The name as users write it, in lower case."""
         return self.name.lower()
 
 
 SCOPES: Final = ("read", "topics", "configs", "reports", "admin")
-"""What a token can be narrowed to; an empty list of scopes means all its role allows."""
+"""Scopes that restrict a token. An empty list of scopes means everything that its role allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A caller as the audit names it. An anonymous actor's name is the one it tried to log in with, or ANONYMOUS's."""
+
+    name: str
+    kind: Literal["user", "token", "anonymous"]
+
+
+ANONYMOUS: Final = Actor("anonymous", "anonymous")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """An authenticated caller. `name` is what the audit says; `session_id` is set for browsers only."""
+    """An authenticated caller. `session_id` is set for browsers only."""
 
     kind: Literal["user", "token"]
     id: int
@@ -47,9 +58,14 @@ class Principal:
 
     @property
     def audit_name(self) -> str:
-        """How the audit names it: a user's name, or `token:` and the token's."""
+        """The name in the audit: a user's name, or `token:` and the token's name."""
         return self.name if self.kind == "user" else f"token:{self.name}"
 
+    @property
+    def actor(self) -> Actor:
+        """The caller as the audit names it."""
+        return Actor(self.audit_name, self.kind)
+
     def may(self, role: Role, scope: str) -> bool:
-        """Whether the caller has at least `role`, and `scope` is not left out of its token."""
+        """Return whether the caller has at least `role`, and its token includes `scope`."""
         return self.role >= role and (not self.scopes or scope in self.scopes)

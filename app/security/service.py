@@ -23,7 +23,7 @@ from app.security.forwarded import network_of
 from app.security.passwords import PasswordChecks, check_new_password
 from app.security.rate_limit import RateLimit
 from app.security.recorder import Recorder, RequestInfo
-from app.security.roles import Principal
+from app.security.roles import ANONYMOUS, Actor, Principal
 from app.security.secrets import digest, load_or_make_key, sign, write_private
 from app.security.streams import Streams
 from app.security.text import plain_text
@@ -123,7 +123,7 @@ class Security(Recorder):
         wait = self._by_bearer.retry_after_seconds(source)
         self._by_bearer.failed(source)
         cause = "too many unknown tokens" if wait else "unknown or expired token"
-        await self.record("anonymous", "anonymous", "authenticate", "token", "denied", info, error=cause)
+        await self.record(ANONYMOUS, "authenticate", "token", "denied", info, error=cause)
         if wait:
             raise too_many(f"Too many unknown, revoked or expired tokens; try again in {wait} s.", wait)
         raise UnauthorizedError(
@@ -184,7 +184,7 @@ class Security(Recorder):
         finally:
             self._checks_waiting -= 1
         if not right or usable is None:
-            await self.record(name, "anonymous", "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
+            await self.record(Actor(name, "anonymous"), "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
             raise UnauthorizedError(LOGIN_REFUSED, code="login-refused")
         self._by_pair.succeeded(f"{name}\0{source}")
         return await self._open(usable, "login", "password", info)
@@ -192,7 +192,9 @@ class Security(Recorder):
     async def _refuse_if_limited(self, limits: list[tuple[RateLimit, str]], name: str, info: RequestInfo) -> None:
         wait = max(limit.retry_after_seconds(key) for limit, key in limits)
         if wait:
-            await self.record(name, "anonymous", "login", f"user/{name}", "denied", info, error="too many attempts")
+            await self.record(
+                Actor(name, "anonymous"), "login", f"user/{name}", "denied", info, error="too many attempts"
+            )
             raise too_many(f"Too many wrong logins; try again in {wait} s.", wait)
 
     async def login_by_link(self, token: str, info: RequestInfo) -> str:
@@ -202,7 +204,7 @@ class Security(Recorder):
         """
         user = await self._database.write(accounts.use_login_link, token, self._clock())
         if user is None:
-            await self.record("anonymous", "anonymous", "login.link", "user", "denied", info, error=LINK_REFUSED)
+            await self.record(ANONYMOUS, "login.link", "user", "denied", info, error=LINK_REFUSED)
             raise UnauthorizedError(LINK_REFUSED, code="login-refused")
         self._link_path.unlink(missing_ok=True)
         return await self._open(user, "login.link", "link", info)
@@ -219,7 +221,7 @@ class Security(Recorder):
                 absolute=self._absolute,
             )
         )
-        await self.record(user.name, "user", action, f"user/{user.name}", "ok", info)
+        await self.record(Actor(user.name, "user"), action, f"user/{user.name}", "ok", info)
         return session_id
 
     async def logout(self, principal: Principal, info: RequestInfo) -> None:
@@ -227,7 +229,7 @@ class Security(Recorder):
         if principal.session_id is not None:
             await self._database.write(accounts.close_session, principal.session_id)
             self.streams.check_soon()
-        await self.record_of(principal, "logout", f"user/{principal.name}", "ok", info)
+        await self.record(principal.actor, "logout", f"user/{principal.name}", "ok", info)
 
     async def sessions_of(self, name: str, present: str | None = None) -> list[accounts.OpenSession]:
         """Return a user's open sessions, the last used first. Raises AccountError."""
@@ -241,7 +243,9 @@ class Security(Recorder):
         await write(accounts.end_session, name, session_id)
         if not validate_only:
             self.streams.check_soon()
-            await self.record_of(principal, "session.end", f"user/{name}", "ok", info, detail={"session": session_id})
+            await self.record(
+                principal.actor, "session.end", f"user/{name}", "ok", info, detail={"session": session_id}
+            )
 
     async def end_sessions(
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
@@ -251,7 +255,7 @@ class Security(Recorder):
         await write(accounts.end_sessions_of, name, principal.session_id)
         if not validate_only:
             self.streams.check_soon()
-            await self.record_of(principal, "session.end-all", f"user/{name}", "ok", info)
+            await self.record(principal.actor, "session.end-all", f"user/{name}", "ok", info)
 
     async def has_password(self, name: str) -> bool:
         """Whether the user can log in without a link."""
@@ -268,7 +272,7 @@ class Security(Recorder):
         await write(accounts.set_password, name, hashed, self._clock())
         if not validate_only:
             self.streams.check_soon()
-            await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
+            await self.record(principal.actor, "user.password", f"user/{name}", "ok", info)
 
     async def set_own_password(
         self, principal: Principal, present: str, password: str, info: RequestInfo, *, validate_only: bool = False
@@ -288,7 +292,7 @@ class Security(Recorder):
             if user is None or not await self._passwords.verify(present, user.password_hash):
                 self._by_present.failed(name)
                 error = "The present password is wrong."
-                await self.record_of(principal, "user.password", f"user/{name}", "denied", info, error=error)
+                await self.record(principal.actor, "user.password", f"user/{name}", "denied", info, error=error)
                 raise accounts.AccountForbiddenError(error, "present_password")
             self._by_present.succeeded(name)
         hashed = await self._new_hash(password, name)
@@ -296,7 +300,7 @@ class Security(Recorder):
         await write(accounts.set_password, name, hashed, self._clock(), principal.session_id)
         if not validate_only:
             self.streams.check_soon()
-            await self.record_of(principal, "user.password", f"user/{name}", "ok", info)
+            await self.record(principal.actor, "user.password", f"user/{name}", "ok", info)
 
     async def needs_present_password(self, principal: Principal) -> bool:
         """Whether the caller must show the present password to change it."""
@@ -337,7 +341,7 @@ class Security(Recorder):
         write = self._database.rehearse if validate_only else self._database.write
         user = await write(accounts.add_user, name, role, hashed, self._clock())
         if not validate_only:
-            await self.record_of(principal, "user.create", f"user/{name}", "ok", info, detail={"role": role})
+            await self.record(principal.actor, "user.create", f"user/{name}", "ok", info, detail={"role": role})
         return user
 
     async def change_user(
@@ -357,7 +361,7 @@ class Security(Recorder):
         if not validate_only:
             self.streams.check_soon()
             detail = {"role": role, "disabled": disabled}
-            await self.record_of(principal, "user.change", f"user/{name}", "ok", info, detail=detail)
+            await self.record(principal.actor, "user.change", f"user/{name}", "ok", info, detail=detail)
         return user
 
     async def remove_user(
@@ -368,7 +372,7 @@ class Security(Recorder):
         await write(accounts.remove_user, name)
         if not validate_only:
             self.streams.check_soon()
-            await self.record_of(principal, "user.delete", f"user/{name}", "ok", info)
+            await self.record(principal.actor, "user.delete", f"user/{name}", "ok", info)
 
     async def login_link(
         self, principal: Principal, name: str, base_url: str, info: RequestInfo, *, validate_only: bool = False
@@ -378,7 +382,7 @@ class Security(Recorder):
         write = self._database.rehearse if validate_only else self._database.write
         token = await write(accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
         if not validate_only:
-            await self.record_of(principal, "user.login-link", f"user/{name}", "ok", info)
+            await self.record(principal.actor, "user.login-link", f"user/{name}", "ok", info)
         return f"{base_url}/login/link?token={token}"
 
     async def tokens(self) -> list[ApiToken]:
@@ -411,7 +415,7 @@ class Security(Recorder):
         )
         if not validate_only:
             detail = {"role": role, "scopes": scopes, "expires_at": expires_at.isoformat() if expires_at else None}
-            await self.record_of(principal, "token.create", f"token/{name}", "ok", info, detail=detail)
+            await self.record(principal.actor, "token.create", f"token/{name}", "ok", info, detail=detail)
         return made, text
 
     async def revoke_token(
@@ -422,7 +426,7 @@ class Security(Recorder):
         await write(api_tokens.revoke_token, name, self._clock())
         if not validate_only:
             self.streams.check_soon()
-            await self.record_of(principal, "token.revoke", f"token/{name}", "ok", info)
+            await self.record(principal.actor, "token.revoke", f"token/{name}", "ok", info)
 
 
 def too_many(message: str, wait_seconds: int) -> TooManyRequestsError:
