@@ -4,7 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from app.actions.audited import Audited, Caller
-from app.cluster.voter_changes import Endpoints, VoterChange
+from app.cluster.quorum import Endpoint
+from app.cluster.quorum_words import endpoint_texts
+from app.cluster.voter_changes import VoterChange
 from kraft_core.protocol.uuids import uuid_to_text
 
 
@@ -16,14 +18,14 @@ class VoterActions(Audited):
         caller: Caller,
         voter_id: int,
         directory_id: UUID,
-        endpoints: Endpoints = (),
+        endpoints: tuple[Endpoint, ...] = (),
         *,
         validate_only: bool = False,
     ) -> VoterChange:
         """Make an observer a voter; returns what changed, with its offset unless it is a dry run."""
         detail: dict[str, Any] = {
             "directory_id": uuid_to_text(directory_id),
-            "endpoints": [f"{name}://{host}:{port}" for name, host, port in endpoints],
+            "endpoints": endpoint_texts(endpoints),
         }
         async with self._audited(caller, "voter.add", f"voter/{voter_id}", detail, validate_only) as outcome:
             change = await self._cluster.admin.voters.add(

@@ -138,7 +138,7 @@ def login_link(
     ] = None,
 ) -> None:
     """Make a one-time login link, for someone who cannot log in any more; the web process may run meanwhile."""
-    from app.cli.login import print_login_link
+    from app.cli.login_link import print_login_link
 
     print_login_link(config, data, user, url)
 
@@ -175,7 +175,7 @@ def dump_log(
     as_json: JsonOption = False,
 ) -> None:
     """Print the records of metadata segments and snapshots; secrets are redacted. Damage is exit code 1."""
-    from app.cli.tools import print_dump
+    from app.cli.dump_log import print_dump
 
     raise typer.Exit(print_dump(files, types or [], first, last, as_json=as_json))
 
@@ -190,7 +190,7 @@ def config_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a settings file, and show every setting with its value (secrets hidden)."""
-    from app.cli.tools import show_config
+    from app.cli.config import show_config
 
     show_config(config, check=check, as_json=as_json)
 
@@ -204,7 +204,7 @@ def quorum_describe(
     as_json: JsonOption = False,
 ) -> None:
     """Show leader, epoch, high watermark, voters and observers."""
-    from app.cli.quorum import describe
+    from app.cli.quorum_describe import describe
 
     describe(bootstrap_controller, command_config, watch=watch, as_json=as_json)
 
@@ -220,7 +220,7 @@ def quorum_add(
     as_json: JsonOption = False,
 ) -> None:
     """Make the running controller of this server.properties a voter, if all that must hold does."""
-    from app.cli.voters import Manner, add_voter
+    from app.cli.quorum_voters import Manner, add_voter
 
     manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
     raise typer.Exit(add_voter(bootstrap_controller, config, manner))
@@ -238,7 +238,7 @@ def quorum_remove(
     as_json: JsonOption = False,
 ) -> None:
     """Take a voter out of the quorum, if all that must hold does."""
-    from app.cli.voters import Manner, remove_voter
+    from app.cli.quorum_voters import Manner, remove_voter
 
     manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
     raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, manner))
@@ -261,7 +261,7 @@ def quorum_restore(
     as_json: JsonOption = False,
 ) -> None:
     """Begin a quorum again that has lost all its controllers, on the controller of this server.properties."""
-    from app.cli.restore import restore_quorum
+    from app.cli.quorum_restore import restore_quorum
 
     restore_quorum(config, copies, dry_run=dry_run, as_json=as_json)
 
@@ -274,7 +274,7 @@ def reports_run(
     ] = None,
 ) -> None:
     """Start a placement report now and print the run as JSON."""
-    from app.cli.reports import run_report
+    from app.cli.reports_run import run_report
 
     run_report(url, token)
 

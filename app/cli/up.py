@@ -25,7 +25,7 @@ from app.child_environment import child_environment
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.server.config.kafka_config import KafkaConfig
 from kraft_core.storage.files import StorageError, create_directory, write_file
-from kraft_core.storage.folder_lock import FolderLock
+from kraft_core.storage.folder_lock import FolderInUseError, FolderLock
 from kraft_core.storage.format import FormatRequest, format_storage, standalone_voters
 from kraft_core.storage.meta_properties import read_meta_properties
 from kraft_core.storage.properties import format_properties, parse_properties
@@ -136,10 +136,8 @@ def run_up(options: UpOptions) -> int:
     create_directory(data)
     try:
         lock = FolderLock(data)
-    except StorageError as error:
-        if "acquire" in str(error):
-            raise UpError(f"{data} is in use by another `conclave up`") from error
-        raise
+    except FolderInUseError as error:
+        raise UpError(f"{data} is in use by another `conclave up`") from error
     try:
         _refuse_busy_ports(options)
         config_path = prepare_data(options, data)

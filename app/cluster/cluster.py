@@ -35,7 +35,6 @@ from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecuri
 
 log = logging.getLogger(__name__)
 
-CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
 HEARTBEAT_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 1.0
 FIND_LEADER_MS: Final = 5_000  # longer than any election; then a person is told that there is no leader

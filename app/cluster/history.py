@@ -75,7 +75,6 @@ class History:
         self._changes: deque[Change] = deque()
         self._records = 0
         self._oldest = 0
-        self._base = MetadataImage.EMPTY  # the image just before the oldest change
         self._current = MetadataImage.EMPTY
         self.epochs = EpochHistory()
         self.snapshots_loaded = 0  # how often the log had a hole for us
@@ -127,7 +126,7 @@ class History:
         self._changes.clear()
         self._records = 0
         self._oldest = image.offset + 1
-        self._base = self._current = image
+        self._current = image
         self._wake()
 
     def _append(self, change: Change) -> None:
@@ -137,7 +136,6 @@ class History:
             gone = self._changes.popleft()
             self._records -= len(gone.records)
             self._oldest = gone.offset + 1
-            self._base = gone.after
 
     def _wake(self) -> None:
         for event in self._waiting:
@@ -167,17 +165,6 @@ class History:
                 if len(found) == limit:
                     break
         return found
-
-    def image_at(self, offset: int) -> MetadataImage:
-        """Return the image as it was after `offset`. Raises OffsetGone when it is too old to tell."""
-        if offset >= self._current.offset:
-            return self._current
-        for change in reversed(self._changes):
-            if change.offset <= offset:
-                return change.after
-        if offset < self._oldest - 1:
-            raise OffsetGone(offset, self._oldest)
-        return self._base
 
     def find(self, after_offset: int, wanted: Callable[[MetadataRecord], bool]) -> int | None:
         """Return the last offset of the newest change after `after_offset` with a record that fits."""

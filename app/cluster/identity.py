@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.db.database import Database
 from app.db.models import QuorumEpoch
-from kraft_core.clients.kafka_client import ControllerClient, KafkaConnection
+from kraft_core.clients.kafka_client import CONTROLLERS, ControllerClient, KafkaConnection
 from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.clients.quorum_fetch import ObserverIdentity
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -25,7 +25,6 @@ from kraft_core.security.listener_security import ClientSecurity
 
 log = logging.getLogger(__name__)
 
-CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
 ASK_SECONDS: Final = 1.0
 TIMEOUT_MS: Final = 3_000
 

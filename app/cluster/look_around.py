@@ -7,14 +7,13 @@ from typing import Final, cast
 
 from app.cluster.quorum import Quorum, unmeasured, with_reach
 from app.cluster.reach import TIMEOUT_MS, Address, Reach, probe
-from kraft_core.clients.kafka_client import KafkaConnection
+from kraft_core.clients.kafka_client import CONTROLLERS, KafkaConnection
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.security.sasl_client_authenticator import LoginFailed
 
-CONTROLLERS: Final = 2  # endpoint type of DescribeCluster
 LISTENER: Final = "CONTROLLER"  # the answer names no listener
 
 

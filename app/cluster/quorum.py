@@ -21,6 +21,9 @@ from kraft_core.protocol.messages import (
     DescribeQuorumResponseReplicaState,
 )
 
+Endpoint = tuple[str, str, int]
+"""(listener name, host, port)."""
+
 Standing = Literal["led", "no-leader", "no-majority", "unknown"]
 """A confirmed leader and a majority; a majority without a leader; fewer voters than a decision needs; nothing known yet."""
 
@@ -36,7 +39,7 @@ class Replica:
 
     id: int
     directory_id: uuid.UUID
-    endpoints: tuple[tuple[str, str, int], ...]  # (listener name, host, port)
+    endpoints: tuple[Endpoint, ...]
     log_end_offset: int
     last_fetch_timestamp: int
     last_caught_up_timestamp: int
@@ -211,7 +214,7 @@ def quorum_of(
 def unmeasured(
     node_id: int,
     directory_id: uuid.UUID,
-    endpoints: tuple[tuple[str, str, int], ...],
+    endpoints: tuple[Endpoint, ...],
     address: Address | None = None,
     *,
     is_leader: bool = False,

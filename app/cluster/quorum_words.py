@@ -1,15 +1,20 @@
 """The state of the quorum in a sentence, the same on pages, in probes and on the command line."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from app.cluster.quorum import Quorum, Replica
+from app.cluster.quorum import Endpoint, Quorum, Replica
 from app.cluster.reach import Reach
 
 
 def clock(at_ms: int) -> str:
     """A moment to the second in UTC."""
     return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def endpoint_texts(endpoints: Iterable[Endpoint]) -> list[str]:
+    """Return endpoints as operators write them, as CONTROLLER://host:9093."""
+    return [f"{name}://{host}:{port}" for name, host, port in endpoints]
 
 
 def state_text(quorum: Quorum, noun: str = "voter") -> str:

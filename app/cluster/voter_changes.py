@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from app.cluster.quorum import Quorum, Replica
+from app.cluster.quorum import Endpoint, Quorum, Replica
+from app.cluster.quorum_words import endpoint_texts
 from kraft_core.image.metadata_image import ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
 
 KRAFT_VERSION: Final = "kraft.version"
-
-Endpoints = tuple[tuple[str, str, int], ...]
-"""(listener name, host, port)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class VoterChange:
     operation: Literal["ADD", "REMOVE"]
     voter_id: int
     directory_id: uuid.UUID
-    endpoints: Endpoints
+    endpoints: tuple[Endpoint, ...]
     before: Standing
     after: Standing
     checks: tuple[Check, ...]
@@ -103,7 +101,7 @@ def plan_add(
     registration: ControllerRegistration | None,
     voter_id: int,
     directory_id: uuid.UUID,
-    endpoints: Endpoints = (),
+    endpoints: tuple[Endpoint, ...] = (),
 ) -> VoterChange:
     """Work out an addition.
 
@@ -296,11 +294,11 @@ def _candidate_is_ready(
     return seen_check, Check("caught-up", False, text)
 
 
-def _reachable(quorum: Quorum, endpoints: Endpoints, voter_id: int) -> Check:
+def _reachable(quorum: Quorum, endpoints: tuple[Endpoint, ...], voter_id: int) -> Check:
     name = "endpoints"
     leader = next((voter for voter in quorum.voters if voter.is_leader), None)
     wanted = leader.endpoints[0][0] if leader is not None and leader.endpoints else None
-    shown = ", ".join(f"{listener}://{host}:{port}" for listener, host, port in endpoints)
+    shown = ", ".join(endpoint_texts(endpoints))
     if not endpoints:
         text = f"Where node {voter_id} listens is not known: it has not registered as a controller. Give its endpoints."
         return Check(name, False, text, ErrorCode.INVALID_REQUEST)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from app.cluster.changes import Changes, raise_for
-from app.cluster.quorum import Quorum
-from app.cluster.voter_changes import Endpoints, VoterChange, VoterChangeRefused, plan_add, plan_remove
+from app.cluster.quorum import Endpoint, Quorum
+from app.cluster.voter_changes import VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.clients.kafka_client import NoActiveController
 from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -35,7 +35,7 @@ class VoterAdmin(Changes):
         self,
         voter_id: int,
         directory_id: uuid.UUID,
-        endpoints: Endpoints = (),
+        endpoints: tuple[Endpoint, ...] = (),
         *,
         cluster_id: str | None = None,
         validate_only: bool = False,

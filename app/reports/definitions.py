@@ -7,7 +7,7 @@ Terms: `T` is where a partition will be (its replicas without those that are bei
 replicas without those that are being added, `m` = min(`min.insync.replicas`, `rf`), the in-sync replicas that acks=all needs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,13 +31,6 @@ def even_spread(replicas: int, rack_sizes: Sequence[int]) -> tuple[int, ...]:
         open_racks = [rack for rack, size in enumerate(rack_sizes) if counts[rack] < size]
         counts[min(open_racks, key=lambda rack: (counts[rack], rack))] += 1
     return tuple(sorted(counts, reverse=True))
-
-
-def rack_moves_needed(counts: Iterable[int], allowed: Sequence[int]) -> int:
-    """How many replicas of one partition must change rack: what exceeds the even spread, rack by rack, fullest first."""
-    ordered = sorted(counts, reverse=True)
-    padded = [*allowed, *([0] * max(0, len(ordered) - len(allowed)))]
-    return sum(max(0, count - limit) for count, limit in zip(ordered, padded, strict=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice Kafka's largest response; more means garbage
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
-_CONTROLLERS: Final = 2  # DescribeCluster's endpoint type
+CONTROLLERS: Final = 2  # DescribeCluster's endpoint type
 
 
 class ConnectionLost(ConnectionError):  # noqa: N818 - what happened, as Kafka's names say it
@@ -455,7 +455,7 @@ async def find_leader(connection: KafkaConnection, cluster_id: str | None = None
 
 async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEndpoint | None:
     cluster = cast(
-        "DescribeClusterResponse", await connection.request(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
+        "DescribeClusterResponse", await connection.request(DescribeClusterRequest(endpoint_type=CONTROLLERS))
     )
     if cluster.error_code == ErrorCode.NONE:
         found = next((node for node in cluster.brokers if node.broker_id == cluster.controller_id), None)

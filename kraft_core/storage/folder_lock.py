@@ -13,10 +13,14 @@ from kraft_core.storage.files import StorageError, storage_errors
 FILE_NAME: Final = ".lock"
 
 
+class FolderInUseError(StorageError):
+    """Another process has the lock of the directory."""
+
+
 class FolderLock:
     """An exclusive lock on a directory, from construction to `release` or the end of the process.
 
-    Raises StorageError when another process has it.
+    Raises FolderInUseError when another process has it, StorageError when the lock file cannot be created.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -29,7 +33,7 @@ class FolderLock:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._descriptor)
-            raise StorageError(
+            raise FolderInUseError(
                 f"Failed to acquire lock on file .lock in {directory}. A Kafka instance in another process or thread is "
                 "using this directory."
             ) from None

@@ -28,7 +28,7 @@ RUNNING = (
     "kraft_core/kafka_raft_server.py",
     "kraft_core/server/node_config.py",
     "app/cli/format.py",
-    "app/cli/quorum.py",
+    "app/cli/quorum_describe.py",
 )
 CONTROLLER_TOPIC_SETTINGS = {MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE}
 """Topic settings that ConfigurationControlManager looks up for elections."""

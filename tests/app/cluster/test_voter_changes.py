@@ -8,7 +8,7 @@ import pytest
 from rpds import HashTrieMap
 
 from app.cluster.quorum import Quorum, Replica
-from app.cluster.voter_changes import Endpoints, Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
+from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.image.metadata_image import ControllerRegistration, Endpoint, VersionRange
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
@@ -72,7 +72,7 @@ def add(
     node_id: int = 4,
     directory_id: UUID | None = None,
     registration: ControllerRegistration | None = REGISTERED,
-    endpoints: Endpoints = (),
+    endpoints: tuple[tuple[str, str, int], ...] = (),
 ) -> VoterChange:
     return plan_add(found, registration, node_id, directory_id or directory(node_id), endpoints)
 

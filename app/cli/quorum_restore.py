@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from app.cluster.quorum_words import endpoint_texts
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.uuids import uuid_to_text
 from kraft_core.server.config.kafka_config import KafkaConfig
@@ -47,9 +48,8 @@ def restore_quorum(config_path: Path, folders: list[Path], *, dry_run: bool, as_
 def plan_lines(plan: RestorePlan) -> list[str]:
     """The copies, what becomes of the newest, and the steps that follow."""
     newest = plan.copies[0]
-    endpoints = ", ".join(
-        f"{each.name}://{each.host}:{each.port}" for each in plan.voters.by_id[plan.node_id].endpoints
-    )
+    listeners = plan.voters.by_id[plan.node_id].endpoints
+    endpoints = ", ".join(endpoint_texts((each.name, each.host, each.port) for each in listeners))
     lost = [f"Not restored, topics of older copies: {', '.join(plan.lost_topics)}"] if plan.lost_topics else []
     return [
         *(_copy_line(copy, is_used=copy is newest) for copy in plan.copies),

@@ -12,7 +12,7 @@ import typer
 
 from app.cluster.look_around import look_around
 from app.cluster.quorum import Quorum, Replica, describe_quorum, quorum_of
-from app.cluster.quorum_words import state_text
+from app.cluster.quorum_words import endpoint_texts, state_text
 from app.config import parse_host_port
 from kraft_core.clients.kafka_client import ControllerClient, NoActiveController
 from kraft_core.protocol.errors import KafkaError
@@ -117,7 +117,7 @@ def quorum_state(quorum: Quorum) -> dict[str, Any]:
             "lastCaughtUpTimestamp": each.last_caught_up_timestamp,
             "isCaughtUp": each.is_caught_up,
             "answers": None if each.reach is None else each.reach.answers,
-            "endpoints": [f"{name}://{host}:{port}" for name, host, port in each.endpoints],
+            "endpoints": endpoint_texts(each.endpoints),
         }
 
     return {

@@ -14,7 +14,8 @@ from uuid import UUID
 
 import typer
 
-from app.cli.quorum import TIMEOUT_MS, ask_quorum, with_client
+from app.cli.quorum_describe import TIMEOUT_MS, ask_quorum, with_client
+from app.cluster.quorum_words import endpoint_texts
 from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -113,7 +114,7 @@ async def _carry_out(plan: VoterChange, send: Callable[[], Awaitable[None]], man
         print(json.dumps({**plan_state(plan), "done": may_send}))
     elif may_send:
         done = "Added" if plan.operation == "ADD" else "Removed"
-        shown = ", ".join(f"{name}://{host}:{port}" for name, host, port in plan.endpoints)
+        shown = ", ".join(endpoint_texts(plan.endpoints))
         where = f" ({shown})" if shown and plan.operation == "ADD" else ""
         print(f"{done} controller {plan.voter_id} with directory id {uuid_to_text(plan.directory_id)}{where}")
     elif manner.dry_run and not plan.failed:
@@ -159,7 +160,7 @@ def plan_state(plan: VoterChange) -> dict[str, Any]:
         "operation": plan.operation,
         "nodeId": plan.voter_id,
         "directoryId": uuid_to_text(plan.directory_id),
-        "endpoints": [f"{name}://{host}:{port}" for name, host, port in plan.endpoints],
+        "endpoints": endpoint_texts(plan.endpoints),
         "before": standing(plan.before),
         "after": standing(plan.after),
         "checks": [{"name": each.name, "isMet": each.is_met, "detail": each.detail} for each in plan.checks],
