@@ -1,7 +1,7 @@
-"""Takes the other replicas out of the ISR of every partition we lead, with AlterPartition, as soon as we lead it.
+"""Shrinking the ISR of the partitions that this broker leads, with AlterPartition.
 
-Other replicas have no copy of our log in this version, so each of them is a follower that will never catch up. Kafka's leader waits
-replica.lag.time.max.ms for a follower to do so; waiting here would only prolong the time in which nothing is acknowledged.
+Followers do not copy from our broker in this version, so they never catch up. Kafka's leader shrinks the ISR after
+replica.lag.time.max.ms; waiting here would only extend the time in which no write is acknowledged.
 
 Source: Partition.maybeShrinkIsr and AlterPartitionManager, Kafka 4.3.1.
 """
@@ -24,7 +24,10 @@ _TIMEOUT_MS: Final = 30_000
 
 
 class AlterPartitionManager:
-    """Sends what `ReplicaManager.isrs_to_alter` holds, each time `shrink` is called; what fails is sent again at the next call."""
+    """Sends AlterPartition for `ReplicaManager.isrs_to_alter` on each call of `shrink_isrs`.
+
+    Failed ones are sent again.
+    """
 
     def __init__(
         self, replicas: ReplicaManager, controller: NodeToControllerChannelManager, broker_epoch: Callable[[], int]
@@ -34,7 +37,7 @@ class AlterPartitionManager:
         self._broker_epoch = broker_epoch
 
     async def shrink_isrs(self) -> None:
-        """Send one AlterPartition for all such partitions; the image brings the outcome."""
+        """Send one AlterPartition for all partitions that need it. The result arrives in the image."""
         partitions = [self._replicas.partitions[key] for key in self._replicas.isrs_to_alter]
         if not partitions:
             return
@@ -60,4 +63,4 @@ class AlterPartitionManager:
                 for topic_id, found in topics.items()
             ),
         )
-        await self._controller.tell(request, _TIMEOUT_MS, failed="isr_not_shrunk")
+        await self._controller.notify(request, _TIMEOUT_MS, failed="isr_not_shrunk")

@@ -1,4 +1,4 @@
-"""Tells the controller in which of several log directories a new replica has been put (KIP-858).
+"""Reporting which log directory holds a replica, with AssignReplicasToDirs (KIP-858).
 
 Source: AssignmentsManager, Kafka 4.3.1; docs/protocol.md, "AssignReplicasToDirs".
 """
@@ -19,13 +19,13 @@ from kraft_core.protocol.messages import (
 )
 
 _TIMEOUT_MS: Final = 60_000
-_PARTITIONS_MAX: Final = 2_250  # of one request, as in Kafka
+_PARTITIONS_MAX: Final = 2_250  # in one request, as in Kafka
 
 Assignments = dict[uuid.UUID, dict[uuid.UUID, list[int]]]
 
 
 class AssignmentsManager:
-    """Compares, each time `assign` is called, where the image says our replicas are with where they are."""
+    """Compares, on each call of `assign`, the directories of this broker's replicas in the image with the actual ones."""
 
     def __init__(
         self, replicas: ReplicaManager, controller: NodeToControllerChannelManager, broker_epoch: Callable[[], int]
@@ -35,7 +35,7 @@ class AssignmentsManager:
         self._broker_epoch = broker_epoch
 
     def unassigned(self) -> Assignments:
-        """Directory id -> topic id -> partitions that lie there while the image says otherwise."""
+        """Return the partitions whose directory in the image is wrong, by actual directory id and topic id."""
         found: Assignments = {}
         count = 0
         for partition in self._replicas.partitions.values():
@@ -49,14 +49,17 @@ class AssignmentsManager:
         return found
 
     def _directory_of(self, partition: Partition) -> LogDirectory | None:
-        """The directory of a partition's log; one that has failed too, so that the controller finds another leader."""
+        """Return the directory of a partition's log.
+
+        A failed one counts too, so that the controller elects another leader.
+        """
         logs = self._replicas.logs
         if partition.log is not None:
             return logs.directory_of(partition.log)
         return logs.offline_directory_of(partition.topic, partition.index, partition.topic_id)
 
     async def assign(self) -> None:
-        """Send what differs; the image brings the outcome, and a failure is tried again at the next turn."""
+        """Report the differences. The result arrives in the image; failed ones are reported again at the next call."""
         found = self.unassigned()
         if not found:
             return
@@ -79,4 +82,4 @@ class AssignmentsManager:
                 for directory_id, topics in found.items()
             ),
         )
-        await self._controller.tell(request, _TIMEOUT_MS, failed="directories_not_assigned")
+        await self._controller.notify(request, _TIMEOUT_MS, failed="directories_not_assigned")

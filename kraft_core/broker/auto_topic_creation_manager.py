@@ -1,4 +1,4 @@
-"""Topics that the broker creates on its own: those a client asked for by name, and __consumer_offsets.
+"""Automatic creation of topics that a client requests by name, and of __consumer_offsets.
 
 Source: DefaultAutoTopicCreationManager, Kafka 4.3.1.
 """
@@ -21,12 +21,12 @@ from kraft_core.server.config.kafka_config import KafkaConfig
 log = logging.getLogger(__name__)
 
 _BROKER_DEFAULT: Final = -1
-UNDER_WAY_MAX: Final = 128
-"""Topics that are asked for at a time. A client asks again for the metadata of the others, and so for them."""
+IN_FLIGHT_MAX: Final = 128
+"""Upper bound of topics in creation. Clients retry their metadata request, and with it the creation of other topics."""
 
 
 class AutoTopicCreationManager:
-    """Sends CreateTopics to the controller, one topic at a time and never the same one twice at once."""
+    """Sends one CreateTopics per topic, and never two at once for the same topic."""
 
     def __init__(
         self,
@@ -37,20 +37,20 @@ class AutoTopicCreationManager:
         self._config = config
         self._controller = controller
         self._spawn = spawn
-        self._under_way: set[str] = set()
+        self._in_flight: set[str] = set()
 
     def create_soon(self, topic: str) -> None:
-        """Ask for a topic; the client that needs it asks for its metadata again until it is there."""
-        is_allowed = topic == CONSUMER_OFFSETS or len(self._under_way) < UNDER_WAY_MAX
-        if is_allowed and topic not in self._under_way:
-            self._under_way.add(topic)
+        """Start the creation of a topic. The client retries its metadata request until the topic exists."""
+        is_allowed = topic == CONSUMER_OFFSETS or len(self._in_flight) < IN_FLIGHT_MAX
+        if is_allowed and topic not in self._in_flight:
+            self._in_flight.add(topic)
             self._spawn(self._create(topic))
 
     async def _create(self, topic: str) -> None:
         timeout_ms = self._config.request_timeout_ms
         try:
             request = CreateTopicsRequest(topics=(self._topic(topic),), timeout_ms=timeout_ms)
-            response = await self._controller.ask(request, CreateTopicsResponse, timeout_ms)
+            response = await self._controller.request(request, CreateTopicsResponse, timeout_ms)
             for result in response.topics:
                 if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     extra = {"topic": topic, "error": result.error_code, "cause": result.error_message}
@@ -58,7 +58,7 @@ class AutoTopicCreationManager:
         except KafkaError as error:
             log.warning("topic_not_created", extra={"topic": topic, "error": error.code, "cause": error.message})
         finally:
-            self._under_way.discard(topic)
+            self._in_flight.discard(topic)
 
     def _topic(self, topic: str) -> CreateTopicsRequestCreatableTopic:
         if topic != CONSUMER_OFFSETS:

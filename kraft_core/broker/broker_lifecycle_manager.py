@@ -1,7 +1,8 @@
-"""A broker's life in the eyes of the controller: registered, caught up, unfenced, and at the end shut down in good order.
+"""The lifecycle of a broker as the controller sees it: registered, caught up, unfenced, shut down.
 
-One task sends BrokerRegistration until it is accepted and then a BrokerHeartbeat every broker.heartbeat.interval.ms; faster while the broker starts
-or shuts down. A heartbeat that says our epoch is stale means that the controller has forgotten us: the broker registers again under its incarnation.
+One task sends BrokerRegistration until it is accepted, then BrokerHeartbeat every broker.heartbeat.interval.ms, and
+more often while the broker starts or shuts down. STALE_BROKER_EPOCH in a heartbeat response means that the controller
+has lost the registration: the broker registers again with the same incarnation id.
 
 Source: BrokerLifecycleManager, Kafka 4.3.1; docs/protocol.md, "Start of a broker".
 """
@@ -35,7 +36,7 @@ _NO_EPOCH: Final = -1
 
 
 class BrokerState(IntEnum):
-    """Kafka's numbers, as its BrokerState metric shows them."""
+    """The states of a broker, with the numbers of Kafka's BrokerState metric."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -53,12 +54,12 @@ NEXT: Final[dict[BrokerState, frozenset[BrokerState]]] = {
     BrokerState.PENDING_CONTROLLED_SHUTDOWN: frozenset({BrokerState.SHUTTING_DOWN}),
     BrokerState.SHUTTING_DOWN: frozenset(),
 }
-"""From each state the states that may follow."""
+"""For each state the states that may follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerIdentity:
-    """What the broker says of itself when it registers. `previous_epoch` is -1 unless the last shutdown was clean."""
+    """The content of a BrokerRegistration. `previous_epoch` is -1 unless the last shutdown was clean."""
 
     broker_id: int
     cluster_id: str
@@ -70,8 +71,8 @@ class BrokerIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LifecycleConfig:
-    """Times in ms; the names are those of Kafka's settings."""
+class BrokerLifecycleConfig:
+    """Intervals and timeouts in ms, named after Kafka's configs."""
 
     heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
     registration_timeout_ms: int = 60_000  # initial.broker.registration.timeout.ms
@@ -79,11 +80,11 @@ class LifecycleConfig:
 
 
 class BrokerLifecycleManager:
-    """Registers and keeps the registration alive. `metadata_offset` tells how far our image has come."""
+    """Registers the broker and sends its heartbeats. `metadata_offset` returns the offset of the broker's image."""
 
     def __init__(
         self,
-        config: LifecycleConfig,
+        config: BrokerLifecycleConfig,
         identity: BrokerIdentity,
         controller: NodeToControllerChannelManager,
         metadata_offset: Callable[[], int],
@@ -94,7 +95,7 @@ class BrokerLifecycleManager:
         self.refusal = "no controller answered"  # why the broker is not registered yet
         self.caught_up = asyncio.Event()
         self.unfenced = asyncio.Event()
-        self.may_stop = asyncio.Event()
+        self.shutdown_granted = asyncio.Event()
         loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[str] = loop.create_future()
         self._config = config
@@ -104,58 +105,66 @@ class BrokerLifecycleManager:
         self._on_unsupported_features = on_unsupported_features
         self._ready_to_unfence = False
         self._offline: set[uuid.UUID] = set()
-        self._untold_since: float | None = None  # when the first directory failed that no heartbeat has told of
-        self._hurry = asyncio.Event()
+        self._unreported_since: float | None = None  # when the first directory failed that no heartbeat has reported
+        self._wake_up = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to register."""
+        """Start to register."""
         self._move(BrokerState.STARTING)
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._ended)
 
     def set_ready_to_unfence(self) -> None:
-        """The logs are recovered and the listeners open: clients may come."""
+        """Ask to be unfenced from now on: the logs are recovered and the listeners open."""
         self._move(BrokerState.RECOVERY)
         self._ready_to_unfence = True
-        self._hurry.set()
+        self._wake_up.set()
 
-    def directory_failed(self, directory_id: uuid.UUID) -> None:
-        """Have the next heartbeat, sent at once, and all later ones say that a log directory is offline (KIP-858)."""
+    def propagate_directory_failure(self, directory_id: uuid.UUID) -> None:
+        """Report a log directory as offline in all heartbeats; the next one is sent at once (KIP-858)."""
         self._offline.add(directory_id)
-        if self._untold_since is None:
-            self._untold_since = asyncio.get_running_loop().time()
-        self._hurry.set()
+        if self._unreported_since is None:
+            self._unreported_since = asyncio.get_running_loop().time()
+        self._wake_up.set()
 
-    def _check_directories_told(self, told: frozenset[uuid.UUID] | None) -> None:
-        """End the broker when the controller has not heard of a failed directory for too long: it leads there, and nobody else can."""
-        if self._untold_since is None:
+    def _check_unreported_directories(self, reported: frozenset[uuid.UUID] | None) -> None:
+        """Fail the broker when a failed directory stays unreported for log.dir.failure.timeout.ms.
+
+        Until the controller knows of the failure, no other broker can become the leader of the partitions in the
+        directory. `reported` are the directories in the last accepted heartbeat, None when it failed.
+        """
+        if self._unreported_since is None:
             return
-        if told is not None and told >= self._offline:
-            self._untold_since = None
+        if reported is not None and reported >= self._offline:
+            self._unreported_since = None
             return
-        waited_ms = (asyncio.get_running_loop().time() - self._untold_since) * 1000
+        waited_ms = (asyncio.get_running_loop().time() - self._unreported_since) * 1000
         if waited_ms >= self._config.directory_failure_timeout_ms and not self.failed.done():
             self.failed.set_result(
-                f"The controller could not be told within {self._config.directory_failure_timeout_ms} ms that a log directory is offline."
+                f"The failure of a log directory could not be reported to the controller within "
+                f"{self._config.directory_failure_timeout_ms} ms."
             )
 
-    async def shut_down(self, timeout_ms: int) -> bool:
-        """Ask the controller to take our leaderships; True when it let us go, False when `timeout_ms` was over."""
+    async def controlled_shutdown(self, timeout_ms: int) -> bool:
+        """Ask the controller to move this broker's leaderships.
+
+        Return True when the controller agrees to the shutdown, False after `timeout_ms`.
+        """
         if self.state is not BrokerState.RUNNING:
             return False
         self._move(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-        self._hurry.set()
+        self._wake_up.set()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self.may_stop.wait()
+                await self.shutdown_granted.wait()
         except TimeoutError:
             log.warning("controlled_shutdown_not_granted", extra={"timeout_ms": timeout_ms})
             return False
         return True
 
     async def stop(self) -> None:
-        """End the heartbeats."""
+        """Stop the heartbeats."""
         if self.state is not BrokerState.NOT_RUNNING:
             self._move(BrokerState.SHUTTING_DOWN)
         if self._task is not None:
@@ -163,7 +172,7 @@ class BrokerLifecycleManager:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A fault of ours ends the node: a broker without heartbeats would serve on, fenced, and nobody would know why."""
+        """End the node after a bug here: a broker without heartbeats would stay fenced for no visible reason."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not self.failed.done():
             log.error("broker_lifecycle_failed", exc_info=error)
@@ -179,7 +188,7 @@ class BrokerLifecycleManager:
     async def _run(self) -> None:
         if not await self._register(self._config.registration_timeout_ms):
             return
-        while not self.may_stop.is_set():
+        while not self.shutdown_granted.is_set():
             await self._heartbeat()
             await self._pause()
 
@@ -196,15 +205,16 @@ class BrokerLifecycleManager:
             interval_s = self._config.heartbeat_interval_ms / 1000
         try:
             async with asyncio.timeout(interval_s):
-                await self._hurry.wait()
+                await self._wake_up.wait()
         except TimeoutError:
             return
-        self._hurry.clear()
+        self._wake_up.clear()
 
     async def _register(self, timeout_ms: int) -> bool:
-        """Register until it is accepted. False, and `failed` set, when an active controller has not done so for `timeout_ms`.
+        """Register until the controller accepts.
 
-        Without a leader the broker waits: its process may be the voter that the quorum needs.
+        Return False, with `failed` set, when an active controller has not accepted within `timeout_ms`. Without a
+        leader of the quorum the broker keeps waiting: its own process may be the voter that the quorum needs.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -212,7 +222,7 @@ class BrokerLifecycleManager:
         while loop.time() < deadline:
             began = loop.time()
             try:
-                response = await self._controller.ask(
+                response = await self._controller.request(
                     self._registration(), BrokerRegistrationResponse, interval_ms, idempotent=True
                 )
                 if response.error_code == ErrorCode.NONE:
@@ -269,12 +279,12 @@ class BrokerLifecycleManager:
             cordoned_log_dirs=() if self._ready_to_unfence else None,
         )
         try:
-            response = await self._controller.ask(
+            response = await self._controller.request(
                 request, BrokerHeartbeatResponse, self._config.heartbeat_interval_ms, idempotent=True
             )
         except KafkaError as error:
             log.info("heartbeat_failed", extra={"reason": error.message})
-            self._check_directories_told(None)
+            self._check_unreported_directories(None)
             return
         if response.error_code == ErrorCode.STALE_BROKER_EPOCH and not shutting_down:
             log.warning("broker_epoch_stale", extra={"broker_epoch": self.broker_epoch})
@@ -282,16 +292,16 @@ class BrokerLifecycleManager:
             return
         if response.error_code != ErrorCode.NONE:
             log.info("heartbeat_refused", extra={"reason": ErrorCode(response.error_code).name})
-            self._check_directories_told(None)
+            self._check_unreported_directories(None)
             return
-        self._check_directories_told(offline)
-        self._heard(response)
+        self._check_unreported_directories(offline)
+        self._on_heartbeat(response)
 
-    def _heard(self, response: BrokerHeartbeatResponse) -> None:
+    def _on_heartbeat(self, response: BrokerHeartbeatResponse) -> None:
         if response.is_caught_up:
             self.caught_up.set()
         if not response.is_fenced and self.state is BrokerState.RECOVERY:
             self._move(BrokerState.RUNNING)
             self.unfenced.set()
         if response.should_shut_down:
-            self.may_stop.set()
+            self.shutdown_granted.set()

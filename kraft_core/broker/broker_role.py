@@ -1,4 +1,4 @@
-"""The broker as a role of a process: beside its controller, or alone with an observer of somebody else's.
+"""The broker as a role of a process, next to a controller of the same process or alone.
 
 Source: SharedServer and KafkaRaftServer, Kafka 4.3.1.
 """
@@ -21,7 +21,7 @@ from kraft_core.storage.meta_properties import MetaProperties
 
 
 class BrokerRole:
-    """Starts and stops the broker and, without a controller in the process, the observer it reads the metadata from."""
+    """Starts and stops a broker and, in a process without a controller, the metadata observer that it reads from."""
 
     def __init__(
         self,
@@ -61,22 +61,22 @@ class BrokerRole:
         return self.server.listeners
 
     def gauges(self) -> Iterable[Gauge]:
-        """Give what the broker counts, for the page of metrics."""
+        """Return the broker's gauges."""
         return self.server.gauges()
 
     @property
     def failed(self) -> "asyncio.Future[str]":
-        """Resolves with a reason when the broker cannot go on."""
+        """A future that resolves with a reason when the broker cannot continue."""
         return self.server.failed
 
     async def start(self) -> None:
-        """Bind the listeners and begin; see `BrokerServer.start`. Raises OSError."""
+        """Bind the listeners and start; see `BrokerServer.start`. Raises OSError."""
         if self._observer is not None:
             self._observer.start()
         await self.server.start()
 
     async def stop(self, timeout_ms: int) -> None:
-        """Stop in good order."""
+        """Stop the broker, then the observer. The controller has `timeout_ms` to move this broker's leaderships."""
         await self.server.stop(timeout_ms)
         if self._observer is not None:
             await self._observer.stop()

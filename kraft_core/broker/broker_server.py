@@ -1,8 +1,10 @@
-"""The broker role of a node: everything between its listeners and its disks, started and stopped in the right order.
+"""The broker of a node: listeners, registration, metadata, logs and request handlers.
 
-Start: bind the listeners (requests wait), register, catch up with the metadata until they contain that registration, judge and recover the logs
-by them, follow the image, serve, ask to be unfenced. Stop: give the leaderships back, close the listeners, close the logs, leave the mark of a
-clean shutdown.
+Start, in this order: bind the listeners (requests are queued), register, catch up with the metadata until they contain
+the registration, recover the logs that the metadata assign to this broker, follow the image, answer requests, ask the
+controller to unfence the broker.
+
+Stop, in this order: controlled shutdown, close the listeners, close the logs, write the clean-shutdown files.
 
 Source: BrokerServer, Kafka 4.3.1.
 """
@@ -19,7 +21,7 @@ from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.apis.kafka_apis import KafkaApis
 from kraft_core.broker.assignments_manager import AssignmentsManager
 from kraft_core.broker.auto_topic_creation_manager import AutoTopicCreationManager
-from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, BrokerLifecycleManager, LifecycleConfig
+from kraft_core.broker.broker_lifecycle_manager import BrokerIdentity, BrokerLifecycleConfig, BrokerLifecycleManager
 from kraft_core.broker.caught_up_image import CaughtUpImage, is_caught_up
 from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.group_coordinator_service import GroupCoordinatorService
@@ -58,7 +60,10 @@ _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, never 
 
 
 class BrokerServer:
-    """One broker. `failed` resolves with a reason when it cannot go on; `running` is set once clients are served."""
+    """One broker.
+
+    `failed` resolves with a reason when the broker cannot continue; `running` is set once the broker is unfenced.
+    """
 
     def __init__(
         self,
@@ -76,7 +81,7 @@ class BrokerServer:
         self._source = source
         self._quotas = quotas
         self._cluster_id = cluster_id
-        self._incarnation_id = uuid.uuid4()  # of this life
+        self._incarnation_id = uuid.uuid4()
         self._clock = Clock()
         node_id = config.node_id
         self._channels = [
@@ -96,7 +101,7 @@ class BrokerServer:
         self._apis = KafkaApis(self._context)
         alter_partition = AlterPartitionManager(self.replicas, forwarding, self._broker_epoch)
         self._recurring = [Recurring(_ISR_INTERVAL_MS, alter_partition.shrink_isrs)]
-        if len(directories) > 1:  # with one there is nothing to tell
+        if len(directories) > 1:  # a single directory needs no assignment
             assignments = AssignmentsManager(self.replicas, forwarding, self._broker_epoch)
             self._recurring.append(Recurring(_ASSIGNMENT_INTERVAL_MS, assignments.assign))
         self._waiting: WaitingRequests | None = WaitingRequests()
@@ -109,7 +114,7 @@ class BrokerServer:
         config = self.config
 
         def spawn(work: object) -> None:
-            context.spawn(work)  # type: ignore[arg-type]  # typed where it is handed over
+            context.spawn(work)  # type: ignore[arg-type] # checked where spawn is passed on
 
         topic_creation = AutoTopicCreationManager(config, forwarding, spawn)
         slices = Slices()
@@ -142,7 +147,7 @@ class BrokerServer:
 
     @property
     def ports(self) -> list[int]:
-        """The bound ports, in the order of the listeners."""
+        """Ports of the listeners, in the order of the configuration."""
         return [server.port for server in self._servers]
 
     @property
@@ -151,13 +156,13 @@ class BrokerServer:
         return self._servers
 
     def gauges(self) -> Iterable[Gauge]:
-        """Give what the broker counts, for the page of metrics."""
+        """Return the gauges of the group coordinator."""
         return self._context.coordinator.groups.gauges()
 
     # -- start
 
     async def start(self) -> None:
-        """Bind the listeners and begin the rest, which goes on in the background. Raises OSError when a listener cannot be bound."""
+        """Bind the listeners and start the rest in the background. Raises OSError when a listener cannot be bound."""
         tokens = token_finder(lambda: self._source.image, self.config.delegation_token_secret_key, self._clock)
         login_of = listener_logins(self.config.security, self._apis.api_versions, lambda: self._source.image, tokens)
         for listener in self.config.broker_listeners:
@@ -179,7 +184,7 @@ class BrokerServer:
             await self._start()
         except (OSError, CorruptCheckpointError) as error:
             self._fail(f"A log directory cannot be used: {error}")
-        except Exception as error:  # a bug here must end the node, not leave it half started
+        except Exception as error:  # a bug must end the node, not leave it half started
             log.exception("broker_start_failed")
             self._fail(f"The broker could not start: {error}")
 
@@ -204,10 +209,10 @@ class BrokerServer:
         log.info("broker_started", extra=extra)
 
     async def _register(self) -> BrokerLifecycleManager:
-        """Begin to register this life of the broker; its logs are not touched before the quorum has committed that."""
+        """Start the registration. The logs stay untouched until the quorum has committed it."""
         previous_epoch = await self.logs.run_io(self.logs.previous_broker_epoch)
         lifecycle = BrokerLifecycleManager(
-            LifecycleConfig(
+            BrokerLifecycleConfig(
                 heartbeat_interval_ms=self.config.broker_heartbeat_interval_ms,
                 registration_timeout_ms=self.config.initial_broker_registration_timeout_ms,
                 directory_failure_timeout_ms=self.config.log_dir_failure_timeout_ms,
@@ -230,7 +235,7 @@ class BrokerServer:
         return lifecycle
 
     async def _catch_up(self, lifecycle: BrokerLifecycleManager) -> CaughtUpImage:
-        """Wait for the metadata that contain this life's registration; says every minute what is missing."""
+        """Wait for metadata that contain this registration; log every minute what is missing."""
         node_id, incarnation_id = self.config.node_id, self._incarnation_id
         ready = asyncio.Event()
 
@@ -251,12 +256,13 @@ class BrokerServer:
         return CaughtUpImage(self._source.image, node_id, incarnation_id)
 
     def _missing(self, lifecycle: BrokerLifecycleManager) -> str:
-        """Say what the start waits for."""
+        """Return a description of what the start waits for."""
         if lifecycle.broker_epoch < 0 and self._source.leader() is None:
             return f"a leader of the quorum: {lifecycle.refusal}"
         if lifecycle.broker_epoch < 0:
             return f"the active controller to register it: {lifecycle.refusal}"
-        return f"metadata up to its registration at offset {lifecycle.broker_epoch}; they are at {self._source.image.offset}"
+        offset = self._source.image.offset
+        return f"metadata up to its registration at offset {lifecycle.broker_epoch}; they are at {offset}"
 
     def _endpoints(self) -> list[Endpoint]:
         bound = {
@@ -271,13 +277,16 @@ class BrokerServer:
         return endpoints
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """Tell the controller, or end the node: without the metadata directory or any other there is nothing to serve."""
+        """Report the failed directory to the controller.
+
+        The broker ends if the metadata directory failed or no directory is left.
+        """
         if directory.path == self.config.metadata_log_dir:
             self._fail(f"The metadata log directory {directory.path} has failed.")
         elif not self.logs.failures.online:
             self._fail(f"Every log directory has failed, {directory.path} last.")
         elif self._lifecycle is not None:
-            self._lifecycle.directory_failed(directory.directory_id)
+            self._lifecycle.propagate_directory_failure(directory.directory_id)
 
     def _fail(self, reason: str) -> None:
         if not self.failed.done():
@@ -292,12 +301,12 @@ class BrokerServer:
             self._apis.handle(request)
 
     def _serve(self) -> None:
-        """Answer the requests that came while the broker was starting, and all later ones at once."""
+        """Answer the requests that arrived during the start, and all later ones at once."""
         waiting, self._waiting = self._waiting, None
         for request in () if waiting is None else waiting.open():
             try:
                 self._apis.handle(request)
-            except Exception:  # one bad request must not keep the others from being answered
+            except Exception:  # one bad request must not block the others
                 log.exception("request_failed", extra={"api_key": request.header.api_key})
                 request.close("request handler failed")
 
@@ -315,14 +324,14 @@ class BrokerServer:
     # -- stop
 
     async def stop(self, timeout_ms: int) -> None:
-        """Stop in good order; `timeout_ms` is how long the controller may take to move our leaderships."""
+        """Stop the broker. The controller has `timeout_ms` to move the partitions that this broker leads."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
         epoch = self._broker_epoch()
         if self._lifecycle is not None:
             if self.config.controlled_shutdown_enable and timeout_ms > 0:
-                await self._lifecycle.shut_down(timeout_ms)
+                await self._lifecycle.controlled_shutdown(timeout_ms)
             await self._lifecycle.stop()
         for server in self._servers:
             await server.stop()

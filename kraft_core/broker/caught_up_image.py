@@ -1,8 +1,9 @@
-"""Metadata that a broker may judge its logs by.
+"""A metadata image that is complete enough to decide which logs belong to a broker.
 
-A log is only set aside against metadata that contains everything committed before this life of the broker: a local snapshot or a local
-high watermark may be older than the newest topics. The proof is the broker's own registration. Each life registers under a new incarnation
-id, the quorum commits that registration behind all that was committed before, and only an image that has replayed it names the id.
+A log may be set aside only by an image that contains everything committed before this start of the broker: a local
+snapshot or high watermark may be older than the newest topics. The proof is the broker's registration. Each start
+registers with a new incarnation id, and the quorum commits that registration after everything before it, so an image
+with this id is complete.
 
 Source: BrokerServer.startup, which waits for initialCatchUpFuture, Kafka 4.3.1; KIP-631.
 """
@@ -14,20 +15,21 @@ from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 
 
 class CaughtUpImage:
-    """An image that contains the registration of this life of the broker. Raises ValueError for any other image."""
+    """An image that contains the registration of this start of the broker. Raises ValueError for any other image."""
 
     __slots__ = ("broker_id", "image")
 
     def __init__(self, image: MetadataImage, broker_id: int, incarnation_id: uuid.UUID) -> None:
         if not is_caught_up(image, broker_id, incarnation_id):
             raise ValueError(
-                f"The image at offset {image.offset} does not contain broker {broker_id}'s registration as incarnation {incarnation_id}."
+                f"The image at offset {image.offset} does not contain broker {broker_id}'s registration "
+                f"as incarnation {incarnation_id}."
             )
         self.image: Final = image
         self.broker_id: Final = broker_id
 
     def topic(self, topic_id: uuid.UUID) -> TopicImage | None:
-        """Return the topic of an id, None when the quorum has none."""
+        """Return the topic with this id, None if there is none."""
         return self.image.topics.by_id.get(topic_id)
 
     def assignment(self, topic_id: uuid.UUID, partition: int) -> PartitionRegistration | None:
@@ -37,7 +39,7 @@ class CaughtUpImage:
         return registration if registration is not None and self.broker_id in registration.replicas else None
 
     def why_not_ours(self, topic_id: uuid.UUID | None, partition: int) -> str:
-        """Say why `assignment` is None."""
+        """Return the reason why `assignment` is None."""
         where = f"the metadata at offset {self.image.offset}"
         if topic_id is None:
             return "the folder has no partition.metadata with a topic id"
@@ -50,6 +52,6 @@ class CaughtUpImage:
 
 
 def is_caught_up(image: MetadataImage, broker_id: int, incarnation_id: uuid.UUID) -> bool:
-    """Say whether `image` contains the broker's registration under `incarnation_id`."""
+    """Return whether `image` contains the broker's registration with `incarnation_id`."""
     registration = image.cluster.brokers.get(broker_id)
     return registration is not None and registration.incarnation_id == incarnation_id

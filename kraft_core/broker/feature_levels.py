@@ -1,7 +1,7 @@
-"""What a broker does when the cluster's finalized feature levels are higher than what it serves, so that no controller registers it.
+"""Finalized feature levels that this broker does not support, so that no controller registers it.
 
-A cluster can have such levels when its controllers were formatted for Apache's brokers, or by an older version of ours, which claimed to serve
-them. The levels are lowered by the broker only when no other broker is registered that may use them.
+A cluster can have such levels if its controllers were formatted for Apache's brokers, or by an older version of ours
+that claimed to support them. The broker lowers them only when no other broker is registered that may use them.
 
 Source: KIP-584; BrokerFeatures.incompatibleFeatures, Kafka 4.3.1.
 """
@@ -27,7 +27,7 @@ _SAFE_DOWNGRADE: Final = 2
 
 
 class FeatureLevels:
-    """Compares the finalized levels of `image` with those that the broker serves."""
+    """Compares the finalized levels in the image with those that the broker supports."""
 
     def __init__(
         self, broker_id: int, image: Callable[[], MetadataImage], controller: NodeToControllerChannelManager
@@ -35,16 +35,16 @@ class FeatureLevels:
         self._broker_id = broker_id
         self._image = image
         self._controller = controller
-        self._is_said = False
+        self._is_logged = False
 
     def too_high(self) -> dict[str, int]:
-        """Return the highest level that the broker serves of each feature whose finalized level is higher."""
+        """Return the broker's highest level of each feature whose finalized level is higher."""
         served = {name: feature.maximum for name, feature in BROKER_FEATURES.items()}
         levels = self._image().features.levels
         return {name: served.get(name, 0) for name, level in sorted(levels.items()) if level > served.get(name, 0)}
 
     async def lower(self) -> None:
-        """Lower such features when this is the only registered broker; else say once what the operator has to do."""
+        """Lower these features if this is the only registered broker; else log once what the operator has to do."""
         features = self.too_high()
         if not features:
             return
@@ -59,14 +59,14 @@ class FeatureLevels:
             cause = refusal
         elif not others:
             cause = "this broker was never registered, so they were chosen for other brokers"
-        if not self._is_said:
-            self._is_said = True
+        if not self._is_logged:
+            self._is_logged = True
             wanted = " ".join(f"--feature {name}={level}" for name, level in features.items())
             extra = {"cause": cause, "remedy": f"kafka-features.sh --bootstrap-controller HOST:PORT downgrade {wanted}"}
             log.error("features_not_served_by_this_broker", extra=extra)
 
     async def _update(self, features: dict[str, int]) -> str | None:
-        """Ask the controller for these levels -> why it refused, None when it did not."""
+        """Request these levels. Return the controller's reason for a refusal, None on success."""
         request = UpdateFeaturesRequest(
             feature_updates=tuple(
                 UpdateFeaturesRequestFeatureUpdateKey(
@@ -76,7 +76,7 @@ class FeatureLevels:
             )
         )
         try:
-            response = await self._controller.ask(request, UpdateFeaturesResponse, _TIMEOUT_MS)
+            response = await self._controller.request(request, UpdateFeaturesResponse, _TIMEOUT_MS)
         except KafkaError as error:
             return error.message
         if response.error_code == ErrorCode.NONE:

@@ -1,4 +1,4 @@
-"""What the broker reads out of the metadata image: endpoints, topics by name and id, effective settings.
+"""The broker's view of the metadata image: endpoints, topics by name and id, effective configs.
 
 Source: KRaftMetadataCache and ConfigHelper, Kafka 4.3.1.
 """
@@ -16,7 +16,7 @@ from kraft_core.protocol.uuids import ZERO_UUID
 
 
 class MetadataCache:
-    """A view of the newest image. `static_configs` is what server.properties says, as text."""
+    """A view of the newest image. `static_configs` is the content of server.properties, as text."""
 
     def __init__(self, source: MetadataSource, node_id: int, static_configs: Mapping[str, str]) -> None:
         self._source = source
@@ -29,11 +29,11 @@ class MetadataCache:
         return self._source.image
 
     def node_configs(self) -> NodeConfigs:
-        """The broker settings at work on this node."""
+        """Return the effective broker configs of this node."""
         return NodeConfigs.of(self.image.configs, self.node_id, self.static_configs)
 
     def log_config(self, topic: str) -> LogConfig:
-        """The effective settings of a topic's logs."""
+        """Return the effective configs of a topic's logs."""
         own = self.image.configs.of(TOPIC, topic)
         nodes = self.node_configs()
         effective = {}
@@ -46,31 +46,31 @@ class MetadataCache:
     # -- topics
 
     def topic_id(self, topic: str) -> uuid.UUID:
-        """The id of a topic, zero when there is none."""
+        """Return the id of a topic, zero if there is none."""
         return self.image.topics.by_name.get(topic, ZERO_UUID)
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
-        """The name of a topic, None when there is none."""
+        """Return the name of a topic, None if there is none."""
         topic = self.image.topics.by_id.get(topic_id)
         return None if topic is None else topic.name
 
     def partition(self, topic: str, index: int) -> PartitionRegistration | None:
-        """A partition, None when there is none."""
+        """Return a partition, None if there is none."""
         found = self.image.topics.topic(topic)
         return None if found is None else found.partitions.get(index)
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        """Whether the partition exists."""
+        """Return whether the partition exists."""
         return self.partition(topic, partition) is not None
 
     # -- brokers
 
     def alive_brokers(self, listener_name: str) -> list[tuple[BrokerRegistration, Endpoint]]:
-        """Unfenced brokers that have the listener, by id."""
+        """Return the unfenced brokers that have the listener, sorted by id."""
         return self.alive_of(self.image.cluster.brokers, listener_name)
 
     def alive_of(self, broker_ids: Iterable[int], listener_name: str) -> list[tuple[BrokerRegistration, Endpoint]]:
-        """Those of the brokers that are unfenced and have the listener, by id."""
+        """Return those of `broker_ids` that are unfenced and have the listener, sorted by id."""
         found = []
         for broker_id in sorted(broker_ids):
             broker = self.image.cluster.brokers.get(broker_id)
@@ -80,12 +80,12 @@ class MetadataCache:
         return found
 
     def endpoint(self, broker_id: int, listener_name: str) -> Endpoint | None:
-        """Where clients of the listener reach a broker; None when it is fenced, unknown or lacks the listener."""
+        """Return a broker's endpoint on the listener; None when the broker is fenced, unknown or lacks the listener."""
         broker = self.image.cluster.brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker.listener(listener_name)
 
     def is_replica_online(self, partition: PartitionRegistration, broker_id: int) -> bool:
-        """Whether a replica's broker is unfenced and its directory not offline."""
+        """Return whether a replica's broker is unfenced and its log directory online."""
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return False

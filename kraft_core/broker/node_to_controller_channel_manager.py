@@ -1,4 +1,6 @@
-"""Requests to the active controller, each purpose on a connection of its own, so that a slow one holds up no heartbeat.
+"""Requests to the active controller.
+
+The broker has one channel for heartbeats and one for everything else, so that a slow request delays no heartbeat.
 
 Source: NodeToControllerChannelManager, Kafka 4.3.1; docs/protocol.md, "Connections of a broker".
 """
@@ -20,7 +22,7 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class NodeToControllerChannelManager:
-    """One connection to whichever controller is active."""
+    """One connection that follows the active controller."""
 
     def __init__(
         self,
@@ -40,12 +42,12 @@ class NodeToControllerChannelManager:
         """Whether this process knows an active controller."""
         return self._source.leader() is not None
 
-    async def ask(
+    async def request(
         self, request: Message, answer: type[ResponseT], timeout_ms: int, *, idempotent: bool = False
     ) -> ResponseT:
-        """Send a request and wait for its answer, whatever error code it carries.
+        """Send a request and return its response, with whatever error code it carries.
 
-        Raises KafkaError REQUEST_TIMED_OUT when no active controller answered in time.
+        Raises KafkaError REQUEST_TIMED_OUT when no active controller answers in time.
         """
         try:
             response = await self._client.request(request, timeout_ms, idempotent=idempotent)
@@ -54,12 +56,15 @@ class NodeToControllerChannelManager:
         assert isinstance(response, answer), f"{type(request).__name__} was answered with {type(response).__name__}"
         return response
 
-    async def tell(self, request: Message, timeout_ms: int, *, failed: str) -> None:
-        """Send a request whose outcome the image brings; a failure is logged as event `failed`, for the caller tries again anyhow."""
+    async def notify(self, request: Message, timeout_ms: int, *, failed: str) -> None:
+        """Send a request whose result arrives in the image.
+
+        A failure is logged as event `failed`; the caller retries later.
+        """
         extra: dict[str, object]
         try:
-            response = await self.ask(request, response_class(request.API_KEY), timeout_ms)
-            error = ErrorCode(response.error_code)  # type: ignore[attr-defined]  # the responses to what a broker tells all have one
+            response = await self.request(request, response_class(request.API_KEY), timeout_ms)
+            error = ErrorCode(response.error_code)  # type: ignore[attr-defined] # every response passed here has one
             extra = {"error": error.name}
         except KafkaError as cause:
             error, extra = cause.code, {"error": cause.code.name, "cause": cause.message}

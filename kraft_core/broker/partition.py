@@ -12,7 +12,10 @@ from kraft_core.image.metadata_image import RECOVERED, PartitionRegistration
 
 @dataclass(slots=True)
 class Partition:
-    """One replica of ours. `log` is None when we do not lead, while it waits to be opened, or when the disk refused."""
+    """A partition with a replica on this broker.
+
+    `log` is None unless this broker leads the partition, while the log waits to be opened, and after a disk error.
+    """
 
     topic: str
     index: int
@@ -20,23 +23,24 @@ class Partition:
     registration: PartitionRegistration
     log: UnifiedLog | None
     known_high_watermark: int = 0
-    is_refused: bool = False  # that its log could not be opened was said
+    is_failure_logged: bool = False  # whether the log has been reported as not opened
 
     def is_sole_candidate(self, broker_id: int) -> bool:
-        """Whether no other replica can become leader cleanly: none is in the ISR, and none is eligible outside it (KIP-966).
+        """Return whether no other replica can become leader cleanly: no other one is in the ISR or the ELR (KIP-966).
 
-        Other replicas have no copy of our log in this version, so nothing is acknowledged, and no high watermark rises, while one could lead.
+        Other replicas have no copy of the log in this version. Until this holds, no write is acknowledged and the high
+        watermark does not advance.
         """
         registration = self.registration
         return registration.isr == (broker_id,) and registration.elr in ((), (broker_id,))
 
     def has_isr_to_alter(self, broker_id: int) -> bool:
-        """Whether the controller must hear of a smaller ISR, or that we recovered after an unclean election."""
+        """Return whether the controller must shrink the ISR or record the recovery after an unclean election."""
         registration = self.registration
         return registration.isr != (broker_id,) or registration.leader_recovery_state != RECOVERED
 
     def high_watermark(self, broker_id: int) -> int:
-        """Offset up to which (exclusive) consumers may read."""
+        """Return the offset up to which (exclusive) consumers may read."""
         assert self.log is not None
         if self.is_sole_candidate(broker_id):
             self.known_high_watermark = self.log.log_end_offset

@@ -1,6 +1,6 @@
-"""Producer ids for idempotent producers, from blocks that the controller hands out.
+"""Producer ids for idempotent producers, from blocks that the controller allocates.
 
-The next block is asked for when the present one is used up to nine tenths, so that a producer seldom waits.
+The next block is requested when nine tenths of the current one are used, so that a producer seldom waits.
 
 Source: RPCProducerIdManager, Kafka 4.3.1.
 """
@@ -18,7 +18,7 @@ _TIMEOUT_MS: Final = 5_000
 
 
 class ProducerIdManager:
-    """Gives each id once. `broker_epoch` tells the epoch of our registration."""
+    """Returns each id once. `broker_epoch` returns the epoch of the broker's registration."""
 
     def __init__(
         self, broker_id: int, broker_epoch: Callable[[], int], controller: NodeToControllerChannelManager
@@ -33,7 +33,10 @@ class ProducerIdManager:
         self._lock = asyncio.Lock()
 
     async def generate(self) -> int:
-        """The next id. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS (so that the client tries again) when the controller has none for us."""
+        """Return the next id.
+
+        Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS, which clients retry, when the controller allocates no block.
+        """
         async with self._lock:
             if self._left == 0:
                 block = await self._take_block()
@@ -53,12 +56,12 @@ class ProducerIdManager:
 
     async def _allocate(self) -> range:
         request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
-        response = await self._controller.ask(request, AllocateProducerIdsResponse, _TIMEOUT_MS)
+        response = await self._controller.request(request, AllocateProducerIdsResponse, _TIMEOUT_MS)
         if response.error_code != ErrorCode.NONE or response.producer_id_len <= 0:
             raise KafkaError(ErrorCode(response.error_code), "The controller gave no block of producer ids.")
         return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)
 
     def close(self) -> None:
-        """Stop asking for the next block."""
+        """Cancel a pending request for the next block."""
         if self._next is not None:
             self._next.cancel()

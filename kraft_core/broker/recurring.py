@@ -1,4 +1,4 @@
-"""Work that the broker does again and again, beside the answering of requests."""
+"""Periodic background work."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ log = logging.getLogger(__name__)
 
 
 class Recurring:
-    """Does `work` every `interval_ms` in a task of its own, first after one interval; a fault is logged, and the next turn comes all the same."""
+    """Runs `work` every `interval_ms` in one task, first after one interval. Errors are logged and do not stop it."""
 
     def __init__(self, interval_ms: float, work: Callable[[], Awaitable[None]]) -> None:
         self._interval_s = interval_ms / 1000
@@ -16,11 +16,11 @@ class Recurring:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, on the running event loop."""
+        """Start on the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End, also in the middle of the work."""
+        """Stop, cancelling work in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -32,6 +32,7 @@ class Recurring:
             try:
                 await self._work()
             except OSError as error:
-                log.error("recurring_work_failed", extra={"work": name, "cause": str(error)})  # noqa: TRY400  # the cause says it; a full disk is no bug
-            except Exception:  # one turn that fails must not be the last
+                extra = {"work": name, "cause": str(error)}
+                log.error("recurring_work_failed", extra=extra)  # noqa: TRY400  # no bug: a full disk, for example
+            except Exception:  # a failed run must not be the last
                 log.exception("recurring_work_failed", extra={"work": name})

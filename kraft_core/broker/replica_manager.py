@@ -1,9 +1,10 @@
-"""The partitions this broker has a replica of: who leads them, their logs, and whoever waits for their records.
+"""The partitions that this broker replicates: their leaders, their logs and the requests that wait for them.
 
-The metadata image decides. A partition we lead has an open log; one we merely follow keeps the log it may have, but nothing is copied into
-it in this version (see `Partition.is_sole_candidate`). A deleted partition's log goes.
+The metadata image decides. A partition that this broker leads has an open log. A followed partition keeps the log it
+has, but nothing is copied into it in this version (see `Partition.is_sole_candidate`). The log of a deleted partition
+is deleted.
 
-Source: ReplicaManager and Partition, Kafka 4.3.1.
+Source: ReplicaManager, Kafka 4.3.1.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ Waker = Callable[[PartitionKey], None]
 
 
 class ReplicaManager:
-    """Partitions by (topic, index), kept up to date with the image by `on_image`."""
+    """Partitions by (topic, index), updated from the image by `on_image`."""
 
     def __init__(self, broker_id: int, logs: LogManager, clock_ms: Callable[[], int]) -> None:
         self.broker_id = broker_id
@@ -49,13 +50,14 @@ class ReplicaManager:
     # -- metadata
 
     def on_leader_change(self, listener: Callable[[PartitionKey, bool], None]) -> None:
-        """Call `listener(key, leads)` when we begin or stop to lead a partition."""
+        """Call `listener(key, leads)` when this broker becomes or stops being the leader of a partition."""
         self._leader_listeners.append(listener)
 
     def on_image(self, old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
-        """Follow the image: the topics that the records name, or all of ours after a snapshot.
+        """Apply a new image: the topics that `records` name, or all topics of this broker after a snapshot.
 
-        A log is deleted when a committed record took its partition away. After a snapshot no record says so: then the log is set aside.
+        A log is deleted when a committed record removed its partition. After a snapshot there is no such record, so the
+        log is set aside.
         """
         self._image = new
         for topic_id in self._changed_topics(old, new, records):
@@ -109,17 +111,20 @@ class ReplicaManager:
             self.isrs_to_alter.discard(key)
 
     def _resign(self, partition: Partition) -> None:
-        """Stop leading: the log is no longer used."""
+        """Stop leading and release the log."""
         if partition.log is not None:
             partition.log = None
-            self._tell(partition, leads=False)
+            self._notify_listeners(partition, leads=False)
 
     def _open_later(self, key: PartitionKey, partition: Partition, error: KafkaError) -> None:
-        """Say once that a log cannot be opened, and try again: there may be room later. In a failed directory there is nothing to try."""
+        """Log once that a log cannot be opened, and retry: a full disk may have room later.
+
+        A failed directory is not retried.
+        """
         if self.logs.offline_directory_of(*key, partition.topic_id) is not None:
             return
-        if not partition.is_refused:
-            partition.is_refused = True
+        if not partition.is_failure_logged:
+            partition.is_failure_logged = True
             extra = {"topic": partition.topic, "partition": partition.index, "cause": error.message}
             log.error("log_not_opened", extra=extra)
 
@@ -131,19 +136,22 @@ class ReplicaManager:
         asyncio.get_running_loop().call_later(_RETRY_S, again)
 
     def _stop_offline(self) -> None:
-        """Stop leading what lies in a directory that has failed; clients get KAFKA_STORAGE_ERROR until the controller has moved the leader."""
+        """Stop leading the partitions in a failed directory.
+
+        Clients get KAFKA_STORAGE_ERROR until the leader has moved.
+        """
         for key, partition in list(self.partitions.items()):
             if partition.log is not None and partition.log.is_offline:
                 self.isrs_to_alter.discard(key)
                 self._resign(partition)
                 self.wake(key)
 
-    def _tell(self, partition: Partition, *, leads: bool) -> None:
+    def _notify_listeners(self, partition: Partition, *, leads: bool) -> None:
         for listener in self._leader_listeners:
             listener((partition.topic, partition.index), leads)
 
     def _open_some(self) -> None:
-        """Open the logs of partitions we lead, a few at a turn of the loop: a topic may have thousands, and others want answers too."""
+        """Open logs of led partitions, a few per turn of the loop: a topic may have thousands of partitions."""
         for _ in range(min(_OPENED_A_TURN, len(self._unopened))):
             key = self._unopened.popleft()
             partition = self.partitions.get(key)
@@ -158,7 +166,7 @@ class ReplicaManager:
                 self._open_later(key, partition, error)
                 continue
             self._note_isr(key, partition)
-            self._tell(partition, leads=True)
+            self._notify_listeners(partition, leads=True)
             self.wake(key)
         if self._unopened:
             asyncio.get_running_loop().call_soon(self._open_some)
@@ -181,9 +189,10 @@ class ReplicaManager:
     # -- lookups
 
     def leader(self, topic: str, index: int, current_leader_epoch: int = -1) -> tuple[Partition, UnifiedLog]:
-        """The partition and its log, if we lead it in the epoch the client knows (-1: any).
+        """Return the partition and its log if this broker leads it in the epoch that the client knows (-1: any).
 
-        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR.
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
+        KAFKA_STORAGE_ERROR.
         """
         partition = self.partitions.get((topic, index))
         if partition is None:
@@ -210,10 +219,11 @@ class ReplicaManager:
     # -- append
 
     def append(self, topic: str, index: int, batch: ProducedBatch, acks: int) -> AppendInfo:
-        """Append one produced batch and wake who waits for it.
+        """Append one produced batch and notify the requests that wait for the partition.
 
-        Raises KafkaError as `leader` and `UnifiedLog.append_produced` do; NOT_ENOUGH_REPLICAS, which clients retry, unless `acks` is 0
-        and another replica could become leader without the batch, and when `acks` is -1 and min.insync.replicas is not met.
+        Raises KafkaError as `leader` and `UnifiedLog.append_produced` do, and NOT_ENOUGH_REPLICAS, which clients retry,
+        in two cases: `acks` is not 0 and another replica could become leader without the batch; `acks` is -1 and
+        min.insync.replicas is not met.
         """
         partition, partition_log = self.leader(topic, index)
         registration = partition.registration
@@ -221,8 +231,8 @@ class ReplicaManager:
             others = sorted({*registration.isr, *registration.elr} - {self.broker_id})
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The replicas {others} of {topic}-{index} may become leader and broker {self.broker_id} does not replicate to them: "
-                "nothing is acknowledged until they leave the in-sync and the eligible replicas.",
+                f"The replicas {others} of {topic}-{index} may become leader, and broker {self.broker_id} does not "
+                "replicate to them: no write is acknowledged until they leave the in-sync and the eligible replicas.",
             )
         if acks == ACKS_ALL and len(registration.isr) < partition_log.config.min_insync_replicas:
             raise KafkaError(
@@ -243,7 +253,7 @@ class ReplicaManager:
             self._wakers.setdefault(key, set()).add(waker)
 
     def stop_waiting(self, keys: Iterable[PartitionKey], waker: Waker) -> None:
-        """End what `wait_for` began."""
+        """Remove what `wait_for` added."""
         for key in keys:
             waiting = self._wakers.get(key)
             if waiting is not None:
@@ -252,6 +262,6 @@ class ReplicaManager:
                     del self._wakers[key]
 
     def wake(self, key: PartitionKey) -> None:
-        """Tell who waits for a partition that it changed."""
+        """Notify the requests that wait for a partition."""
         for waker in tuple(self._wakers.get(key, ())):
             waker(key)

@@ -1,4 +1,4 @@
-"""Requests that arrive before the broker can answer them, which may take as long as the quorum has no leader."""
+"""Requests that arrive while the broker starts, which takes as long as the quorum has no leader."""
 
 from typing import Final
 
@@ -9,9 +9,10 @@ _SLACK_BYTES: Final = 1024 * 1024
 
 
 class WaitingRequests:
-    """Keeps requests in their order and drops those whose connection has closed.
+    """Queues requests in order and drops those whose connection has closed.
 
-    What is kept is at most twice what open connections wait for, plus 1,000 requests and 1 MiB; the listener bounds the former.
+    The queue holds at most twice what open connections have sent, plus 1,000 requests and 1 MiB. The listener bounds
+    what open connections send.
     """
 
     def __init__(self) -> None:
@@ -23,7 +24,7 @@ class WaitingRequests:
         return len(self._requests)
 
     def add(self, request: Request) -> None:
-        """Keep a request."""
+        """Queue a request."""
         self._requests.append(request)
         self._bytes += request.size
         if len(self._requests) > self._most_requests or self._bytes > self._most_bytes:
@@ -33,5 +34,5 @@ class WaitingRequests:
             self._most_bytes = 2 * self._bytes + _SLACK_BYTES
 
     def open(self) -> list[Request]:
-        """Return the requests whose connection is open."""
+        """Return the queued requests whose connection is open."""
         return [request for request in self._requests if not request.is_abandoned]

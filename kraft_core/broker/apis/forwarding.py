@@ -43,7 +43,7 @@ class ForwardingHandler:
                 request.close("the controller did not answer in time")
                 return
             try:
-                response = await self._context.controller.ask(envelope, EnvelopeResponse, left_ms)
+                response = await self._context.controller.request(envelope, EnvelopeResponse, left_ms)
             except KafkaError as error:
                 request.close(f"the controller cannot be reached: {error}")
                 return

@@ -15,8 +15,6 @@ class LogConfig:
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 3600 * 1000
-    segment_jitter_ms: int = 0
-    segment_index_bytes: int = 10 * 1024 * 1024
     index_interval_bytes: int = 4096
     flush_messages: int = 2**63 - 1
     flush_ms: int = 2**63 - 1
@@ -30,7 +28,6 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     min_insync_replicas: int = 1
-    compression_type: str = "producer"
     log_append_time: bool = False
     timestamp_before_max_ms: int = 2**63 - 1
     timestamp_after_max_ms: int = 3600 * 1000
@@ -49,8 +46,6 @@ class LogConfig:
 _INTEGERS = {
     "segment.bytes": "segment_bytes",
     "segment.ms": "segment_ms",
-    "segment.jitter.ms": "segment_jitter_ms",
-    "segment.index.bytes": "segment_index_bytes",
     "index.interval.bytes": "index_interval_bytes",
     "flush.messages": "flush_messages",
     "flush.ms": "flush_ms",
@@ -80,8 +75,6 @@ def log_config(effective: Mapping[str, str]) -> LogConfig:
     if "cleanup.policy" in effective:
         policies = (policy.strip() for policy in effective["cleanup.policy"].split(","))
         values["cleanup_policy"] = frozenset(policy for policy in policies if policy)
-    if "compression.type" in effective:
-        values["compression_type"] = effective["compression.type"]
     if "message.timestamp.type" in effective:
         values["log_append_time"] = effective["message.timestamp.type"] == "LogAppendTime"
     return LogConfig(**values)  # type: ignore[arg-type]  # each name above is mapped to a field of that type

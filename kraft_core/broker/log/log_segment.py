@@ -149,16 +149,6 @@ class LogSegment:
         data = self.pread(header.size - _CRC_DATA_POSITION, position + _CRC_DATA_POSITION)
         return len(data) == header.size - _CRC_DATA_POSITION and crc32c.crc32c(data) == header.crc
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds or follows `offset`."""
-        found = self.position_of(offset)
-        if found is None:
-            return
-        position = found[0]
-        os.ftruncate(self.file_descriptor, position)
-        self.size = position
-        self.recover(lambda header: None)
-
     def should_roll(self, incoming: BatchHeader, now_ms: int, *, max_bytes: int, max_ms: int) -> bool:
         """Whether a batch belongs into a new segment: size, age, or offsets more than 2**31 - 1 apart.
 
