@@ -1,4 +1,4 @@
-"""Configs of topics, brokers, groups and client metrics: read with source and documentation, set, reset, alter in batches."""
+"""Configs of topics, brokers, groups and client metrics: read, set, reset, alter in batches."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -57,10 +57,9 @@ def _source(source: ConfigSource) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConfigKind:
-    """How the configs of one kind of resource are shown and named.
+    """How the configs of one kind of resource are named.
 
-    `member` is what identifies the resource in each config, `crn` its component in Confluent's resource names, `what` its
-    name in REST v3's errors.
+    `what` names the resource in REST v3's errors, `crn` in Confluent's resource names; `member` holds its id in a config.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can serve, and its numbers. Open without a login; they name nothing secret."""
+"""Liveness, readiness and metrics. They need no login and name no topic, user or secret."""
 
 import asyncio
 import os
@@ -17,23 +17,23 @@ from app.startup import Startup
 
 router = APIRouter(tags=[NATIVE, "health"], route_class=JsonRoute)
 
-DATABASE_SECONDS: Final = 1.0  # then the answer does not wait for the database
+DATABASE_SECONDS: Final = 1.0  # longest wait for the database
 FREE_BYTES_MIN: Final = 1 << 20
-STALE_MS: Final = 10_000  # an image that nobody has confirmed for so long is not served as ready
+STALE_MS: Final = 10_000  # age at which an unconfirmed image is no longer ready
 
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process runs and its loop answers."""
+    """Report that the process is alive."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
 async def readyz(request: Request, services: ServicesDep) -> Response:
-    """200 when there is an image the quorum has confirmed lately and the database answers, else 503 with the reasons."""
+    """Report readiness: 200 when the quorum has confirmed the image within 10 s and the database responds, else 503."""
     freshness = services.cluster.freshness
     startup: Startup = request.app.state.startup
-    reasons = [] if startup.is_done else [f"the process starts and waits for {startup.waits_for}"]
+    reasons = [] if startup.is_done else [f"the process is starting and waits for {startup.waits_for}"]
     if services.cluster.foreign:
         reasons.append(services.cluster.foreign)
     if not freshness.is_ready:
@@ -56,7 +56,7 @@ async def readyz(request: Request, services: ServicesDep) -> Response:
 
 
 def full_disk(folder: Path) -> str | None:
-    """Return in words that the disk of a folder is as good as full; None while it is not."""
+    """Return why files cannot be written to a folder, None when they can."""
     try:
         disk = os.statvfs(folder)
     except OSError as error:
@@ -69,6 +69,6 @@ def full_disk(folder: Path) -> str | None:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
-    """Numbers in Prometheus' text form."""
+    """Return the metrics in Prometheus' text format."""
     made: Metrics = request.app.state.metrics
     return Response(made.text(), headers={"Content-Type": CONTENT_TYPE})

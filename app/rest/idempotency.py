@@ -1,8 +1,8 @@
-"""Idempotency-Key: a request that is repeated with the same key gets the same answer and has one effect.
+"""Idempotency-Key: a request that is repeated with the same key has one effect and gets the same answer.
 
-Another request under the same key is 422; the same one while the first still runs is 409 (IETF draft idempotency-key-07).
-Keys belong to their caller and are forgotten after a day. Where the effect is not known (the quorum did not answer), the
-key is given free: the repeat then tells.
+Source: IETF draft idempotency-key-header-07. Another request with the same key is refused with 422, a repetition while
+the first is still running with 409. Keys belong to their caller and expire after a day. When the effect of a request is
+unknown (the quorum did not respond), its key is released: the repetition shows what happened.
 """
 
 import contextlib
@@ -30,12 +30,16 @@ ABANDONED: Final = dt.timedelta(minutes=2)  # longer than any request may run
 REPLAYED: Final = "Idempotent-Replayed"
 
 
-def _begin(session: Session, key: str, actor: str, print_: str, now: dt.datetime) -> IdempotencyKey | None:
-    """Reserve the key; return the earlier use of it, None when this is the first."""
-    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))
-    found = session.scalars(
+def _find(session: Session, key: str, actor: str) -> IdempotencyKey | None:
+    return session.scalars(
         select(IdempotencyKey).where(IdempotencyKey.key == key, IdempotencyKey.actor == actor)
     ).one_or_none()
+
+
+def _begin(session: Session, key: str, actor: str, print_: str, now: dt.datetime) -> IdempotencyKey | None:
+    """Reserve the key. Return its earlier use, None when this is the first."""
+    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))
+    found = _find(session, key, actor)
     if found is not None and found.status is None and found.created_at < now - ABANDONED:
         session.delete(found)
         session.flush()
@@ -49,9 +53,7 @@ def _begin(session: Session, key: str, actor: str, print_: str, now: dt.datetime
 
 
 def _finish(session: Session, key: str, actor: str, status: int, headers: dict[str, str], body: str) -> None:
-    found = session.scalars(
-        select(IdempotencyKey).where(IdempotencyKey.key == key, IdempotencyKey.actor == actor)
-    ).one_or_none()
+    found = _find(session, key, actor)
     if found is not None:
         found.status, found.headers, found.body = status, headers, body
 
@@ -63,22 +65,22 @@ def _release(session: Session, key: str, actor: str) -> None:
 async def once(
     database: Database, key: str | None, actor: str, request: Request, work: Callable[[], Awaitable[Response]]
 ) -> Response:
-    """Run `work` unless `key` has run before; then give that answer again. Without a key, just run it.
+    """Run `work`, or repeat the answer that an earlier request with `key` got. Without a key, run `work`.
 
-    Raises ApiError 409 and 422 as said above, and what `work` raises.
+    Raises ApiError 409 while the earlier request is running, 422 when it was a different one, and what `work` raises.
     """
     if key is None:
         return await work()
     print_ = fingerprint(request.method, request.url.path, (await request.body()).hex())
     try:
         earlier = await database.write(_begin, key, actor, print_, utc_now())
-    except IntegrityError:  # another request with this key was quicker by a hair; now its row is there
+    except IntegrityError:  # a concurrent request reserved the key; its row exists now
         earlier = await database.write(_begin, key, actor, print_, utc_now())
     if earlier is not None:
         return _replay(earlier, print_)
     try:
         response = await work()
-    except BaseException as error:  # a cancelled request too must give the key free
+    except BaseException as error:  # also when the request is cancelled
         if isinstance(error, KafkaError) and not error.retriable:
             refused, extra = of_kafka(error, v3=True)
             body = json.dumps(problem(refused, request.state.request_id, extra))
@@ -88,14 +90,22 @@ async def once(
             await database.write(_release, key, actor)
         raise
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    with contextlib.suppress(DatabaseUnavailableError):  # the change is made and says so
+    with contextlib.suppress(DatabaseUnavailableError):  # the change is committed; its answer must be sent
         await database.write(_finish, key, actor, response.status_code, headers, bytes(response.body).decode())
     return response
 
 
 def _replay(earlier: IdempotencyKey, print_: str) -> Response:
     if earlier.fingerprint != print_:
-        raise ApiError(422, "This Idempotency-Key was used for another request.", code="idempotency-key-reused")
+        raise ApiError(
+            422,
+            f"Idempotency-Key '{earlier.key[:40]}' was used for another request; choose a new one.",
+            code="idempotency-key-reused",
+        )
     if earlier.status is None:
-        raise ApiError(409, "The request with this Idempotency-Key is still running.", headers={"Retry-After": "1"})
+        raise ApiError(
+            409,
+            f"The request with Idempotency-Key '{earlier.key[:40]}' is still running.",
+            headers={"Retry-After": "1"},
+        )
     return Response(earlier.body, earlier.status, headers={**earlier.headers, REPLAYED: "true"})

@@ -1,7 +1,8 @@
-"""What the API speaks: JSON both ways. Anything else is refused before a route sees it (406, 415, hostile paths 400).
+"""Content negotiation: the API reads and writes JSON. Anything else is refused before routing.
 
-HEAD is answered where GET is, without the event stream, which has no end. Forms of pages take no query parameter at all, so
-that `validate_only`, which they do not have, is never ignored.
+- 406 and 415 for other media types, 400 for hostile paths.
+- HEAD is answered wherever GET is, except on the event stream, which does not end.
+- Forms of pages take no query parameters: they have no `validate_only`, and must not ignore it.
 """
 
 import re
@@ -21,13 +22,13 @@ _HOSTILE: Final = re.compile(rb"%2f|%5c|%00|%0a|%0d", re.IGNORECASE)
 
 
 class Negotiation:
-    """ASGI middleware for everything under /v3, and for forms."""
+    """ASGI middleware for requests under /v3 and for forms."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check one request and hand it on. Raises ApiError and KafkaError."""
+        """Check one request and pass it on. Raises ApiError, KafkaError INVALID_TOPIC_EXCEPTION."""
         if scope["type"] == "http" and scope["path"].startswith("/v3"):
             headers = Headers(scope=scope)
             _check_path(scope)
@@ -37,11 +38,15 @@ class Negotiation:
                 await self._head(scope, receive, send)
                 return
         elif scope["type"] == "http" and scope["method"] not in SAFE_METHODS and scope["query_string"]:
-            raise ApiError(400, "Bad Request: a form takes no query parameters.", code="unknown-parameter")
+            raise ApiError(
+                400,
+                "Bad Request: a form takes no query parameters; remove them from the address.",
+                code="unknown-parameter",
+            )
         await self._app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ask as GET; the server leaves the body out. The route is noted where the metrics look for it."""
+        """Handle HEAD as GET; the server omits the body. The metrics read the route from the original scope."""
         asked = {**scope, "method": "GET"}
         try:
             await self._app(asked, receive, send)
@@ -50,13 +55,18 @@ class Negotiation:
 
 
 def _check_path(scope: Scope) -> None:
-    """Encoded separators and control characters would reach another resource than the path shows."""
+    """Refuse encoded separators and control characters: the path would reach another resource than it shows."""
     raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
     if not _HOSTILE.search(raw):
         return
     if b"/topics/" in raw:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name holds a character that no topic name has.")
-    raise ApiError(400, "Bad Request: the path holds an encoded separator or control character.")
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "The topic name contains a character other than ASCII alphanumerics, '.', '_' and '-'.",
+        )
+    raise ApiError(
+        400, "Bad Request: the path contains an encoded separator or control character (%2F, %5C, %00, %0A, %0D)."
+    )
 
 
 def _check_accept(headers: Headers, *, is_stream: bool) -> None:
@@ -65,7 +75,7 @@ def _check_accept(headers: Headers, *, is_stream: bool) -> None:
         return
     wanted = {part.partition(";")[0].strip() for part in accept.split(",")}
     if not wanted & (ACCEPTABLE | STREAM if is_stream else ACCEPTABLE):
-        raise ApiError(406, "This API answers application/json.")
+        raise ApiError(406, f"Accept '{accept[:80]}' cannot be satisfied: this API answers with application/json.")
 
 
 def _check_content_type(headers: Headers) -> None:
@@ -74,4 +84,8 @@ def _check_content_type(headers: Headers) -> None:
         return
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise ApiError(415, "This API reads application/json.", headers={"Accept": "application/json"})
+        raise ApiError(
+            415,
+            f"Content-Type '{media_type[:80]}' is not supported: this API reads application/json.",
+            headers={"Accept": "application/json"},
+        )

@@ -1,7 +1,7 @@
-"""What every JSON endpoint has in common: query parameters that are known, and a dry run of every change.
+"""Rules of every JSON endpoint: query parameters must be known, and every change has a dry run.
 
-A route refuses a query parameter that it does not declare, and one that is repeated, so that a misspelt `validate_only`
-never deletes anything. A route that changes something must depend on `DryRun`; without it the program does not start.
+A route refuses query parameters that it does not declare and repeated ones, so that a misspelt `validate_only` never
+deletes anything. A route that changes something must depend on `DryRun`: the process does not start without it.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ _WORDS: Final = {"true": True, "false": False}
 
 
 def _flag(given: object) -> object:
-    """Read `true` or `false` in any case; pydantic alone would also take `yes`, `on` and `1`."""
+    """Return the value of `true` or `false` in any case. Pydantic alone would also accept `yes`, `on` and `1`."""
     if isinstance(given, str):
         if given.lower() not in _WORDS:
             raise ValueError("must be true or false")
@@ -36,9 +36,9 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 
 
 async def flag_of(request: Request, name: str, in_query: bool | None) -> bool:
-    """Return a flag that may stand in the query and in the body, False where it stands in neither.
+    """Return a flag that can be given in the query or in the body, False without either.
 
-    Raises ApiError 400 when the two differ, 422 when the body has something else than true or false.
+    Raises ApiError 400 when the two differ, 422 when the value in the body is not true or false.
     """
     body = await request.json() if await request.body() else None
     if not isinstance(body, dict) or name not in body:
@@ -48,16 +48,18 @@ async def flag_of(request: Request, name: str, in_query: bool | None) -> bool:
         message = f"{name} must be true or false"
         raise ApiError(422, message, errors=(FieldError(f"/{name}", message),))
     if in_query is not None and in_body is not in_query:
-        said = f"{str(in_query).lower()} in the query and {str(in_body).lower()} in the body"
-        raise ApiError(400, f"Bad Request: {name} is {said}.")
+        values = f"{str(in_query).lower()} in the query and {str(in_body).lower()} in the body"
+        raise ApiError(400, f"Bad Request: {name} is {values}.")
     return in_body
 
 
 async def dry_run(
     request: Request,
-    validate_only: Annotated[Flag | None, Query(description="say what the change would do, and change nothing")] = None,
+    validate_only: Annotated[
+        Flag | None, Query(description="report what the change would do without making it")
+    ] = None,
 ) -> bool:
-    """Return whether the change shall only be checked: `validate_only` in the query or in the body.
+    """Report whether the change is only to be checked: `validate_only` in the query or in the body.
 
     Raises ApiError as `flag_of`.
     """
@@ -68,10 +70,10 @@ DryRun = Annotated[bool, Depends(dry_run)]
 
 
 class JsonRoute(APIRoute):
-    """A route of the API; see the module."""
+    """A route of the API that enforces the rules above."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler with the check of the query in front of it."""
+        """Return the handler, preceded by the check of the query."""
         handle = super().get_route_handler()
         needed = _all_of(self.dependant)
         allowed = tuple(sorted({field.alias for each in needed for field in each.query_params}))
@@ -95,7 +97,7 @@ def _all_of(dependant: Dependant) -> list[Dependant]:
 
 
 def check_query(request: Request, allowed: tuple[str, ...]) -> None:
-    """Refuse unknown and repeated query parameters. Raises ApiError 400 that names them and those that are allowed."""
+    """Raise ApiError 400 for unknown and repeated query parameters. It names them and the allowed ones."""
     names = [name for name, _ in request.query_params.multi_items()]
     if not names:
         return

@@ -81,7 +81,7 @@ class View:
         return found
 
     def not_found(self, what: str, of: str = "") -> ApiError:
-        """Return the 404 for a resource that this cluster does not have, in REST v3's words. `of`: "for TOPIC orders"."""
+        """Return the 404 for a missing resource, in REST v3's words. `of` qualifies it, such as "for TOPIC orders"."""
         return ApiError(404, f"{what} cannot be found {of}{' ' if of else ''}in cluster {self.cluster_id}.")
 
 

@@ -78,8 +78,8 @@ async def add_voter(
 ) -> Response:
     """Add an observer to the voters: 201 once the change is committed; 200 and no change with `validate_only`.
 
-    This process checks the preconditions first, and is stricter than the leader. `checks` in the answer has the result of
-    each, also when the change is refused.
+    This process checks the preconditions first, and is stricter than the leader. `checks` in the answer has the result
+    of each, also when the change is refused.
     """
     change = await services.actions.voters.add(
         caller,

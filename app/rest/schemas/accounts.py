@@ -12,7 +12,7 @@ AccountName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class CreateUserBody(ChangeBody):
-    """A new user; without a password only a login link lets them in."""
+    """A new user. Without a password the user can log in only with a login link."""
 
     name: AccountName
     role: RoleName
@@ -20,7 +20,7 @@ class CreateUserBody(ChangeBody):
 
 
 class UpdateUserBody(ChangeBody):
-    """Changes of a user; what is absent stays. `present_password` goes with a change of one's own password in a session."""
+    """Changes of a user. Absent members stay. A session that changes its own password must give `present_password`."""
 
     role: RoleName | None = None
     disabled: bool | None = None
@@ -29,7 +29,7 @@ class UpdateUserBody(ChangeBody):
 
 
 class CreateTokenBody(ChangeBody):
-    """A new API token; without scopes it may do all its role allows."""
+    """A new API token. Without scopes the token has all rights of its role."""
 
     name: AccountName
     role: RoleName
@@ -38,7 +38,7 @@ class CreateTokenBody(ChangeBody):
 
 
 class UserData(Validated):
-    """A user of this installation."""
+    """A user of this web process."""
 
     kind: Literal["ConclaveUser"]
     metadata: Metadata
@@ -57,7 +57,7 @@ class UserDataList(ListOf[UserData]):
 
 
 class TokenData(Validated):
-    """An API token; its text is in the answer to its creation alone."""
+    """An API token. `token`, its secret, is only in the answer that created it."""
 
     kind: Literal["ConclaveToken"]
     metadata: Metadata
@@ -80,7 +80,7 @@ class TokenDataList(ListOf[TokenData]):
 
 
 class SessionData(Answer):
-    """One browser that a user is logged in with; `opened_by` is password or link."""
+    """A browser session of a user. `opened_by` is `password` or `link`; `is_present` marks the caller's session."""
 
     kind: Literal["ConclaveSession"]
     metadata: Metadata
@@ -94,13 +94,13 @@ class SessionData(Answer):
 
 
 class SessionDataList(ListOf[SessionData]):
-    """Sessions, the last used first."""
+    """Sessions, most recently used first."""
 
     kind: Literal["ConclaveSessionList"]
 
 
 class AuditEventData(Answer):
-    """One login, denial or change."""
+    """One login, denial or change in the audit."""
 
     kind: Literal["ConclaveAuditEvent"]
     id: int
@@ -119,13 +119,13 @@ class AuditEventData(Answer):
 
 
 class AuditEventDataList(ListOf[AuditEventData]):
-    """Events, newest first."""
+    """Audit events, newest first."""
 
     kind: Literal["ConclaveAuditEventList"]
 
 
 class LoginLinkData(Validated):
-    """A link that logs in once; a dry run makes none, so its `url` is null."""
+    """A link that logs a user in once. `url` is null in a dry run."""
 
     kind: Literal["ConclaveLoginLink"]
     name: str

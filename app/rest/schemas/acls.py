@@ -8,7 +8,7 @@ from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ListOf, Name, R
 
 
 class AclEntry(Body):
-    """One ACL."""
+    """An ACL of a request. Words are those of REST v3, in any case."""
 
     resource_type: str
     resource_name: Name
@@ -24,7 +24,7 @@ class CreateAclBody(AclEntry, ChangeBody):
 
 
 class CreateAclsBody(ChangeBody):
-    """ACLs to create at once."""
+    """ACLs to create in one request."""
 
     data: Annotated[tuple[AclEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
 
@@ -49,6 +49,6 @@ class AclDataList(ListOf[AclData]):
 
 
 class DeletedAclsData(Validated):
-    """The ACLs that were deleted."""
+    """The deleted ACLs."""
 
     data: list[AclData]

@@ -1,7 +1,7 @@
 """Base classes and limits of request bodies and answers.
 
-Request bodies are validated by these models. Answers are built as plain dicts, which is faster; OpenAPI is generated from
-the answer models, and the tests validate every answer against them. Unknown members are refused in both directions.
+Request bodies are validated by these models. Answers are built as plain dicts, which is faster; OpenAPI is generated
+from the answer models, and the tests validate every answer against them. Unknown members are refused in both.
 """
 
 from typing import Annotated, Generic, Literal, TypeVar
@@ -32,33 +32,33 @@ class Metadata(Answer):
 
 
 class ListMetadata(Answer):
-    """Address of a list, and of its next page."""
+    """Address of a list and of its next page, null for the last one."""
 
     self: str
     next: str | None
 
 
 class Related(Answer):
-    """A link in place of the thing."""
+    """A link to another resource."""
 
     related: str
 
 
 class Validated(Answer):
-    """Base of what a dry run may answer: `validated` is there in its answer alone."""
+    """Base of answers of changes. `validated` is present in dry runs only."""
 
     validated: Literal[True] | None = None
 
 
 class Resource(Validated):
-    """Members that every resource of a cluster has."""
+    """Members of every resource of a cluster."""
 
     metadata: Metadata
     cluster_id: str
 
 
 class PlannedChangeData(Answer):
-    """One thing a change would do: what it has now and would have afterwards, null for nothing."""
+    """One planned change: the value before and after, null for none."""
 
     what: str
     before: object
@@ -66,7 +66,7 @@ class PlannedChangeData(Answer):
 
 
 class DryRunData(Answer):
-    """What a change would do that answers nothing when it is made. `not_checked`: what only the change itself can tell."""
+    """The dry run of a change that otherwise has no body. `not_checked` names what only the change itself can check."""
 
     kind: Literal["KafkaDryRun"]
     validated: Literal[True]
@@ -75,7 +75,7 @@ class DryRunData(Answer):
 
 
 class ListOf(Answer, Generic[T]):
-    """Members that every list has."""
+    """Members of every list."""
 
     metadata: ListMetadata
     data: list[T]
@@ -88,13 +88,13 @@ class Body(BaseModel):
 
 
 class ChangeBody(Body):
-    """Base of what asks for a change. `validate_only` is read by `routing.dry_run`, with the one in the query."""
+    """Base of bodies of changes. `routing.dry_run` reads `validate_only` here and in the query."""
 
     validate_only: bool = False
 
 
 class ListenerData(Answer):
-    """Where a broker listens."""
+    """A listener of a node."""
 
     name: str
     host: str

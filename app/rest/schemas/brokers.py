@@ -6,7 +6,7 @@ from app.rest.schemas.base import ChangeBody, ListenerData, ListOf, Related, Res
 
 
 class UnregisterBrokerBody(ChangeBody):
-    """`force` forgets a broker that is live or holds replicas; it may stand in the query instead."""
+    """`force` also unregisters a broker that is live or holds replicas. It can be given in the query instead."""
 
     force: bool = False
 
@@ -36,7 +36,7 @@ class BrokerDataList(ListOf[BrokerData]):
 
 
 class LogDirectoryData(Resource):
-    """A log directory of a broker that is online. `is_cordoned` (takes no new replicas) is null until the broker told."""
+    """An online log directory. `is_cordoned` (accepts no new replicas) is null until the broker reports it."""
 
     kind: Literal["KafkaLogDirectory"]
     broker_id: int

@@ -26,7 +26,7 @@ class ClusterDataList(ListOf[ClusterData]):
 
 
 class ProducerIdsData(Resource):
-    """Producer ids: the first one that no broker has been given."""
+    """Producer ids. `next_producer_id` is the first that is not allocated to a broker."""
 
     kind: Literal["KafkaProducerIds"]
     next_producer_id: int

@@ -18,13 +18,13 @@ from app.rest.schemas.base import (
 
 
 class UpdateConfigBody(ChangeBody):
-    """UpdateTopicConfigRequestData and its kin."""
+    """UpdateTopicConfigRequestData of REST v3, also for other resources."""
 
     value: ConfigValue | None = None
 
 
 class AlterEntry(Body):
-    """One change of an :alter; SET without an operation."""
+    """One change of `:alter`. The operation defaults to SET."""
 
     name: ConfigName
     value: ConfigValue | None = None
@@ -35,7 +35,7 @@ Entries = Annotated[tuple[AlterEntry, ...], Field(min_length=1, max_length=CONFI
 
 
 class AlterBody(ChangeBody):
-    """AlterConfigBatchRequestData: all entries or none."""
+    """AlterConfigBatchRequestData of REST v3: all entries or none."""
 
     data: Entries
 
@@ -48,13 +48,13 @@ class AlterTopicEntry(Body):
 
 
 class AlterTopicsBody(ChangeBody):
-    """Changes of several topics; each topic is all or none, and fails alone."""
+    """Changes of several topics, all or none per topic. One topic's failure does not affect the others."""
 
     data: Annotated[tuple[AlterTopicEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
 
 
 class ConfigSynonymData(Answer):
-    """A place a config could come from."""
+    """One source of a config's value, as Kafka orders them."""
 
     name: str
     value: str | None
@@ -62,7 +62,7 @@ class ConfigSynonymData(Answer):
 
 
 class ConfigData(Resource):
-    """Members that configs of all kinds have."""
+    """Members of configs of every kind of resource."""
 
     name: str
     value: str | None
@@ -102,14 +102,14 @@ class BrokerConfigDataList(ListOf[BrokerConfigData]):
 
 
 class ClusterConfigData(ConfigData):
-    """A config of all brokers."""
+    """A dynamic default config of all brokers."""
 
     kind: Literal["KafkaClusterConfig"]
     config_type: Literal["BROKER"]
 
 
 class ClusterConfigDataList(ListOf[ClusterConfigData]):
-    """Configs of all brokers."""
+    """Dynamic default configs of all brokers."""
 
     kind: Literal["KafkaClusterConfigList"]
 
@@ -128,13 +128,13 @@ class ConsumerGroupConfigDataList(ListOf[ConsumerGroupConfigData]):
 
 
 class ClientMetricsConfigData(ConfigData):
-    """A config of a client-metrics subscription."""
+    """A config of a client metrics subscription."""
 
     kind: Literal["KafkaClientMetricsConfig"]
     subscription_name: str
 
 
 class ClientMetricsConfigDataList(ListOf[ClientMetricsConfigData]):
-    """Configs of a client-metrics subscription."""
+    """Configs of a client metrics subscription."""
 
     kind: Literal["KafkaClientMetricsConfigList"]

@@ -6,7 +6,7 @@ from app.rest.schemas.base import Answer, ListenerData, ListOf, Related, Resourc
 
 
 class SupportedFeatureData(Answer):
-    """The levels of a feature that a node supports."""
+    """The levels of a feature that a controller supports."""
 
     feature_name: str
     lowest_level: int
@@ -14,7 +14,7 @@ class SupportedFeatureData(Answer):
 
 
 class ControllerData(Resource):
-    """A controller; whether it votes is told by the quorum."""
+    """A registered controller. `quorum` links to the voters."""
 
     kind: Literal["KafkaController"]
     controller_id: int

@@ -12,7 +12,7 @@ PeriodMs = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 class CreateDelegationTokenBody(ChangeBody):
-    """Whom a token is for (absent: the user this process logs in as), who may renew it, how long it can last."""
+    """A new token. Without `owner` it belongs to the user that this process logs in as. Principals are `User:name`."""
 
     owner: PrincipalName | None = None
     renewers: Annotated[tuple[PrincipalName, ...], Field(max_length=100, strict=False)] = ()
@@ -20,21 +20,21 @@ class CreateDelegationTokenBody(ChangeBody):
 
 
 class RenewDelegationTokenBody(ChangeBody):
-    """The token's HMAC in Base64, and for how long it shall last from now; absent: as the controllers' setting says."""
+    """The token's HMAC in Base64. `renew_period_ms` counts from now and defaults to the controllers' config."""
 
     hmac: Hmac
     renew_period_ms: PeriodMs | None = None
 
 
 class ExpireDelegationTokenBody(ChangeBody):
-    """The token's HMAC in Base64, and in how long it shall end; absent: at once."""
+    """The token's HMAC in Base64. Without `expiry_period_ms` the token expires at once."""
 
     hmac: Hmac
     expiry_period_ms: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
 
 
 class DelegationTokenData(Resource):
-    """A delegation token; times in ms since 1970. `hmac` is there in the answer that made the token, and nowhere else."""
+    """A delegation token. Times are in ms since 1970."""
 
     kind: Literal["KafkaDelegationToken"]
     token_id: str
@@ -53,12 +53,12 @@ class DelegationTokenDataList(ListOf[DelegationTokenData]):
 
 
 class CreatedDelegationTokenData(DelegationTokenData):
-    """A new delegation token."""
+    """A new delegation token with its HMAC in Base64, which is in no other answer."""
 
     hmac: str
 
 
 class TokenEndData(Answer):
-    """When a token ends, in ms since 1970."""
+    """A token's new expiry, in ms since 1970."""
 
     expiry_timestamp: int

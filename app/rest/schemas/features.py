@@ -8,7 +8,7 @@ from app.rest.schemas.base import Answer, Body, ChangeBody, ListOf, Resource, Va
 
 
 class FeatureEntry(Body):
-    """A feature and its new level; a lower one needs its upgrade_type, 0 takes the feature away."""
+    """A feature and its new level. A lower level requires a downgrade `upgrade_type`; 0 disables the feature."""
 
     feature_name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     level: Annotated[int, Field(ge=0, le=2**15 - 1)]
@@ -22,7 +22,7 @@ class UpdateFeaturesBody(ChangeBody):
 
 
 class BrokerFeatureData(Answer):
-    """The levels that a broker supports."""
+    """The levels of a feature that a broker supports."""
 
     broker_id: int
     lowest_level: int
@@ -30,7 +30,10 @@ class BrokerFeatureData(Answer):
 
 
 class FeatureData(Resource):
-    """A feature. `level` 0: not switched on; null: not known now. The bounds are this software's, null: not known to it."""
+    """A feature and its finalized level: 0 when disabled, null while it is unknown.
+
+    `lowest_level` and `highest_level` are those that this software supports, null for a feature that it does not know.
+    """
 
     kind: Literal["KafkaFeature"]
     feature_name: str

@@ -28,26 +28,26 @@ class PartitionEntry(Body):
 
 
 class ReassignmentEntry(PartitionEntry):
-    """The replicas that one partition shall have, the preferred leader first."""
+    """The new replicas of one partition, the preferred leader first."""
 
     replica_ids: Annotated[tuple[int, ...], Field(max_length=BROKERS_PER_PARTITION_MAX, strict=False)]
 
 
 class ReassignBody(ChangeBody):
-    """Partitions to move. `allow_replication_factor_change` false refuses another number of replicas (KIP-860)."""
+    """Partitions to reassign. `allow_replication_factor_change` false refuses another number of replicas (KIP-860)."""
 
     data: Annotated[tuple[ReassignmentEntry, ...], Field(min_length=1, max_length=PARTITIONS_MAX, strict=False)]
     allow_replication_factor_change: bool = True
 
 
 class CancelBody(ChangeBody):
-    """Partitions whose reassignment shall end where it began."""
+    """Partitions whose reassignments to cancel."""
 
     data: Annotated[tuple[PartitionEntry, ...], Field(min_length=1, max_length=PARTITIONS_MAX, strict=False)]
 
 
 class ElectBody(ChangeBody):
-    """Which replica shall lead: PREFERRED the first one, UNCLEAN any that lives, even one that lacks records."""
+    """The kind of election: PREFERRED elects the first replica, UNCLEAN any live one, even if it lacks records."""
 
     election_type: Literal["PREFERRED", "UNCLEAN"] = "PREFERRED"
 
@@ -96,7 +96,7 @@ class ReplicaDataList(ListOf[ReplicaData]):
 
 
 class ReassignmentData(Resource):
-    """A reassignment under way."""
+    """A reassignment in progress."""
 
     kind: Literal["KafkaReassignment"]
     topic_name: str
@@ -107,13 +107,13 @@ class ReassignmentData(Resource):
 
 
 class ReassignmentDataList(ListOf[ReassignmentData]):
-    """Reassignments under way."""
+    """Reassignments in progress."""
 
     kind: Literal["KafkaReassignmentList"]
 
 
 class PartitionOutcomeData(Answer):
-    """What became of a request about one partition; the last three are null where it was done."""
+    """The outcome for one partition. The last three members are null on success."""
 
     topic_name: str
     partition_id: int
@@ -124,6 +124,6 @@ class PartitionOutcomeData(Answer):
 
 
 class PartitionOutcomeDataList(Validated):
-    """One for each partition of the request, in its order."""
+    """One outcome per partition, in the order of the request."""
 
     data: list[PartitionOutcomeData]

@@ -6,9 +6,9 @@ from app.rest.schemas.base import Answer, ListenerData, ListOf, Resource
 
 
 class QuorumReplicaData(Answer):
-    """A voter or observer; -1 where an offset or time is unknown, times are the leader's clock in ms.
+    """A voter or an observer. Times are in ms by the leader's clock; an unknown offset or time is -1.
 
-    `is_silent`: a voter that answers neither the web process nor, since then, the leader.
+    `is_silent`: the voter responds neither to this process nor, since then, to the leader.
     """
 
     replica_id: int
@@ -25,14 +25,14 @@ class QuorumReplicaData(Answer):
 
 
 class QuorumObserverData(QuorumReplicaData):
-    """An observer, or (`is_fetching` false) a node that registered and that the leader hears no fetch of."""
+    """An observer, or a registered node from which the leader receives no Fetch (`is_fetching` false)."""
 
     kind: Literal["BROKER", "CONTROLLER", "UNKNOWN"]
     is_fetching: bool
 
 
 class LatestSnapshotData(Answer):
-    """The leader's newest snapshot: all before `end_offset`; -1 where unknown, times in ms."""
+    """The leader's newest snapshot. `end_offset` is exclusive; an unknown value is -1; the timestamp is in ms."""
 
     end_offset: int
     epoch: int
@@ -41,9 +41,9 @@ class LatestSnapshotData(Answer):
 
 
 class QuorumData(Resource):
-    """The quorum; `is_live` is false while its leader does not answer, then only what the log says is here.
+    """The quorum. While its leader does not respond, `is_live` is false and only what the log contains is known.
 
-    `state_text` says in words what is wrong: who does not answer, since when, how many are needed; "" if nothing is.
+    `state_text` describes the problem: which voters do not respond, since when, how many are needed. "" without one.
     """
 
     kind: Literal["KafkaQuorum"]
@@ -69,10 +69,11 @@ class QuorumData(Resource):
 
 
 class QuorumEpochData(Resource):
-    """One leadership: from the log, by the leaders' clocks; `leaderless_ms` and some of `end_reason` as this process saw it.
+    """One leader epoch, read from the log. This process observes `leaderless_ms` and some values of `end_reason`.
 
-    Times and durations in ms; -1 or null where not known. `end_offset` is exclusive. `gap_ms` lies between the last record
-    of the leader before and the first of this one: at most half a second more than there was no leader.
+    Times and durations are in ms by the leaders' clocks; an unknown value is -1 or null. `end_offset` is exclusive.
+    `gap_ms` is the time between the previous leader's last record and this leader's first. It exceeds the time without
+    a leader by at most 500 ms.
     """
 
     kind: Literal["KafkaQuorumEpoch"]
@@ -96,6 +97,6 @@ class QuorumEpochData(Resource):
 
 
 class QuorumEpochDataList(ListOf[QuorumEpochData]):
-    """Leaderships, newest first."""
+    """Leader epochs, newest first."""
 
     kind: Literal["KafkaQuorumEpochList"]

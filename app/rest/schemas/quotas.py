@@ -8,28 +8,28 @@ from app.rest.schemas.base import Answer, Body, ChangeBody, ConfigName, ListOf, 
 
 
 class QuotaEntityEntry(Body):
-    """One part of whom a quota is for; `entity_name` null is the default of all others."""
+    """One component of a quota entity. `entity_name` null is the default of the type."""
 
     entity_type: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     entity_name: Name | None
 
 
 class QuotaEntry(Body):
-    """One quota; `value` null removes it."""
+    """One quota. `value` null removes it."""
 
     key: ConfigName
     value: Annotated[float, Field(strict=False, allow_inf_nan=False)] | None
 
 
 class AlterQuotaBody(ChangeBody):
-    """Quotas of one entity, all or none."""
+    """Changes of the quotas of one entity, all or none."""
 
     entity: Annotated[tuple[QuotaEntityEntry, ...], Field(min_length=1, max_length=3, strict=False)]
     data: Annotated[tuple[QuotaEntry, ...], Field(min_length=1, max_length=100, strict=False)]
 
 
 class QuotaEntityData(Answer):
-    """One part of whom a quota is for; the name null is the default."""
+    """One component of a quota entity. `entity_name` null is the default of the type."""
 
     entity_type: str
     entity_name: str | None

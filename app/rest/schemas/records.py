@@ -6,7 +6,7 @@ from app.rest.schemas.base import Answer, ListOf
 
 
 class MetadataRecordData(Answer):
-    """One record of the metadata log; secrets are left out."""
+    """One record of the metadata log. Secrets are hidden."""
 
     offset: int
     type: str
@@ -14,7 +14,7 @@ class MetadataRecordData(Answer):
 
 
 class ChangeData(Answer):
-    """One committed batch or transaction."""
+    """One committed batch or transaction. `lines` describes it in words."""
 
     kind: Literal["KafkaMetadataChange"]
     first_offset: int

@@ -8,14 +8,14 @@ from app.rest.schemas.base import Answer, ChangeBody, ListOf, Resource
 
 
 class PutScheduleBody(ChangeBody):
-    """A schedule, whole."""
+    """A complete schedule: five cron fields in UTC."""
 
     cron: str = Field(max_length=128)
     enabled: bool = True
 
 
 class ReportProgressData(Answer):
-    """How far the job is: stage 1..stages, and its tasks."""
+    """Progress of the job: stage 1 to `stages`, and the tasks of this stage."""
 
     stage: int
     stages: int
@@ -25,9 +25,9 @@ class ReportProgressData(Answer):
 
 
 class ReportData(Resource):
-    """One run. `result` is what the job wrote (header and body), and null in lists and before it succeeded.
+    """One run. `result` is the job's output (header and body). It is null in lists and until the run has succeeded.
 
-    Times are ms since 1970. `state`: queued, snapshotting, running, storing, then succeeded, failed, cancelled,
+    Times are in ms since 1970. `state`: queued, snapshotting, running, storing, then succeeded, failed, cancelled,
     timed_out or lost.
     """
 
@@ -52,7 +52,7 @@ class ReportDataList(ListOf[ReportData]):
 
 
 class ViolationData(Answer):
-    """One partition that needs a look. `leader` is -1 for none; `racks` runs parallel to `replicas`, "" for no rack."""
+    """A partition that violates a placement rule. `leader` -1: none. `racks` is parallel to `replicas`; "": no rack."""
 
     topic: str
     partition: int
@@ -69,14 +69,14 @@ class ViolationData(Answer):
 
 
 class ViolationDataList(ListOf[ViolationData]):
-    """Violations of one report, sorted by topic and partition; `total` counts all that match."""
+    """Violations of one report, sorted by topic and partition. `total` is the number that match."""
 
     kind: Literal["KafkaPlacementViolationList"]
     total: int
 
 
 class ScheduleData(Resource):
-    """When reports are made: five cron fields in UTC. `next_due` in ms since 1970, null when it is off."""
+    """A schedule of reports: five cron fields in UTC. `next_due` is in ms since 1970, null when disabled."""
 
     kind: Literal["KafkaPlacementSchedule"]
     name: str
@@ -87,6 +87,6 @@ class ScheduleData(Resource):
 
 
 class ScheduleDataList(ListOf[ScheduleData]):
-    """All schedules by name."""
+    """Schedules by name."""
 
     kind: Literal["KafkaPlacementScheduleList"]

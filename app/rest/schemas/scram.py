@@ -10,14 +10,14 @@ ScramName = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 
 
 class ScramUserBody(ChangeBody):
-    """A SCRAM user's new password. It is salted and hashed here; the cluster never sees it."""
+    """A SCRAM user's new password. This process salts and hashes it; the cluster never receives it."""
 
     password: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
     iterations: int = 8192
 
 
 class ScramCredentialData(Answer):
-    """What may be told of one password."""
+    """One credential, without its secrets."""
 
     mechanism: str
     iterations: int

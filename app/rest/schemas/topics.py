@@ -20,14 +20,14 @@ from app.rest.schemas.base import (
 
 
 class ConfigToCreate(Body):
-    """A config of a topic that is being created."""
+    """A config of a new topic."""
 
     name: ConfigName
     value: ConfigValue | None = None
 
 
 class CreateTopicBody(ChangeBody):
-    """CreateTopicRequestData of REST v3. `replicas_assignments` (partition → broker ids) wins over both counts."""
+    """CreateTopicRequestData of REST v3. `replicas_assignments` (partition → broker ids) overrides both counts."""
 
     topic_name: TopicName
     partitions_count: int | None = None

@@ -8,7 +8,7 @@ from app.rest.schemas.base import Answer, Body, ChangeBody, ListenerData, Resour
 
 
 class EndpointBody(Body):
-    """Where a controller listens."""
+    """A listener of a controller."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     host: Annotated[str, StringConstraints(min_length=1, max_length=253)]
@@ -16,7 +16,7 @@ class EndpointBody(Body):
 
 
 class AddVoterBody(ChangeBody):
-    """An observer that shall be a voter; without `endpoints` those it registered are taken."""
+    """An observer to add to the voters. `endpoints` default to those that it registered."""
 
     voter_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
     directory_id: Annotated[str, StringConstraints(max_length=100)]
@@ -24,7 +24,7 @@ class AddVoterBody(ChangeBody):
 
 
 class VoterSetData(Answer):
-    """A voter set and what it withstands; `_now` counts those that are behind or silent as failed."""
+    """A voter set and how many failures it tolerates. `_now` counts voters that lag or are silent as failed."""
 
     voter_ids: list[int]
     behind_voter_ids: list[int]
@@ -34,7 +34,7 @@ class VoterSetData(Answer):
 
 
 class CheckData(Answer):
-    """A precondition, whether it holds, and what was found."""
+    """The check of one precondition."""
 
     name: str
     is_met: bool
@@ -42,7 +42,7 @@ class CheckData(Answer):
 
 
 class VoterChangeData(Resource):
-    """A voter added or removed, or, with `validate_only`, what that would do; `offset` is null then."""
+    """An added or removed voter. With `validate_only` nothing is changed and `offset` is null."""
 
     kind: Literal["KafkaQuorumVoterChange"]
     operation: Literal["ADD", "REMOVE"]
