@@ -83,7 +83,7 @@ class _Wire(asyncio.Protocol):
 class _Channel:
     """The connection to one destination, and the requests that wait for it.
 
-    `_session` exists from the first request on until the connection ends; it holds the requests while `_wire` is opened.
+    `_session` exists from the first request until the connection ends; it holds the requests while `_wire` is opened.
     """
 
     def __init__(self, manager: "ChannelManager", destination: Destination) -> None:

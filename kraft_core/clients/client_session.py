@@ -8,7 +8,8 @@
     transport.write(session.data_to_send())
 
 A session negotiates versions (KIP-511), logs in with SASL (KIP-43, KIP-152) and renews the login before its lifetime
-ends (KIP-368). Answers arrive in the order of the requests. Source: NetworkClient, SaslClientAuthenticator, Kafka 4.3.1.
+ends (KIP-368). Answers arrive in the order of the requests.
+Source: NetworkClient and SaslClientAuthenticator, Kafka 4.3.1.
 """
 
 from collections import deque
@@ -156,7 +157,7 @@ class ClientSession(Generic[RequestT]):
         self._held.append(request)
 
     def withdraw(self, request: RequestT) -> bool:
-        """Give up a request -> whether it was already sent, so that its answer would come late: close the connection."""
+        """Give up a request -> whether it was sent. If so, close the connection: the answer may still arrive."""
         if request in self._held:
             self._held.remove(request)
             return False

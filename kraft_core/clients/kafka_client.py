@@ -436,10 +436,10 @@ class ControllerClient:
 async def find_leader(connection: KafkaConnection, cluster_id: str | None = None) -> LeaderEndpoint | None:
     """Return the leader of the metadata quorum that the node at the other end knows, None if it knows none.
 
-    The request is a Fetch, which every controller answers and which needs CLUSTER_ACTION. A user without that right
-    (an administrator may lack it) sends DescribeCluster, which needs ALTER, and then DescribeQuorum, which needs DESCRIBE
-    and which only the leader answers. Raises KafkaError INCONSISTENT_CLUSTER_ID if `cluster_id` is not the node's,
-    CLUSTER_AUTHORIZATION_FAILED for a user without any of these rights, ConnectionLost, RequestTimedOut.
+    The request is a Fetch, which every controller answers and which needs CLUSTER_ACTION. For a user without that right
+    (an administrator may lack it) DescribeCluster follows, which needs ALTER, and then DescribeQuorum, which needs
+    DESCRIBE and which only the leader answers. Raises KafkaError INCONSISTENT_CLUSTER_ID if `cluster_id` is not the
+    node's, CLUSTER_AUTHORIZATION_FAILED for a user without any of these rights, ConnectionLost, RequestTimedOut.
     """
     answer = cast("FetchResponse", await connection.request(leader_probe(cluster_id)))
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
@@ -470,7 +470,7 @@ async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEn
 
 
 def says_not_active(answer: Message) -> bool:
-    """Return whether any error code of an answer, also a nested one, says that the node is not the active controller."""
+    """Return whether any error code of an answer, also a nested one, says that the node is not active."""
     return any(
         code in {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER}
         for code in itertools.islice(_codes(answer, 3), 8)

@@ -68,7 +68,7 @@ class LeaderLoss:
 
 LeaderLostListener = Callable[[LeaderLoss], None]
 LeaderFoundListener = Callable[[int, int], None]
-"""Called with (epoch, time of day in ms) when the leader answers the first fetch of an epoch, or the first after a loss."""
+"""Called with (epoch, time of day in ms) when a leader answers the first fetch of its epoch, or the first after a loss."""
 
 LeadershipListener = Callable[[], None]
 """Called when `epoch` or `confirmed_leader` of the observer has changed."""
@@ -251,7 +251,7 @@ class MetadataObserver:
             listener(self._log.image)
 
     def _failed(self, host: str, port: int, cause: Exception, connection: KafkaConnection | None) -> None:
-        """Record a failed fetch. The leader is lost with the connection over which it answered, whatever its address."""
+        """Record a failed fetch. The leader is lost with the connection it answered over, whatever its address."""
         is_leader = self._leader is not None and (self._leader.host, self._leader.port) == (host, port)
         if is_leader or (connection is not None and connection is self._confirmed_over):
             how = _loss_kind(cause)
@@ -277,7 +277,7 @@ class MetadataObserver:
                 listener()
 
     def _candidates(self) -> Iterator[tuple[str, int]]:
-        """Yield the nodes to try: the leader if known, the bootstrap servers in rotation, then the image's controllers."""
+        """Yield the nodes to try: the known leader, the bootstrap servers in rotation, the image's controllers."""
         tried: set[tuple[str, int]] = set()
         self._next_bootstrap += 1
         shift = self._next_bootstrap % max(1, len(self._bootstrap))

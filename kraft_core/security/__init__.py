@@ -1,1 +1,1 @@
-"""Who is at the other end of a connection, and what they may do: SASL, TLS, principals, rights."""
+"""Authentication and authorization: SASL, TLS, principals, and the rights that requests need."""

@@ -1,4 +1,4 @@
-"""A client's properties file, as Kafka's tools take it with --command-config."""
+"""The properties file of a client, as Kafka's tools take it with --command-config."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from kraft_core.storage.properties import parse_properties
 
 
 def load_client_security(path: Path | None) -> ClientSecurity:
-    """Read how to connect from a properties file; without one in clear. Raises SecurityConfigError."""
+    """Read the security settings of a properties file; PLAINTEXT without a file. Raises SecurityConfigError."""
     if path is None:
         return PLAINTEXT_CLIENT
     try:

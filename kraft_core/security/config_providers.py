@@ -1,4 +1,4 @@
-"""Secrets out of files and the environment: `${provider:path:key}` in the values of a properties file.
+"""Config providers: secrets from files and the environment, as `${provider:path:key}` in a properties file.
 
     config.providers=file,env
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
@@ -6,9 +6,9 @@
     ssl.keystore.password=${file:/etc/conclave/secrets.properties:keystore}
     ssl.key.password=${env:KEY_PASSWORD}
 
-Kafka's three providers are known: FileConfigProvider (a key of a properties file), DirectoryConfigProvider (a file of a
-folder, as Kubernetes mounts secrets) and EnvVarConfigProvider, with their parameters `allowed.paths` and
-`allowlist.pattern`. As in Kafka, a variable of a provider that is not named stays as it is, one that has no value is refused.
+Supported are Kafka's FileConfigProvider (a key of a properties file), DirectoryConfigProvider (a file of a folder, as
+Kubernetes mounts secrets) and EnvVarConfigProvider, with the parameters `allowed.paths` and `allowlist.pattern`. As in
+Kafka, a variable of a provider that is not configured stays as it is, and one without a value is an error.
 
 Source: AbstractConfig.resolveConfigVariables, ConfigTransformer, Kafka 4.3.1; KIP-297, KIP-887.
 """
@@ -31,9 +31,9 @@ Lookup = Callable[[str, str], str | None]
 
 
 def resolve_variables(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties with every variable replaced by what its provider holds.
+    """Return the properties with every variable replaced by the value that its provider holds.
 
-    Raises SecurityConfigError: a provider of an unknown class, a variable without a value, a file that cannot be read.
+    Raises SecurityConfigError for an unknown provider class, a variable without a value, an unreadable file.
     """
     names = [name.strip() for name in properties.get(PREFIX, "").split(",") if name.strip()]
     if not names:
@@ -71,7 +71,7 @@ def _provider(properties: Mapping[str, str], name: str) -> Lookup:
 
 
 def _allowed_paths(setting: str) -> Callable[[str], Path]:
-    """Return what makes a path of a text, within the folders and files that the setting allows; empty allows all."""
+    """Return a parser of paths that refuses those outside of the folders and files in `setting`; empty allows all."""
     roots = [Path(part.strip()).resolve() for part in setting.split(",") if part.strip()]
 
     def path_of(text: str) -> Path:

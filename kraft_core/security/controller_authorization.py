@@ -1,10 +1,10 @@
-"""What each request to a controller's listener needs the right to, and the answers that managers ask for.
+"""The rights that each request to a controller needs, checked with a StandardAuthorizer.
 
-A right on the cluster is checked before a request is passed on (`check`); rights on single topics, groups and settings are
-asked by the managers, item by item (`access`). Who is a super user may do everything, also before this node knows any
-ACL; everybody else gets UNKNOWN_SERVER_ERROR until then, as from Kafka's early-start listener.
+Rights on the cluster are checked before a request is handled (`check`); rights on topics, groups and configs by the
+managers, item by item (`access`). Super users may do everything, also before this node has loaded any ACL; other users
+get UNKNOWN_SERVER_ERROR until then, as from Kafka's early-start listener.
 
-Every denial of what was asked for is one line of the log, `authorization_denied`, as in Kafka's audit log.
+Every denied operation is logged as `authorization_denied`, as in Kafka's audit log.
 Source: ControllerApis, AclApis, AuthHelper and StandardAuthorizerData, Kafka 4.3.1; KIP-801.
 """
 
@@ -54,7 +54,7 @@ CLUSTER_RIGHTS: Final[dict[int, AclOperation]] = {
     ApiKey.DELETE_ACLS: _A.ALTER,
     ApiKey.ALTER_CLIENT_QUOTAS: _A.ALTER_CONFIGS,
 }
-"""The right on the cluster that a request needs as a whole."""
+"""The right on the cluster that a whole request needs, by API key."""
 RIGHTS_BY_ITEM: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
@@ -65,27 +65,14 @@ RIGHTS_BY_ITEM: Final = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
     }
 )
-"""Requests that need a right for each of their topics or settings."""
-FREE: Final = frozenset(
-    {
-        ApiKey.API_VERSIONS,
-        ApiKey.SASL_HANDSHAKE,
-        ApiKey.SASL_AUTHENTICATE,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-    }
-)
-"""Requests that need no right: what they answer is free, refused whoever asks, or a matter of the asker's own tokens."""
+"""Requests that need a right for each of their topics or configs."""
 _RESOURCE_OF: Final = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP, BROKER: ResourceType.CLUSTER}
 
 
 class ControllerAuthorization:
-    """Asks a StandardAuthorizer for a controller's requests.
+    """Authorizes the requests to a controller.
 
-    `image` gives the newest committed image; `is_loaded` says whether it holds what the quorum has committed.
+    `image` returns the newest committed image; `is_loaded` returns whether that image has caught up with the quorum.
     """
 
     def __init__(
@@ -96,9 +83,9 @@ class ControllerAuthorization:
         self._is_loaded = is_loaded
 
     def check(self, api_key: int, context: ControllerRequestContext) -> None:
-        """Check the right that a request needs as a whole.
+        """Check the right that a whole request needs.
 
-        Raises KafkaError CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR before any ACL is known here.
+        Raises KafkaError CLUSTER_AUTHORIZATION_FAILED, or UNKNOWN_SERVER_ERROR before the ACLs are loaded.
         """
         operation = CLUSTER_RIGHTS.get(api_key)
         if operation is not None and not self._may_on_cluster(context, operation, api_key):
@@ -108,15 +95,15 @@ class ControllerAuthorization:
             self._require_loaded(context)
 
     def may_act_on_cluster(self, context: ControllerRequestContext) -> bool:
-        """Say whether the sender may change what is this node's own: its log levels. Raises KafkaError as `check`."""
+        """Return whether the sender may change this node's log levels. Raises KafkaError as `check`."""
         return self._may_on_cluster(context, _A.CLUSTER_ACTION, ApiKey.INCREMENTAL_ALTER_CONFIGS)
 
     def access(self, api_key: int, context: ControllerRequestContext) -> RequestAccess:
-        """Return the rights of one request, each judged when a manager asks for it."""
+        """Return the rights of one request, each evaluated when a manager calls it."""
         on_topic = partial(self._may, context, api_key, resource_type=ResourceType.TOPIC)
 
         def on_all_or_one(operation: AclOperation, needed: AclOperation) -> Callable[[str], bool]:
-            """A right on the cluster, else the right on the topic; a lacking right on the cluster is no denial."""
+            """Check a right on the cluster, else one on the topic; only the second is logged if it is missing."""
 
             def may(name: str) -> bool:
                 on_all = self._may_on_cluster(context, operation, api_key, is_logged=False)

@@ -1,6 +1,6 @@
-"""The name in a certificate as Java writes it, so that super users, ACLs and mapping rules fit both sides' brokers.
+"""The subject of a certificate as Java writes it, so that super users, ACLs and mapping rules match Apache's brokers.
 
-RFC 2253: last part first, nine short keywords, every other attribute by its number with the encoded value in hex.
+RFC 2253: last part first, nine short keywords, every other attribute as its OID and the encoded value in hex.
 Source: RFC 2253; X500Principal.getName() of the JDK, which Kafka's principals come from.
 """
 
@@ -55,7 +55,7 @@ def _escape(text: str) -> str:
 
 
 def _encoded_value(attribute: x509.NameAttribute[str | bytes]) -> bytes:
-    """Return the DER of an attribute's value: what follows the number in Name { RDN { Attribute { number, value } } }."""
+    """Return the DER of an attribute's value, which follows the OID in Name { RDN { Attribute { OID, value } } }."""
     encoded = x509.Name([attribute]).public_bytes()
     for _ in range(3):
         encoded = _contents(encoded)[0]
@@ -63,7 +63,7 @@ def _encoded_value(attribute: x509.NameAttribute[str | bytes]) -> bytes:
 
 
 def _contents(encoded: bytes) -> tuple[bytes, bytes]:
-    """Split DER -> (what the first element holds, what follows it)."""
+    """Split DER -> (contents of the first element, the bytes after it)."""
     length, start = encoded[1], 2
     if length & _LONG_FORM:
         start += length & ~_LONG_FORM

@@ -1,9 +1,9 @@
-"""JAAS lines, as Kafka's `sasl.jaas.config` settings hold them, and the two login modules that are understood.
+"""Parser of Kafka's `sasl.jaas.config` settings for the two supported login modules.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b" user_a="b";
 
-The grammar is that of Java's StreamTokenizer as Kafka sets it up: words, quoted strings with Java's escapes, comments
-in both of Java's forms, one module a setting. Nothing of a value ever goes into a message: it may be a password.
+The grammar is that of Java's StreamTokenizer as Kafka configures it: words, quoted strings with Java's escapes, both of
+Java's comments, one module per setting. Error messages show no value, since it may be a password.
 
 Source: JaasConfig, JaasContext, PlainLoginModule and ScramLoginModule, Kafka 4.3.1.
 """
@@ -32,29 +32,29 @@ _ESCAPED: Final = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t":
 
 
 class JaasError(ValueError):
-    """A JAAS line that cannot be used; the message says what is wrong and shows no value."""
+    """An invalid JAAS setting; the message shows no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class JaasEntry:
-    """One login module with its options. Never shows the options, which hold passwords."""
+    """One login module with its options, which hold passwords and are not part of its repr."""
 
     login_module: str
     options: Mapping[str, str] = field(repr=False)
 
     @property
     def username(self) -> str | None:
-        """The name this node logs in with elsewhere."""
+        """The name with which this node logs in to other nodes."""
         return self.options.get("username")
 
     @property
     def password(self) -> str | None:
-        """The password this node logs in with elsewhere."""
+        """The password with which this node logs in to other nodes."""
         return self.options.get("password")
 
     @property
     def users(self) -> dict[str, str]:
-        """Passwords by name of the users that PLAIN knows (`user_NAME="password"`)."""
+        """Passwords by name of PLAIN's users (`user_NAME="password"`)."""
         return {
             name.removeprefix(_USER_PREFIX): password
             for name, password in self.options.items()
@@ -63,9 +63,9 @@ class JaasEntry:
 
 
 def parse_jaas(text: str, mechanism: str) -> JaasEntry:
-    """Read the one login module of a `sasl.jaas.config` setting, which must be the one of `mechanism`.
+    """Parse a `sasl.jaas.config` setting, which must hold one login module, that of `mechanism`.
 
-    Raises JaasError: broken syntax, no or several modules, a module that is unknown or of another mechanism.
+    Raises JaasError for bad syntax, for no or several modules, and for an unknown module or one of another mechanism.
     """
     entries = list(_entries(text))
     if not entries:
@@ -109,7 +109,7 @@ def _entry(tokens: list[tuple[str, bool]]) -> JaasEntry:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Cut into (text, whether it is one of the signs = and ;)."""
+    """Yield the tokens as (text, whether it is one of the signs = and ;)."""
     for match in _TOKEN.finditer(text):
         if match["bad"] is not None:
             raise JaasError(f"JAAS config has the character '{match['bad']}' outside of quotes")

@@ -1,6 +1,6 @@
-"""How one listener knows its clients, and how this node shows who it is elsewhere: Kafka's settings, read and checked.
+"""TLS and SASL settings of listeners and clients, parsed and checked.
 
-`server_security` is for a listener, `node_security` for the connections of a node to a listener of other nodes, and
+`server_security` is for a listener, `node_security` for the connections of a node to listeners of other nodes, and
 `client_security` for a program that connects with a client's properties (`--command-config`).
 
 Mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Settings that name Java classes are refused.
@@ -40,14 +40,14 @@ _REAUTH: Final = "connections.max.reauth.ms"
 _DECOY_KEY: Final = secrets.token_bytes(32)
 
 CredentialOf = Callable[[int, str], ScramCredential | None]
-"""Finds a SCRAM credential by the mechanism's number and the user's name."""
+"""Returns the SCRAM credential for a mechanism's number and a user's name."""
 UsualIterations = Callable[[int], int]
-"""Says by the mechanism's number how many iterations most users have."""
+"""Returns the iterations of most users for a mechanism's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSecurity:
-    """What a listener asks of its clients. Times are ms; `plain_users` holds passwords by name."""
+    """Security settings of a listener. Times are ms; `plain_users` holds passwords by name."""
 
     tls: ssl.SSLContext | None = None
     principal_mapper: SslPrincipalMapper = field(default_factory=SslPrincipalMapper)
@@ -66,20 +66,15 @@ class ServerSecurity:
         """Number of the listener's SecurityProtocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
         return 2 * self.has_sasl + (self.tls is not None)
 
-    @property
-    def is_plaintext(self) -> bool:
-        """Whether nothing is asked of a client."""
-        return self.tls is None and not self.has_sasl
-
     def mechanisms(
         self,
         credential_of: CredentialOf,
         token_of: TokenOf = no_tokens,
         usual_iterations: UsualIterations = lambda _mechanism: MIN_ITERATIONS,
     ) -> dict[str, SaslMechanism]:
-        """Make the mechanisms for an authenticator.
+        """Return the enabled mechanisms by name, for an authenticator.
 
-        SCRAM looks its users up in `credential_of` at each login, and delegation tokens in `token_of`.
+        At each login SCRAM looks up users in `credential_of` and delegation tokens in `token_of`.
         """
         return {
             name: SaslMechanism(
@@ -106,9 +101,9 @@ class ServerSecurity:
 
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
-    """How this side of a connection shows who it is; the default is PLAINTEXT. `mechanism` None: no SASL.
+    """Security settings of a client; the default is PLAINTEXT. `mechanism` None: no SASL.
 
-    `is_token`: the name and the password are a delegation token's.
+    `is_token`: `username` and `password` are the id and the HMAC of a delegation token.
     """
 
     tls: ssl.SSLContext | None = None
@@ -119,11 +114,11 @@ class ClientSecurity:
 
     @property
     def security_protocol(self) -> str:
-        """The SecurityProtocol by its name."""
+        """Name of the SecurityProtocol."""
         return f"{'' if self.mechanism is None else 'SASL_'}{'PLAINTEXT' if self.tls is None else 'SSL'}"
 
     def new_login(self, server_versions: Mapping[int, tuple[int, int]]) -> SaslClientAuthenticator | None:
-        """Begin a login at a server that speaks these versions; None without SASL."""
+        """Return a new login for a server with these versions, None without SASL."""
         if self.mechanism is None:
             return None
         return SaslClientAuthenticator(self.mechanism, self._new_client(self.mechanism), server_versions)
@@ -140,7 +135,7 @@ PLAINTEXT_CLIENT: Final = ClientSecurity()
 
 
 def _server_context(properties: SecurityProperties, *, has_sasl: bool) -> ssl.SSLContext:
-    from kraft_core.security.ssl_factory import server_context  # brings `cryptography`: only those with TLS need it
+    from kraft_core.security.ssl_factory import server_context  # imports `cryptography`, which only TLS needs
 
     return server_context(properties, has_sasl=has_sasl)
 
@@ -152,7 +147,7 @@ def _client_context(properties: SecurityProperties) -> ssl.SSLContext:
 
 
 def server_security(originals: Mapping[str, str], listener_name: str, protocol: str) -> ServerSecurity:
-    """Read what the settings of a node say for one of its listeners. Raises SecurityConfigError."""
+    """Return the security of one listener from the settings of its node. Raises SecurityConfigError."""
     if protocol == "PLAINTEXT":
         return PLAINTEXT_SERVER
     properties = SecurityProperties(originals, listener_name)
@@ -188,7 +183,7 @@ def server_security(originals: Mapping[str, str], listener_name: str, protocol: 
 def node_security(
     originals: Mapping[str, str], listener_name: str, protocol: str, mechanism_key: str
 ) -> ClientSecurity:
-    """Read how a node connects to a listener of other nodes, which it has the same settings for.
+    """Return the security of a node's connections to a listener of other nodes, which has the same settings there.
 
     `mechanism_key` is `sasl.mechanism.controller.protocol` or `sasl.mechanism.inter.broker.protocol`; the name and the
     password come from the listener's JAAS line. Raises SecurityConfigError.
@@ -207,7 +202,10 @@ def node_security(
 
 
 def client_security(properties: Mapping[str, str]) -> ClientSecurity:
-    """Read a client's properties: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.…. Raises SecurityConfigError."""
+    """Return the security of a client from its properties: security.protocol, sasl.mechanism, sasl.jaas.config, ssl.….
+
+    Raises SecurityConfigError.
+    """
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise SecurityConfigError(

@@ -1,4 +1,4 @@
-"""SASL PLAIN: the name and the password in one message, to be used under TLS. Source: RFC 4616, PlainSaslServer."""
+"""SASL PLAIN: name and password in one message, to be used with TLS. Source: RFC 4616; PlainSaslServer, Kafka 4.3.1."""
 
 import hmac
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _PARTS: Final = 3
 class PlainSaslServer:
     """The server's side. `users` holds the passwords by name.
 
-    An unknown name costs the same comparison as a wrong password.
+    An unknown name takes the same comparison as a wrong password, so that the time does not reveal it.
     """
 
     def __init__(self, users: Mapping[str, str]) -> None:
@@ -28,8 +28,8 @@ class PlainSaslServer:
 
     @property
     def authorization_id(self) -> str:
-        """Who has logged in."""
-        assert self._name is not None, "asked before the login was complete"
+        """Name of the user that has logged in."""
+        assert self._name is not None, "the login is not complete"
         return self._name
 
     def evaluate_response(self, token: bytes) -> bytes:
@@ -60,7 +60,7 @@ class PlainSaslClient:
         self.is_complete = False
 
     def evaluate_challenge(self, token: bytes) -> bytes:
-        """Give name and password; a server has nothing to say in PLAIN. Raises SaslError when it does."""
+        """Return name and password. Raises SaslError if the server sent a challenge, since PLAIN has none."""
         if token:
             raise SaslError("the server sent a challenge, which PLAIN does not have")
         if self.is_complete:

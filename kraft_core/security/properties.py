@@ -1,7 +1,7 @@
 """Security settings by Kafka's keys, for one listener or one client.
 
-A listener's own key, `listener.name.<name>.<key>`, comes before the plain one. Values are checked by the definitions
-of Kafka's settings; what is wrong is one line that names the key and, unless it is a secret, the value.
+The key of a listener, `listener.name.<name>.<key>`, overrides the general one. Values are checked against Kafka's
+config definitions; an error is one line that names the key and, unless it is a secret, the value.
 
 Source: AbstractConfig.valuesWithPrefixOverride and ListenerName.configPrefix, Kafka 4.3.1.
 """
@@ -17,31 +17,31 @@ _HIDDEN: Final = "[hidden]"
 
 
 class SecurityConfigError(ValueError):
-    """A security setting that cannot be used; the message is one line for the person who wrote the file."""
+    """An invalid security setting; the message is one line for the author of the file."""
 
 
 class SecurityProperties:
-    """The settings as seen by one listener (`listener_name`) or, without one, by a client."""
+    """The settings of the listener `listener_name`, or of a client if it is None."""
 
     def __init__(self, properties: Mapping[str, str], listener_name: str | None = None) -> None:
         self._properties = properties
         self._prefix = None if listener_name is None else f"listener.name.{listener_name.lower()}."
 
     def key_of(self, key: str) -> str:
-        """Return the key whose value counts: the listener's own if it is given."""
+        """Return the key in effect: the listener's if the file has it, else the general one."""
         own = "" if self._prefix is None else self._prefix + key
         return own if own in self._properties else key
 
     def is_listeners_own(self, key: str) -> bool:
-        """Whether the setting is given for this listener alone."""
+        """Whether the file has the key for this listener in particular."""
         return self.key_of(key) != key
 
     def is_given(self, key: str) -> bool:
-        """Whether the file says anything for the key."""
+        """Whether the file has the key, for this listener or in general."""
         return self.key_of(key) in self._properties
 
     def text(self, key: str) -> str | None:
-        """Return a checked text; None where nothing is given and the default is null."""
+        """Return a checked text; None if the key is absent and its default is null."""
         value = self._value(key)
         assert value is None or isinstance(value, str), key
         return value
@@ -59,12 +59,12 @@ class SecurityProperties:
         return value
 
     def mechanism_text(self, mechanism: str, key: str) -> tuple[str, str | None]:
-        """Return the key `<mechanism>.<key>` as it counts here, and its text, unchecked; None when it is not given."""
+        """Return the key in effect of `<mechanism>.<key>` and its unchecked text, None if the file has none."""
         name = self.key_of(f"{mechanism.lower()}.{key}")
         return name, self._properties.get(name)
 
     def refused(self, key: str, reason: str) -> SecurityConfigError:
-        """Make the one line about a value that cannot be used."""
+        """Return the error for a value that cannot be used."""
         name = self.key_of(key)
         definition = _definition(key)
         value = (

@@ -1,4 +1,4 @@
-"""Kafka's login on the client's side, as a state machine: the next request out, its answer in, no I/O.
+"""The client's side of Kafka's SASL login as a state machine: requests out, answers in, no I/O.
 
     request = login.first_request()
     while request is not None:
@@ -25,16 +25,16 @@ _WRAPPED_SINCE: Final = 1
 
 
 class LoginFailed(KafkaError):  # noqa: N818  # what happened, as Kafka's names say it
-    """The server refused the login, or is not to be trusted. Trying again with the same settings is no use."""
+    """The server refused the login, or could not prove its identity. A retry needs other settings."""
 
     def __init__(self, message: str, code: int = ErrorCode.SASL_AUTHENTICATION_FAILED) -> None:
         super().__init__(ErrorCode(code), message)
 
 
 class SaslClientAuthenticator:
-    """One login. `server_versions` are the version ranges by api key that the server gave in its ApiVersions answer.
+    """One login. `server_versions` has the (lowest, highest) version by API key of the server's ApiVersions answer.
 
-    Raises LoginFailed from any step; `session_lifetime_ms` is known at the end, 0 when the login is good for ever.
+    Every method may raise LoginFailed. `session_lifetime_ms` is set at the end; 0 means that the login does not expire.
     """
 
     def __init__(self, mechanism: str, client: SaslClient, server_versions: Mapping[int, tuple[int, int]]) -> None:
@@ -44,13 +44,13 @@ class SaslClientAuthenticator:
         self.session_lifetime_ms = 0
 
     def version_of(self, request: Message) -> int:
-        """Return the version to send a request of this login in."""
+        """Return the version in which to send a request of this login."""
         lowest, highest = self._server_versions.get(request.API_KEY, (0, -1))
         version = min(request.VERSIONS[1], highest)
         is_wrapped = request.API_KEY != ApiKey.SASL_HANDSHAKE or version >= _WRAPPED_SINCE
         if version < max(lowest, request.VERSIONS[0]) or not is_wrapped:
             name = ApiKey(request.API_KEY).name
-            raise LoginFailed(f"the server does not speak {name} in a version of ours: it expects no SASL login here")
+            raise LoginFailed(f"the server has no common version of {name}: its listener expects no SASL login")
         return version
 
     def first_request(self) -> Message:
@@ -58,7 +58,7 @@ class SaslClientAuthenticator:
         return SaslHandshakeRequest(mechanism=self._mechanism)
 
     def received(self, answer: Message) -> Message | None:
-        """Take the answer to the last request -> the next one; None when the login is complete."""
+        """Return the request after this answer to the last one; None when the login is complete."""
         if isinstance(answer, SaslHandshakeResponse):
             if answer.error_code != ErrorCode.NONE:
                 offered = ", ".join(answer.mechanisms)
@@ -66,7 +66,7 @@ class SaslClientAuthenticator:
                 raise LoginFailed(text, answer.error_code)
             return self._next(b"")
         if not isinstance(answer, SaslAuthenticateResponse):
-            raise LoginFailed(f"an answer of another kind: {type(answer).__name__}")
+            raise LoginFailed(f"expected a SaslAuthenticateResponse, got a {type(answer).__name__}")
         if answer.error_code != ErrorCode.NONE:
             raise LoginFailed(answer.error_message or "the server refused the login", answer.error_code)
         self.session_lifetime_ms = answer.session_lifetime_ms

@@ -1,14 +1,14 @@
-"""Kafka's login on the server's side, as a state machine: frames in, answers out, no I/O and no clock.
+"""The server's side of Kafka's SASL login as a state machine: frames in, answers out, no I/O and no clock.
 
                       ApiVersions                SaslHandshake           tokens
     INITIAL ───────────────────────▶ HANDSHAKE ─────────────▶ AUTHENTICATE ───▶ COMPLETE
        └───────────── SaslHandshake ────────────────────────────▲     ▲             │ SaslHandshake, when sessions end
                                                                 │     └─────────────┘ (KIP-368)
-    a wrong login, an unknown mechanism, another request: FAILED, and nothing of the connection is served any more
+    a failed login, an unknown mechanism, any other request: FAILED, and the connection serves no request any more
 
-Nothing but ApiVersions and SaslHandshake is read before a login. A SaslHandshake of version 1 means that tokens come
-in SaslAuthenticate requests; after version 0 they come bare, a size and the token. A failed login is answered late
-(`connection.failed.authentication.delay.ms`) and then closed, with one text for every reason.
+Before a login only ApiVersions and SaslHandshake are accepted. After a SaslHandshake of version 1 the tokens are sent
+in SaslAuthenticate requests, after version 0 as bare tokens with their size. A failed login is answered after
+`connection.failed.authentication.delay.ms`, with one text for all causes, and the connection is closed.
 
 Source: SaslServerAuthenticator and KafkaChannel, Kafka 4.3.1; KIP-43, KIP-152, KIP-368.
 """
@@ -32,15 +32,15 @@ from kraft_core.protocol.wire import Message
 from kraft_core.security.sasl import SaslError, SaslServer
 
 MIN_REAUTHENTICATION_INTERVAL_MS: Final = 1000
-"""A client may not log in again more often than this. Source: KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS."""
+"""Shortest time between two logins of a client. Source: KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS."""
 
 ApiVersionsAnswer = Callable[[RequestHeader, ApiVersionsRequest | None], bytes]
-"""Answers ApiVersions; None stands for a request whose version is not served."""
+"""Returns the answer to ApiVersions; the request is None if its version is not supported."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslMechanism:
-    """One mechanism of a listener. `max_reauth_ms`: how long a login is good for; 0 for ever."""
+    """One mechanism of a listener. `max_reauth_ms` is the lifetime of a login; 0: it does not expire."""
 
     new_server: Callable[[], SaslServer]
     max_reauth_ms: int = 0
@@ -48,11 +48,11 @@ class SaslMechanism:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do after a frame.
+    """The result of one frame.
 
-    `answer` goes to the client: at once, or after the delay for failed logins when `failure` is given.
-    `failure` says why the connection must be closed; `is_delayed` whether after the answer and the delay, or at once.
-    `principal` is given when a login is complete: "User:name"; `is_token`: it was by a delegation token.
+    `answer` is for the client: at once, or after the delay for failed logins if `failure` is set.
+    `failure` is the cause to close the connection; `is_delayed`: after the delay and the answer, else at once.
+    `principal` ("User:name") is set when a login is complete; `is_token`: the login used a delegation token.
     """
 
     answer: bytes = b""
@@ -63,7 +63,7 @@ class Step:
 
 
 class State(Enum):
-    """Where a login stands."""
+    """State of a login."""
 
     INITIAL = "initial"
     HANDSHAKE = "handshake"
@@ -73,7 +73,7 @@ class State(Enum):
 
 
 class SaslServerAuthenticator:
-    """One connection's logins. Give it every frame until `is_complete`, and again each one that `is_due` claims."""
+    """The logins of one connection. Pass it every frame until `is_complete`, and later those for which `is_due`."""
 
     def __init__(self, mechanisms: Mapping[str, SaslMechanism], api_versions: ApiVersionsAnswer) -> None:
         self._mechanisms = mechanisms
@@ -93,17 +93,17 @@ class SaslServerAuthenticator:
 
     @property
     def mechanism(self) -> str:
-        """The mechanism that the client chose; "" before it did."""
+        """The client's mechanism; "" before the handshake."""
         return self._mechanism
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether the client should have logged in again by now; its requests are no longer served then."""
+        """Whether the login has expired, so that requests must not be served."""
         return self._expires_ms is not None and now_ms > self._expires_ms
 
     def is_due(self, frame: bytes, now_ms: int) -> bool:
-        """Whether a frame belongs to the login: all before the first one, later a SaslHandshake and what follows it.
+        """Return whether a frame belongs to a login: all during the first login, later those from a SaslHandshake on.
 
-        A handshake within a second of the last, or where sessions do not end, is an ordinary request.
+        A handshake within a second of the last login, or of a login that does not expire, is an ordinary request.
         """
         if self.state is not State.COMPLETE:
             return True
@@ -117,7 +117,7 @@ class SaslServerAuthenticator:
         return True
 
     def receive(self, frame: bytes, now_ms: int) -> Step:
-        """Take one frame, without its size."""
+        """Handle one frame, given without its size."""
         if self.state is State.FAILED:
             return Step()
         try:
@@ -127,7 +127,7 @@ class SaslServerAuthenticator:
                 return self._wrapped_token(frame, now_ms)
             return self._bare_token(frame, now_ms)
         except KafkaError as error:
-            return self._fail(f"not a request of a login: {error}", is_delayed=False)
+            return self._fail(f"invalid request during the login: {error}", is_delayed=False)
 
     # -- before the tokens
 
@@ -199,7 +199,7 @@ class SaslServerAuthenticator:
         return Step(len(token).to_bytes(4) + token, principal=principal, is_token=is_token)
 
     def _evaluate(self, token: bytes) -> tuple[bytes, str | None]:
-        """Give the client's token to the mechanism -> (the answer, who has logged in if that is all)."""
+        """Pass the client's token to the mechanism -> (the answer, the principal if the login is complete)."""
         assert self._server is not None, "chosen by the handshake"
         answer = self._server.evaluate_response(token)
         if not self._server.is_complete:
@@ -213,10 +213,10 @@ class SaslServerAuthenticator:
         return principal is not None and self._server is not None and self._server.token_lifetime_ms is not None
 
     def _begin_session(self, principal: str | None, now_ms: int) -> int:
-        """Note a complete login; returns for how many ms it is good, 0 for ever or while it is not complete."""
+        """Record a complete login and return its lifetime in ms; 0: it does not expire or is not complete."""
         if principal is None:
             return 0
-        assert self._server is not None, "it has just said who the principal is"
+        assert self._server is not None, "it has just returned the principal"
         limits = (self._mechanisms[self._mechanism].max_reauth_ms, self._server.token_lifetime_ms or 0)
         lifetime_ms = min((limit for limit in limits if limit > 0), default=0)
         self.state = State.COMPLETE

@@ -1,10 +1,10 @@
-"""SASL SCRAM-SHA-256 and SCRAM-SHA-512, both sides: each proves to know the password, and neither says it.
+"""SASL SCRAM-SHA-256 and SCRAM-SHA-512, both sides: each proves that it knows the password without sending it.
 
-A name that the server does not know is led through the whole exchange with a made-up salt, the same at each try and of
-the same form as real ones, with as many iterations as most users have, and fails where a wrong password fails; Kafka's
-server gives it away after the first message.
+An unknown user goes through the whole exchange with a decoy salt, which is the same at each attempt and looks like a
+real one, and with the iterations that most users have; the login fails at the same message as with a wrong password.
+(Kafka's server reveals an unknown user after the first message.)
 
-A client that says `tokenauth=true` logs in with a delegation token: its id for a name, its HMAC for a password.
+A client with `tokenauth=true` logs in with a delegation token: its id is the name, its HMAC the password.
 
 Source: RFC 5802, RFC 7677, KIP-48; ScramSaslServer and ScramSaslClient, Kafka 4.3.1.
 """
@@ -25,12 +25,12 @@ _GS2_HEADER: Final = b"n,,"
 
 CredentialOf = Callable[[str], ScramCredential | None]
 UsualIterations = Callable[[], int]
-"""Says how many iterations most users of the mechanism have."""
+"""Returns the number of iterations that most users of the mechanism have."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """What a delegation token is to a login: whose it is, what its holder shows, and for how long it is still good."""
+    """A delegation token for a login: its owner, its HMAC in Base64, and its remaining lifetime."""
 
     owner: str
     password: str = field(repr=False)
@@ -38,18 +38,18 @@ class TokenLogin:
 
 
 TokenOf = Callable[[str], TokenLogin | None]
-"""Finds a token that is good, by its id."""
+"""Returns the valid token with an id."""
 
 
 def no_tokens(_token_id: str) -> TokenLogin | None:
-    """Find none: the answer of a node that has no key for delegation tokens."""
+    """Return None: a node without a key for delegation tokens has none."""
     return None
 
 
 class ScramSaslServer:
-    """The server's side. `credential_of` finds a user; `nonce` is fresh.
+    """The server's side. `credential_of` returns a user's credential; `nonce` must be new for each login.
 
-    For a name that does not exist `decoy_key` makes up the salt, and `usual_iterations` says the number of iterations.
+    An unknown user gets a salt derived from `decoy_key` and `usual_iterations` iterations.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class ScramSaslServer:
 
     @property
     def authorization_id(self) -> str:
-        """Who has logged in."""
-        assert self.is_complete, "asked before the login was complete"
+        """Name of the user that has logged in: the owner of a token."""
+        assert self.is_complete, "the login is not complete"
         return self._name
 
     def evaluate_response(self, token: bytes) -> bytes:
-        """Take the client's first or last message. Raises SaslError when the login failed."""
+        """Return the answer to the client's first or last message. Raises SaslError if the login failed."""
         if self.is_complete:
             raise SaslError("a message after the end of the login")
         return self._first(token) if self._server_first is None else self._final(token, self._server_first)
@@ -123,7 +123,7 @@ class ScramSaslServer:
         return b"v=" + base64.b64encode(self._mechanism.hmac(credential.server_key, auth_message))
 
     def _token_credential(self, token_id: str) -> ScramCredential | None:
-        """Find a token, note whose it is, and make its credential, with the salt that it would have if there was none."""
+        """Return the credential of a token and keep its owner; the salt is the decoy's, so that it reveals nothing."""
         token = self._token_of(token_id)
         if token is None:
             return None
@@ -138,14 +138,14 @@ class ScramSaslServer:
         return salt_of(drawn >> (256 - SALT_BITS))
 
     def _decoy(self, name: str) -> ScramCredential:
-        """Make up what an unknown user is challenged with; no proof fits it."""
+        """Return a credential for an unknown user, which no proof matches."""
         salt = self._decoy_salt(name)
         key = hmac.digest(self._decoy_key, b"\x00" + name.encode(), self._mechanism.hash_name)
         return ScramCredential(salt, key, key, self._usual_iterations())
 
 
 class ScramSaslClient:
-    """The client's side. `nonce` is fresh. A server that does not know the password itself is refused.
+    """The client's side. `nonce` must be new for each login. A server must prove that it knows the password.
 
     `is_token`: the name is a delegation token's id, the password its HMAC in Base64.
     """
@@ -164,7 +164,7 @@ class ScramSaslClient:
         self.is_complete = False
 
     def evaluate_challenge(self, token: bytes) -> bytes:
-        """Take the server's message (empty at first). Raises SaslError for a server that is not to be trusted."""
+        """Return the next message after the server's (empty at first). Raises SaslError for an untrusted server."""
         if not self._has_begun:
             self._has_begun = True
             return _GS2_HEADER + self._client_first_bare.encode()
@@ -182,7 +182,7 @@ class ScramSaslClient:
         if not message.nonce.startswith(self._nonce) or message.nonce == self._nonce:
             raise SaslError("the server's nonce does not continue ours")
         if not MIN_ITERATIONS <= message.iterations <= MAX_ITERATIONS:
-            raise SaslError(f"the server asks for {message.iterations} iterations")
+            raise SaslError(f"the server requires {message.iterations} iterations")
         mechanism = self._mechanism
         salted_password = mechanism.salted_password(self._password, message.salt, message.iterations)
         without_proof = f"c={scram_messages.encode_base64(_GS2_HEADER)},r={message.nonce}"

@@ -1,6 +1,6 @@
-"""The texts of SCRAM's messages: names in its escaping, nonces. The arithmetic is `image.scram_mechanism`.
+"""Names and nonces of SCRAM messages. The cryptography is in `image.scram_mechanism`.
 
-Source: RFC 5802 section 5.1; ScramFormatter, Kafka 4.3.1. As there, names are taken as they are, without SASLprep.
+Source: RFC 5802 section 5.1; ScramFormatter, Kafka 4.3.1. As in Kafka, names are not normalised with SASLprep.
 """
 
 import secrets
@@ -10,7 +10,7 @@ _NONCE_BYTES: Final = 24
 
 
 def xor(first: bytes, second: bytes) -> bytes:
-    """Combine two texts of the same length bit by bit. Raises ValueError when the lengths differ."""
+    """Return the bitwise exclusive or of two byte strings. Raises ValueError if their lengths differ."""
     return bytes(one ^ other for one, other in zip(first, second, strict=True))
 
 
@@ -20,7 +20,7 @@ def sasl_name(username: str) -> str:
 
 
 def username_of(name: str) -> str | None:
-    """Undo `sasl_name`; None for a text with another escape in it."""
+    """Undo `sasl_name`; None for a text with an unknown escape."""
     username = name.replace("=2C", ",")
     if "=" in username.replace("=3D", ""):
         return None
@@ -28,5 +28,5 @@ def username_of(name: str) -> str | None:
 
 
 def new_nonce() -> str:
-    """Draw 192 random bits as text that SCRAM allows in a nonce."""
+    """Return 192 random bits in characters that SCRAM allows in a nonce."""
     return secrets.token_urlsafe(_NONCE_BYTES)

@@ -1,4 +1,4 @@
-"""The four messages of a SCRAM login, read strictly. Source: RFC 5802 section 7; ScramMessages, Kafka 4.3.1."""
+"""Strict parsers of the four messages of a SCRAM login. Source: RFC 5802 section 7; ScramMessages, Kafka 4.3.1."""
 
 import base64
 import binascii
@@ -33,7 +33,7 @@ TOKEN_AUTH: Final = "tokenauth=true"  # noqa: S105  # the name of an extension
 
 @dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """`bare` is the part that is signed; `name` is still escaped."""
+    """The client's first message. `bare` is the part that is signed; `name` is still escaped."""
 
     authorization_id: str
     bare: str
@@ -44,20 +44,20 @@ class ClientFirst:
 
 @dataclass(frozen=True, slots=True)
 class ServerFirst:
-    """What the client needs to make its proof."""
+    """The server's first message, from which the client computes its proof."""
 
     nonce: str
     salt: bytes
     iterations: int
 
     def __str__(self) -> str:
-        """Write the message."""
+        """Return the text of the message."""
         return f"r={self.nonce},s={encode_base64(self.salt)},i={self.iterations}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFinal:
-    """`without_proof` is the part that is signed."""
+    """The client's last message. `without_proof` is the part that is signed."""
 
     without_proof: str
     channel_binding: bytes
@@ -66,20 +66,20 @@ class ClientFinal:
 
 
 def parse_client_first(token: bytes) -> ClientFirst:
-    """Read the client's first message; a client that asks for channel binding is refused. Raises SaslError."""
+    """Parse the client's first message. Raises SaslError, also if the client requires channel binding."""
     match = _match(_CLIENT_FIRST, token, "client-first-message")
     extensions = match["extensions"].split(",")
     return ClientFirst(match["authzid"] or "", match["bare"], match["name"], match["nonce"], TOKEN_AUTH in extensions)
 
 
 def parse_server_first(token: bytes) -> tuple[str, ServerFirst]:
-    """Read the server's first message -> (its text, what it says). Raises SaslError."""
+    """Parse the server's first message -> (its text, the message). Raises SaslError."""
     match = _match(_SERVER_FIRST, token, "server-first-message")
     return match[0], ServerFirst(match["nonce"], _decode_base64(match["salt"]), int(match["iterations"]))
 
 
 def parse_client_final(token: bytes) -> ClientFinal:
-    """Read the client's last message. Raises SaslError."""
+    """Parse the client's last message. Raises SaslError."""
     match = _match(_CLIENT_FINAL, token, "client-final-message")
     return ClientFinal(
         match["without_proof"], _decode_base64(match["channel"]), match["nonce"], _decode_base64(match["proof"])
@@ -87,7 +87,7 @@ def parse_client_final(token: bytes) -> ClientFinal:
 
 
 def parse_server_final(token: bytes) -> bytes:
-    """Read the server's signature. Raises SaslError, also when the server says that the login failed."""
+    """Parse the server's last message -> its signature. Raises SaslError, also if the server refused the login."""
     match = _match(_SERVER_FINAL, token, "server-final-message")
     if match["error"] is not None:
         raise SaslError("the server refused the login")
@@ -95,12 +95,12 @@ def parse_server_final(token: bytes) -> bytes:
 
 
 def encode_base64(data: bytes) -> str:
-    """Write bytes as SCRAM does."""
+    """Encode bytes in Base64 as text."""
     return base64.b64encode(data).decode()
 
 
 def _match(pattern: str, token: bytes, what: str) -> re.Match[str]:
-    """Match a whole token; no value of it goes into the error. `re` keeps the pattern, which takes 10 ms to compile."""
+    """Match a whole token; the error shows nothing of it. `re` caches the pattern, which takes 10 ms to compile."""
     if len(token) > _MESSAGE_BYTES_MAX:
         raise SaslError(f"a {what} of {len(token)} bytes")
     try:

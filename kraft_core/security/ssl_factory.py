@@ -1,7 +1,7 @@
-"""TLS contexts from Kafka's `ssl.…` settings, for listeners and for connections that this node opens.
+"""TLS contexts from Kafka's `ssl.…` settings, for listeners and for outgoing connections.
 
-TLS 1.2 and 1.3 only, no renegotiation, no compression, no resumption. OpenSSL takes a private key from a file alone,
-so the key passes through a file of this user that holds it encrypted with a password that only this process knows.
+TLS 1.2 and 1.3 only, no renegotiation, no compression, no resumption. OpenSSL reads a private key only from a file, so
+the key is passed in a temporary file of this user, encrypted with a password that only this process has.
 
 Source: SslFactory and DefaultSslEngineFactory, Kafka 4.3.1.
 """
@@ -31,9 +31,9 @@ _REFUSED: Final = {
 
 
 def server_context(properties: SecurityProperties, *, has_sasl: bool) -> ssl.SSLContext:
-    """Make the context of a listener.
+    """Return the context of a listener.
 
-    `has_sasl`: the client logs in with SASL, so `ssl.client.auth` counts only when given for this listener alone.
+    `has_sasl`: clients log in with SASL, so `ssl.client.auth` applies only if set for this listener in particular.
     Raises SecurityConfigError.
     """
     context = _context(properties, ssl.PROTOCOL_TLS_SERVER)
@@ -48,9 +48,9 @@ def server_context(properties: SecurityProperties, *, has_sasl: bool) -> ssl.SSL
 
 
 def client_context(properties: SecurityProperties) -> ssl.SSLContext:
-    """Make the context for connections to other nodes. Raises SecurityConfigError.
+    """Return the context for outgoing connections. Raises SecurityConfigError.
 
-    The peer's certificate is always checked; its name too, unless `ssl.endpoint.identification.algorithm` is empty.
+    The peer's certificate is always checked; its name unless `ssl.endpoint.identification.algorithm` is empty.
     """
     context = _context(properties, ssl.PROTOCOL_TLS_CLIENT)
     algorithm = (properties.text("ssl.endpoint.identification.algorithm") or "").lower()

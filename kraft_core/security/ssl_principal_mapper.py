@@ -1,8 +1,8 @@
-r"""From the distinguished name in a client's certificate to the name of a principal.
+r"""Maps the distinguished name of a client's certificate to the name of a principal.
 
-`ssl.principal.mapping.rules` holds rules, parted by commas; the first that fits the whole name counts:
+`ssl.principal.mapping.rules` holds rules, separated by commas; the first that matches the whole name applies:
 
-    RULE:pattern/replacement/     a regular expression and what the name becomes, $1 … its groups
+    RULE:pattern/replacement/     a regular expression and the resulting name, $1 … for its groups
     RULE:pattern/replacement/L    the same, then in lower case (U: upper case)
     DEFAULT                       the name as it is
 
@@ -21,19 +21,19 @@ _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
 
 
 class NoMatchingRule(ValueError):  # noqa: N818  # Kafka's name
-    """No rule fits a distinguished name: the client cannot be given a principal."""
+    """No rule matches a distinguished name, so that the client has no principal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`pattern` None: the name stays as it is."""
+    """One rule. `pattern` None: the name stays as it is."""
 
     pattern: re.Pattern[str] | None = None
     replacement: str = ""
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """Return what the name becomes; None when the rule does not fit."""
+        """Return the name of the principal; None if the rule does not match."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
@@ -46,7 +46,7 @@ class _Rule:
 
 
 class SslPrincipalMapper:
-    """The rules of one listener. Raises ValueError, naming the rule, for one that cannot be read."""
+    """The rules of one listener. Raises ValueError with the rule for an invalid one."""
 
     def __init__(self, rules: str = DEFAULT_RULES) -> None:
         self._rules = [rule for part in _SPLITTER.finditer(rules.strip()) if (rule := _parse(part[1])) is not None]
@@ -61,7 +61,7 @@ class SslPrincipalMapper:
 
 
 def _parse(text: str) -> _Rule | None:
-    """Read one rule; None for an empty one."""
+    """Parse one rule; None for an empty one."""
     match = _PARSER.match(text)
     assert match is not None, "the last alternative takes anything"
     if match[1] is not None:
@@ -78,7 +78,7 @@ def _parse(text: str) -> _Rule | None:
 
 
 def _value(reference: re.Match[str], match: re.Match[str]) -> str:
-    """Return the text of $N. Digits that name no group are text: with one group, $12 is the group and a 2."""
+    """Return the text of $N. With one group, $12 is group 1 and the text 2."""
     if reference[1] is not None:
         return reference[1]
     digits, groups = reference[2], match.re.groups

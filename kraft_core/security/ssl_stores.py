@@ -1,7 +1,7 @@
-"""Key stores and trust stores: PEM (in the file or in the setting itself) and PKCS #12, checked as Kafka checks them.
+"""Key stores and trust stores: PEM (in a file or in the setting) and PKCS #12, checked as Kafka checks them.
 
-Java writes PKCS #12 also where the type says JKS, and reads it so; only the old JKS format itself is refused, since no
-kept library reads it: `keytool -importkeystore -deststoretype PKCS12` converts a store.
+Java reads and writes PKCS #12 also if the type is JKS. Only the old JKS format is refused, since no maintained library
+reads it: `keytool -importkeystore -deststoretype PKCS12` converts a store.
 
 Source: DefaultSslEngineFactory, Kafka 4.3.1; KIP-651 for PEM.
 """
@@ -24,14 +24,14 @@ _STORE_TYPES: Final = (PEM, "PKCS12", "JKS")
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """A private key and the certificates that vouch for it, the own one first."""
+    """A private key and its certificate chain, the key's certificate first."""
 
     key: PrivateKeyTypes = field(repr=False)
     certificates: tuple[x509.Certificate, ...]
 
 
 def load_key_store(properties: SecurityProperties) -> KeyStore | None:
-    """Read what `ssl.keystore.…` names; None when it names nothing. Raises SecurityConfigError."""
+    """Return the key store of the `ssl.keystore.…` settings, None if there is none. Raises SecurityConfigError."""
     kind = _store_type(properties, "ssl.keystore.type")
     location = properties.text("ssl.keystore.location")
     password = properties.text("ssl.keystore.password")
@@ -68,7 +68,10 @@ def load_key_store(properties: SecurityProperties) -> KeyStore | None:
 
 
 def load_trust_store(properties: SecurityProperties) -> tuple[x509.Certificate, ...] | None:
-    """Read what `ssl.truststore.…` names; None when it names nothing. Raises SecurityConfigError."""
+    """Return the certificates of the `ssl.truststore.…` settings, None if there are none.
+
+    Raises SecurityConfigError.
+    """
     kind = _store_type(properties, "ssl.truststore.type")
     location = properties.text("ssl.truststore.location")
     password = properties.text("ssl.truststore.password")
@@ -158,7 +161,7 @@ def _pkcs12(
 
 
 def _chain(own: x509.Certificate, others: tuple[x509.Certificate, ...]) -> tuple[x509.Certificate, ...]:
-    """Put certificates in the order in which each vouches for the one before it."""
+    """Return the certificates in order: each is the issuer of the one before it."""
     chain, rest = [own], list(others)
     while rest and chain[-1].issuer != chain[-1].subject:
         issuer = next((each for each in rest if each.subject == chain[-1].issuer), None)

@@ -1,10 +1,10 @@
-"""TLS as a state machine for the accepting side: bytes of the network in, clear bytes out, and the reverse. No I/O.
+"""The server's side of TLS as a state machine: network bytes in, plaintext out, and the reverse. No I/O.
 
-    clear = tls.receive_data(data)      # b"" while the handshake goes on
+    plaintext = tls.receive_data(data)  # b"" during the handshake
     transport.write(tls.data_to_send())
 
-Raises ssl.SSLError for a peer that breaks the protocol or shows no good certificate; what `data_to_send` then holds is
-the alert that tells the peer.
+Raises ssl.SSLError for a peer that violates the protocol or has no valid certificate; `data_to_send` then returns the
+alert for the peer.
 """
 
 import ssl
@@ -14,7 +14,7 @@ _READ_BYTES: Final = 65_536
 
 
 class TlsConnection:
-    """The server's end of one connection."""
+    """The server's side of one connection."""
 
     __slots__ = ("_incoming", "_object", "_outgoing", "is_closed_by_peer", "is_established")
 
@@ -27,11 +27,11 @@ class TlsConnection:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The certificate (DER) that the peer has shown and that was found good; None if it showed none."""
+        """The peer's valid certificate (DER); None if it sent none."""
         return self._object.getpeercert(binary_form=True)
 
     def receive_data(self, data: bytes) -> bytes:
-        """Take what came from the network; return what it says in clear."""
+        """Return the plaintext of bytes from the network."""
         self._incoming.write(data)
         if not self.is_established and not self._shake_hands():
             return b""
@@ -47,20 +47,20 @@ class TlsConnection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def send(self, data: bytes) -> None:
-        """Take what shall go to the peer; `data_to_send` has it encrypted."""
+        """Encrypt bytes for the peer; `data_to_send` returns them."""
         self._object.write(data)
 
     def data_to_send(self) -> bytes:
-        """Take out what must go to the network."""
+        """Return the bytes to write to the network since the last call."""
         return self._outgoing.read()
 
     def close(self) -> None:
-        """Say the end; `data_to_send` has it."""
+        """Send the close alert; `data_to_send` returns it."""
         if self.is_established:
             try:
                 self._object.unwrap()
             except ssl.SSLError:
-                return  # the peer has not said its end yet, and need not
+                return  # the peer has not sent its close alert yet, and need not
 
     def _shake_hands(self) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""ApiVersions: the APIs a listener serves, the features this program supports, those the cluster has finalized.
+"""Answers to ApiVersions: the APIs of a listener, the supported features and the finalized features.
 
 Source: SimpleApiVersionManager, ApiVersionsResponse and KIP-511, Kafka 4.3.1.
 """
@@ -25,19 +25,20 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NO_EPOCH: Final = -1
 _NAMED_SINCE: Final = 3
 _ZERO_MINIMUM_SINCE: Final = 4
-"""Clients before this version cannot read a feature whose lowest level is 0, so it is left out. KAFKA-17011."""
+"""Before this version of ApiVersions, clients cannot read a feature with the minimum level 0: omit it. KAFKA-17011."""
 
 
 @cache
 def controller_versions() -> dict[int, tuple[int, int]]:
-    """Version range by api key, of everything a controller listener serves."""
+    """Return the version range by API key of all APIs that a controller listener serves."""
     return {int(key): (api.min_version, api.max_version) for key, api in apis_of("controller").items()}
 
 
 class ApiVersionsAnswers:
-    """Encoded answers of a listener that serves the version ranges `served`, by api key.
+    """Encoded answers of a listener with the version ranges `served`, by API key.
 
-    `features` are those that this role supports; `finalized` gives the epoch of the finalized features, -1 for none, and their levels by name.
+    `features` are those that this role supports; `finalized` returns the epoch of the finalized features (-1 for none)
+    and their levels by name.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class ApiVersionsAnswers:
         )
 
     def answer(self, header: RequestHeader, body: ApiVersionsRequest) -> bytes:
-        """Answer a version that is served. Client software named outside Kafka's pattern: INVALID_REQUEST."""
+        """Answer a supported version; INVALID_REQUEST if the client software's name does not match Kafka's pattern."""
         named = (body.client_software_name, body.client_software_version)
         if header.api_version >= _NAMED_SINCE and not all(_SOFTWARE.fullmatch(name) for name in named):
             response = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -63,7 +64,7 @@ class ApiVersionsAnswers:
         return encode_response(response, header, header.correlation_id)
 
     def unsupported(self, header: RequestHeader) -> bytes:
-        """Answer a version that is not served: in v0, with the one API that helps the client to ask again."""
+        """Answer an unsupported version in v0, with the versions of ApiVersions only, so that the client can retry."""
         own = next(api for api in self._apis if api.api_key == ApiKey.API_VERSIONS)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
         return encode_response(response, (ApiKey.API_VERSIONS, 0), header.correlation_id)
@@ -89,7 +90,7 @@ class ApiVersionsAnswers:
 
 
 def controller_features(image: MetadataImage, kraft_version: int) -> tuple[int, Mapping[str, int]]:
-    """Finalized features as a controller tells them: kraft.version too, and a metadata.version even before there is one."""
+    """Return a controller's finalized features: with kraft.version, and with a metadata.version even if none is set."""
     features = image.features
     levels = {**dict(features.levels.items()), KRAFT_VERSION: kraft_version}
     levels[METADATA_VERSION] = features.metadata_version or MINIMUM_METADATA_VERSION
@@ -97,6 +98,6 @@ def controller_features(image: MetadataImage, kraft_version: int) -> tuple[int, 
 
 
 def broker_features(image: MetadataImage) -> tuple[int, Mapping[str, int]]:
-    """Finalized features as a broker tells them: what the image holds."""
+    """Return a broker's finalized features: those of the image."""
     levels = {**dict(image.features.levels.items()), METADATA_VERSION: image.features.level(METADATA_VERSION)}
     return image.offset, levels

@@ -1,7 +1,7 @@
 """The node's clock: wall-clock milliseconds that never go back and never jump.
 
-Records carry wall-clock time, timers need a clock nobody sets. So the clock runs with the monotonic one from the time
-of day at start; when the wall clock differs, it runs up to 1/20 faster or slower until they agree.
+Records need wall-clock time, timers a monotonic clock. This clock starts at the time of day and advances with the
+monotonic clock, up to 1/20 faster or slower while the wall clock differs from it.
 """
 
 import time
@@ -14,7 +14,7 @@ _RATE_MAX: Final = 0.05
 
 
 class Clock:
-    """Milliseconds since 1970, steady."""
+    """A monotonic clock of milliseconds since 1970."""
 
     __slots__ = ("_base_monotonic_s", "_base_s", "_monotonic", "_rate", "_wall")
 

@@ -1,10 +1,10 @@
-"""What a controller's listener does with a request: checks, then the node, then the answer.
+"""ControllerApis: the request handler of the controller listeners.
 
-Served here and now: ApiVersions, and the APIs that are advertised but that this listener has no use for. Everything
-else goes to the node as an event and is answered when the node says so. An Envelope (KIP-590) is taken apart here: the
-request inside is treated like any other, under the principal the broker names, and its answer goes back inside.
+ApiVersions is answered at once, and so are APIs that need SASL or another listener. Every other request goes to the
+node as an event and is answered when the node responds. An Envelope (KIP-590) is unwrapped: its request is handled like
+any other, with the principal that the broker names, and the answer is wrapped again.
 
-An api key or version that is not served closes the connection, as Kafka does, except for ApiVersions itself.
+An API key or version that is not served closes the connection, as in Kafka, except for ApiVersions.
 Source: ControllerApis, SimpleApiVersionManager, EnvelopeUtils and RequestContext of Kafka 4.3.1.
 """
 
@@ -85,7 +85,7 @@ URGENT_APIS: Final[frozenset[int]] = frozenset(
         ApiKey.BROKER_HEARTBEAT,
     }
 )
-"""What keeps the quorum together and brokers unfenced: taken before all other requests."""
+"""Requests that keep the quorum together and the brokers unfenced; handled before all others."""
 FORWARDABLE: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
@@ -117,7 +117,7 @@ _UNSERVED: Final[dict[int, ErrorCode]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ErrorCode.UNKNOWN_SERVER_ERROR,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Answers that no state changes: these APIs need SASL or another listener."""
+"""Error codes of APIs that are always refused, since they need SASL or another listener."""
 _WITH_DEADLINE: Final = (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
@@ -125,18 +125,18 @@ _WITH_DEADLINE: Final = (
     DeleteTopicsRequest,
     ElectLeadersRequest,
 )
-"""Requests whose timeout counts; those of UpdateFeatures and ListPartitionReassignments do not, as in Kafka."""
+"""Requests whose timeout is observed; those of UpdateFeatures and ListPartitionReassignments are not, as in Kafka."""
 _UNKNOWN: Final = 0
-"""What the enums of ACLs have for a value that the sender itself did not know."""
+"""The number of UNKNOWN in the enums of ACLs."""
 
 Answer = Callable[[Message], None]
 
 
 class ControllerView(Protocol):
-    """What this module needs of the node's owner."""
+    """The interface of ControllerServer that ControllerApis uses."""
 
     def post(self, event: NodeEvent) -> None:
-        """Give the node an event."""
+        """Pass an event to the node."""
 
     def now_ms(self) -> int:
         """Return the node's time."""
@@ -163,11 +163,11 @@ class ControllerApis:
 
     @property
     def unanswered(self) -> int:
-        """Requests the node has not answered yet."""
+        """How many requests the node has not answered yet."""
         return len(self._answers)
 
     def handle(self, request: Request) -> None:
-        """Take one request. Raises KafkaError when it cannot be read, which closes its connection."""
+        """Handle one request. Raises KafkaError if it cannot be decoded, which closes its connection."""
         header = request.header
         versions = controller_versions().get(header.api_key)
         if header.api_key == ApiKey.API_VERSIONS:
@@ -195,13 +195,13 @@ class ControllerApis:
         self._serve(header, message, context, lambda answer: _respond(request, answer))
 
     def answered(self, request_id: int, message: Message) -> None:
-        """Pass the node's answer on."""
+        """Send the node's answer."""
         answer = self._answers.pop(request_id, None)
         if answer is not None:
             answer(message)
 
     def submit(self, message: Message, version: int, answer: Answer) -> None:
-        """Send a request of this process to its own node, as if it had come over the wire."""
+        """Pass a request of this process to the node, as if it had arrived on a listener."""
         header = RequestHeader(ApiKey(message.API_KEY), version, 0, "")
         now_ms = self._owner.now_ms()
         context = ControllerRequestContext(deadline_ms=self._deadline_ms(message, now_ms), received_ms=now_ms)
@@ -209,10 +209,8 @@ class ControllerApis:
 
     # -- to the node
 
-    def _serve(
-        self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer
-    ) -> None:
-        """Pass a request on if its sender may send it; what the sender may do to single topics is asked later."""
+    def _serve(self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer) -> None:
+        """Check the right on the cluster and dispatch the request; the managers check rights on topics and configs."""
         if self._authorization is not None:
             try:
                 self._authorization.check(header.api_key, context)
@@ -234,7 +232,7 @@ class ControllerApis:
         context: ControllerRequestContext,
         answer: Answer,
     ) -> None:
-        """Change this node's own log levels, and pass on what else is asked for; the levels are answered last."""
+        """Change this node's log levels and dispatch the other resources; the log levels come last in the answer."""
         said = tuple(
             self._alter_logger(resource, context, validate_only=message.validate_only)
             for resource in message.resources
@@ -273,7 +271,7 @@ class ControllerApis:
         self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer
     ) -> None:
         refusal = _UNSERVED.get(header.api_key)
-        is_over = context.deadline_ms <= self._owner.now_ms()  # a timeout of nothing: over before it can begin
+        is_over = context.deadline_ms <= self._owner.now_ms()  # a timeout of 0 has expired on arrival
         if refusal is None and is_over and not is_empty_request(message):
             refusal = ErrorCode.REQUEST_TIMED_OUT
         if refusal is not None:
@@ -319,10 +317,8 @@ class ControllerApis:
             return
         self._serve(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
 
-    def _unwrap(
-        self, envelope: EnvelopeRequest, listener_name: str
-    ) -> tuple[RequestHeader, Message, ControllerRequestContext]:
-        """Read the request inside; raises KafkaError with the code that the envelope answers."""
+    def _unwrap(self, envelope: EnvelopeRequest, listener_name: str) -> tuple[RequestHeader, Message, ControllerRequestContext]:
+        """Decode the enclosed request. Raises KafkaError with the error code of the envelope's answer."""
         principal = read_principal(envelope.request_principal)
         address = envelope.client_host_address
         if len(address) not in (4, 16):
@@ -360,7 +356,7 @@ def _is_logger(
 
 
 def _refused(message: Message, version: int, code: ErrorCode) -> Message:
-    """Build the answer to a request that the node never sees."""
+    """Return the answer to a request that is always refused."""
     words = (
         "SaslAuthenticate request received after successful authentication"
         if code is ErrorCode.ILLEGAL_SASL_STATE
@@ -370,7 +366,7 @@ def _refused(message: Message, version: int, code: ErrorCode) -> Message:
 
 
 def refuse_unknown_elements(message: Message) -> None:
-    """Raise InvalidFrame for ACLs or filters with an element that is UNKNOWN: Kafka does not take them for a request."""
+    """Raise InvalidFrame for ACLs or filters with an UNKNOWN element, since Kafka cannot decode such a request."""
     match message:
         case CreateAclsRequest(creations=creations):
             elements = [(a.resource_type, a.resource_pattern_type, a.operation, a.permission_type) for a in creations]
@@ -410,7 +406,7 @@ def read_principal(data: bytes | None) -> DefaultPrincipalData:
 
 
 def _wrap(header: RequestHeader, answer: Message) -> EnvelopeResponse:
-    """Put an answer into an envelope; one that says "not the controller" is said by the envelope, so the broker retries."""
+    """Wrap an answer in an envelope; NOT_CONTROLLER becomes the envelope's error code, so that the broker retries."""
     if says_not_active(answer):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     return EnvelopeResponse(response_data=encode_response(answer, header, header.correlation_id)[4:])
@@ -421,5 +417,5 @@ def _respond(request: Request, answer: Message) -> None:
         request.respond(answer)
     except KafkaError as error:
         extra = {"api_key": request.header.api_key, "version": request.header.api_version, "cause": str(error)}
-        log.error("answer_not_encodable", extra=extra)  # noqa: TRY400  # the cause says it all
+        log.error("answer_not_encodable", extra=extra)  # noqa: TRY400  # the cause is enough
         request.close("the answer cannot be written in this version")

@@ -1,7 +1,7 @@
-"""Keeps this controller's registration in the metadata log up to date. KIP-919.
+"""ControllerRegistrationManager: keeps this controller's registration in the metadata log up to date (KIP-919).
 
-A controller registers with the active one as soon as the cluster's metadata.version allows it and the log does not
-name this very run (incarnation) of it, itself included. Source: ControllerRegistrationManager.
+A controller, also the active one, registers once the metadata.version supports it, unless the log already has the
+registration of this incarnation. Source: ControllerRegistrationManager, Kafka 4.3.1.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ RETRY_MAX_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What this controller says of itself; security protocols are Kafka's numbers, by listener name."""
+    """The contents of the registration; security protocols are Kafka's numbers, by listener name."""
 
     node_id: int
     incarnation_id: UUID
@@ -43,14 +43,14 @@ class Identity:
 
 
 class SendToActive(Protocol):
-    """Sends a request to the active controller, be it this node or another."""
+    """Sends a request to the active controller, which may be this node."""
 
     def __call__(self, message: ControllerRegistrationRequest, on_done: Callable[[Result], None]) -> None:
         """`on_done` is called once."""
 
 
 class ControllerRegistrationManager:
-    """Watches the image and registers when it must; stops retrying when the log says what it should."""
+    """Registers whenever the image lacks this incarnation; retries until the image has it."""
 
     def __init__(self, identity: Identity, source: MetadataSource, send: SendToActive) -> None:
         self._identity = identity
@@ -62,7 +62,7 @@ class ControllerRegistrationManager:
         self._unsubscribe = source.subscribe(lambda old, new, records: self._check(new))
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop registering."""
         self._unsubscribe()
         self._pending = True
         if self._retry is not None:

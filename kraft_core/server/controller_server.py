@@ -1,11 +1,11 @@
-"""The controller role at run time: the one owner of a node, its sockets, its disk and its timers.
+"""ControllerServer: the controller role at run time; it owns the node, its sockets, files and timers.
 
-Events are collected while the loop handles its sockets and given to the node together; the node's effects are carried
-out in their order. An election is stored at once, since nothing after it may leave before; the log is flushed on an I/O
-thread, whose end is the next event, so everything that arrives during a flush shares the next one.
+Events that arrive in one turn of the loop go to the node together; its effects are carried out in order. An election is
+stored at once, before any later effect. The log is flushed on an I/O thread; the completion is an event, so that all
+appends during one flush share the next.
 
-A failed disk, a broken invariant or a record that cannot be replayed is fatal: the node stops before it can say
-anything else. Source: Kafka's ControllerServer, SharedServer, KafkaRaftClientDriver and ProcessTerminatingFaultHandler.
+A failed disk, a broken invariant or a record that cannot be replayed is fatal: the node stops before any other effect.
+Source: ControllerServer, SharedServer, KafkaRaftClientDriver and ProcessTerminatingFaultHandler, Kafka 4.3.1.
 """
 
 import asyncio
@@ -64,13 +64,13 @@ from kraft_core.storage.quorum_state_store import QuorumStateStore
 log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_MS: Final = 5_000
-"""How long a request of this process waits for another node that is the active controller."""
+"""Timeout of a request of this process to the active controller on another node."""
 
 
 class ControllerServer:
     """One controller, from `start` to `stop`. A MetadataSource for the rest of the process.
 
-    `failed` resolves with the reason when the node can not go on.
+    `failed` resolves with the reason after a fatal error.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class ControllerServer:
 
     @property
     def high_watermark(self) -> int:
-        """Offset up to which the log is known to be committed."""
+        """Offset up to which (exclusive) the log is known to be committed."""
         return self.node.raft.high_watermark
 
     def leader(self) -> LeaderEndpoint | None:
@@ -185,7 +185,7 @@ class ControllerServer:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the image has once held everything that was known to be committed. Source: MetadataLoader."""
+        """Whether the image has once reached the high watermark. Source: MetadataLoader."""
         if not self._is_loaded:
             node = self.node
             self._is_loaded = node.is_active or 0 <= node.raft.high_watermark <= node.applied_offset
@@ -193,18 +193,18 @@ class ControllerServer:
 
     @property
     def metadata_errors(self) -> int:
-        """Faults of who is told of changes, of the making of snapshots, and of the controller's own events."""
+        """Number of failures of metadata listeners, snapshots and controller events."""
         return self._metadata_listeners.failures + self._snapshot_failures + self.node.controller.metrics.faults
 
     def subscribe(self, listener: MetadataListener) -> Callable[[], None]:
         """Call `listener` after each change of the committed image; the result ends the subscription."""
         return self._metadata_listeners.add(listener)
 
-    # -- life
+    # -- start and stop
 
     @property
     def ports(self) -> list[int]:
-        """The ports that the listeners have, in their order."""
+        """Ports of the listeners, in their order."""
         return [server.port for server in self._socket_servers]
 
     @property
@@ -213,9 +213,9 @@ class ControllerServer:
         return self._socket_servers
 
     async def start(self) -> None:
-        """Take the addresses, start the node, then listen: a node that loads a large snapshot keeps nobody waiting.
+        """Bind the addresses, start the node, then accept connections, so that no client waits for a large snapshot.
 
-        Raises OSError when an address cannot be bound.
+        Raises OSError if an address cannot be bound.
         """
         for server in self._socket_servers:
             await server.bind()
@@ -225,7 +225,7 @@ class ControllerServer:
             await server.start()
 
     async def stop(self, timeout_ms: int) -> None:
-        """Hand leadership over, answer what can be answered, flush and close, within `timeout_ms` or a little more."""
+        """Resign leadership, answer pending requests, flush and close, within about `timeout_ms`."""
         if self._started and not self._ended:
             self.post(Shutdown(timeout_ms))
             with suppress(TimeoutError):
@@ -235,7 +235,7 @@ class ControllerServer:
             await server.stop()
         self._flusher.close()
         self._snapshotter.close()
-        if not self.failed.done():  # after a fault nothing more is written
+        if not self.failed.done():  # after a fatal error nothing is written
             self._log.close()
 
     def _end(self) -> None:
@@ -251,7 +251,7 @@ class ControllerServer:
         return self.clock.now_ms()
 
     def post(self, event: NodeEvent) -> None:
-        """Give the node an event; it is handled with all others that arrive in the same turn of the loop."""
+        """Queue an event; the node handles it with all others that arrive in the same turn of the loop."""
         self._events.append(event)
         if not self._scheduled and not self._ended:
             self._scheduled = True
@@ -259,7 +259,7 @@ class ControllerServer:
             self._loop.call_soon(self._run)
 
     def request_active(self, message: Message, version: int, on_done: Callable[[Result], None]) -> None:
-        """Send a request of this process to the active controller, which may be its own."""
+        """Send a request of this process to the active controller, which may be this node."""
         leader = self.leader()
         if leader is None:
             self._loop.call_soon(on_done, FailureReason.DISCONNECTED)
@@ -285,7 +285,7 @@ class ControllerServer:
         return effects
 
     def _guarded(self, step: Callable[[], list[NodeEffect]]) -> None:
-        """Take a step and carry out its effects; whatever goes wrong in the node's own house stops it."""
+        """Run a step and carry out its effects; any exception is fatal."""
         try:
             for effect in step():
                 self._carry_out(effect)
@@ -346,7 +346,7 @@ class ControllerServer:
             self.post(PeerDisconnected(node_id))
 
     def _flush(self) -> None:
-        assert not self._flushing, "raft asks for one flush at a time"
+        assert not self._flushing, "raft requests one flush at a time"
         self._flushing = True
         self._flusher.submit(self._log.flush, self._flushed, self._disk_failed)
 

@@ -1,7 +1,7 @@
-"""One thread for slow file work; results come back on the event loop.
+"""A thread for slow file work; results are delivered on the event loop.
 
-The flush of the log runs on one such thread, so that the owner of the node goes on while the disk is busy;
-snapshots are written on another, so that they do not hold up a flush.
+The log is flushed on one such thread, so that the event loop is not blocked by the disk; snapshots are written on
+another, so that they do not delay a flush.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _Job(Generic[T]):
-    """Work to do there, and what to call here with its result."""
+    """Work for the thread, and the callbacks for the event loop."""
 
     __slots__ = ("done", "failed", "work")
 
@@ -24,17 +24,17 @@ class _Job(Generic[T]):
         self.failed = failed
 
     def run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Do the work and post the result to the loop."""
+        """Run the work and post the result to the loop."""
         try:
             result = self.work()
-        except Exception as error:  # noqa: BLE001  # whatever went wrong is judged on the loop, by `failed`
+        except Exception as error:  # noqa: BLE001  # `failed` handles it on the loop
             loop.call_soon_threadsafe(self.failed, error)
         else:
             loop.call_soon_threadsafe(self.done, result)
 
 
 class IoThread:
-    """A worker that takes jobs in order. Made and used on the event loop's thread."""
+    """A worker that runs jobs in order. Create and use it on the event loop's thread."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,11 +43,11 @@ class IoThread:
         self._thread.start()
 
     def submit(self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> None:
-        """Run `work` there, then `done` or `failed` on the event loop."""
-        self._jobs.put(_Job(work, done, failed))  # type: ignore[arg-type]  # the queue does not care what T is
+        """Run `work` on the thread, then `done` or `failed` on the event loop."""
+        self._jobs.put(_Job(work, done, failed))  # type: ignore[arg-type]  # the queue holds jobs of any T
 
     def close(self) -> None:
-        """Finish the jobs that were submitted, then end the thread."""
+        """Finish the submitted jobs, then end the thread."""
         self._jobs.put(None)
         self._thread.join()
 

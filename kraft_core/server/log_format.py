@@ -1,6 +1,6 @@
-"""Log lines for people and for machines: time, level, event, then the fields as key=value.
+"""Format of the log: time, level, event, then the fields as key=value.
 
-An event is a fixed word; what varies is in its fields. Values are quoted where needed, so no value can forge a line.
+An event is a fixed word; its fields vary. Values are quoted if necessary, so that no value can forge a line.
 """
 
 import json
@@ -15,7 +15,7 @@ _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 def quoted(value: object) -> str:
-    """Write a value so that it stays one word of one line; secrets never come here."""
+    """Return a value as one word of one line. Secrets are never logged."""
     text = str(value)
     if text and _PLAIN.issuperset(text):
         return text
@@ -26,7 +26,7 @@ class EventFormatter(logging.Formatter):
     """`2026-01-31T12:00:00.123Z INFO  became_leader epoch=3 node_id=1 (kraft_core.raft)`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record; a traceback follows on lines of its own."""
+        """Return the line of one record; a traceback follows on further lines."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         fields = "".join(f" {key}={quoted(value)}" for key, value in vars(record).items() if key not in STANDARD_FIELDS)
         message = record.getMessage().replace("\n", "\\n").replace("\r", "\\r")

@@ -1,4 +1,4 @@
-"""From server.properties to the settings of the node's parts.
+"""The configs of a node's parts, built from its KafkaConfig and bootstrap.checkpoint.
 
 Source: QuorumConfig, KRaftConfigs, ControllerServer and BootstrapDirectory, Kafka 4.3.1.
 """
@@ -37,7 +37,7 @@ _CONNECTION_KEYS: Final = (
 
 
 def advertised_endpoints(config: KafkaConfig) -> tuple[Endpoint, ...]:
-    """Where others reach this controller; an empty host is this machine's name."""
+    """Return the advertised endpoints of this controller; an empty host becomes this machine's name."""
     return tuple(
         Endpoint(each.name, each.host or socket.getfqdn(), each.port) for each in config.advertised_controller_listeners
     )
@@ -46,7 +46,7 @@ def advertised_endpoints(config: KafkaConfig) -> tuple[Endpoint, ...]:
 def raft_config(
     config: KafkaConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[Endpoint, ...]
 ) -> RaftConfig:
-    """Settings of the raft client. Without bootstrap servers the static voters are asked."""
+    """Return the config of the raft client. Without bootstrap servers it asks the static voters for the leader."""
     listener_name = config.controller_listener_names[0].upper()
     static = VoterSet.of(
         VoterNode(ReplicaKey(voter.id), (Endpoint(listener_name, voter.host, voter.port),), 0, 0)
@@ -74,9 +74,9 @@ def raft_config(
 
 
 def read_bootstrap(folder: Path) -> tuple[dict[str, int], list[MetadataRecord]]:
-    """Read what `format` left for the first leader: feature levels by name, and the other records.
+    """Read bootstrap.checkpoint, which `format` wrote for the first leader -> (feature levels by name, other records).
 
-    Both are empty without the file. Raises CorruptBatch for damaged bytes, OSError when it cannot be read.
+    Both are empty without the file. Raises CorruptBatch for damaged bytes, OSError if the file cannot be read.
     """
     path = folder / BOOTSTRAP_NAME
     features: dict[str, int] = {}
@@ -96,7 +96,7 @@ def read_bootstrap(folder: Path) -> tuple[dict[str, int], list[MetadataRecord]]:
 
 
 def controller_config(config: KafkaConfig, cluster_id: str, features: dict[str, int]) -> ControllerConfig:
-    """Settings of the active controller; `features` are those of bootstrap.checkpoint, empty for the newest."""
+    """Return the config of the controller; `features` are those of bootstrap.checkpoint, empty for the newest."""
     settings = ControllerConfig(
         node_id=config.node_id,
         cluster_id=cluster_id,
@@ -125,7 +125,7 @@ def controller_config(config: KafkaConfig, cluster_id: str, features: dict[str, 
 def node_config(
     config: KafkaConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[Endpoint, ...]
 ) -> NodeConfig:
-    """All settings of a node, with what bootstrap.checkpoint holds."""
+    """Return the config of a node, with the contents of bootstrap.checkpoint."""
     features, records = read_bootstrap(config.metadata_log_dir)
     return NodeConfig(
         raft=raft_config(config, cluster_id, directory_id, endpoints),
@@ -137,7 +137,7 @@ def node_config(
 
 
 def socket_limits(config: KafkaConfig) -> SocketServerLimits:
-    """Bounds of a listener. Kafka's default of -1 for queued.max.request.bytes, no bound, is none of ours."""
+    """Return the limits of a listener. For queued.max.request.bytes=-1, Kafka's default (no limit), ours applies."""
     default, queued_bytes = SocketServerLimits(), config.queued_max_request_bytes
     return SocketServerLimits(
         max_frame_bytes=config.socket_request_max_bytes,
@@ -147,9 +147,9 @@ def socket_limits(config: KafkaConfig) -> SocketServerLimits:
 
 
 def connection_quotas(config: KafkaConfig) -> ConnectionQuotas:
-    """Make the quotas that all listeners of the process share.
+    """Return the connection quotas that all listeners of the process share.
 
-    Protected are the controllers' listeners, and the one between brokers when there is another for clients.
+    Protected are the controller listeners, and the inter-broker listener if clients have another.
     """
     protected = {listener.name for listener in config.controller_listeners}
     if len(config.broker_listeners) > 1:
@@ -158,7 +158,7 @@ def connection_quotas(config: KafkaConfig) -> ConnectionQuotas:
 
 
 def follow_connection_limits(quotas: ConnectionQuotas, config: KafkaConfig, source: MetadataSource) -> None:
-    """Keep the quotas at what the dynamic configs of brokers say, over those of server.properties."""
+    """Apply the dynamic broker configs of connection limits, which override server.properties, to the quotas."""
 
     def changed(old: MetadataImage, new: MetadataImage, records: Sequence[Message]) -> None:
         if old.configs is new.configs:

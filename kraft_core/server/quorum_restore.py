@@ -1,19 +1,19 @@
-"""A quorum that lost all its controllers begins again from a copy of its metadata log.
+"""Restores a quorum that has lost all its controllers from a copy of its metadata log.
 
 A copy is older than what brokers, producers and clients have seen. A quorum that simply continued it would use offsets,
-epochs and ids a second time, and logs that share them diverge without notice. So the newest copy becomes one snapshot at
-a place that nobody can have seen:
+epochs and ids a second time, and logs that share them diverge unnoticed. So the newest copy becomes one snapshot with
+numbers that were never in use:
 
 1. Its end offset is above that of every copy by OFFSET_JUMP: broker epochs are offsets, and each fetch of an older log
    is answered with the snapshot.
 2. Its epoch is above every epoch in the copies by EPOCH_JUMP.
-3. Leader and partition epochs of each partition rise by LEADER_EPOCH_JUMP, so that replicas truncate what diverges.
-4. Producer ids are handed out from PRODUCER_ID_JUMP above the next one on.
+3. Leader and partition epochs of each partition rise by LEADER_EPOCH_JUMP, so that replicas truncate diverging records.
+4. The next producer id rises by PRODUCER_ID_JUMP.
 5. Every broker is fenced and no partition has a leader, as after a stop of all brokers: with eligible leader replicas
-   the ISR has become the ELR; without, the last leader alone remains in sync.
-6. The one voter is this node: other controllers join by fetching, so that there is one history.
+   the ISR becomes the ELR; without, only the last leader remains in sync.
+6. This node is the only voter: other controllers join by fetching, so that there is one history.
 
-The log of a broker is as good a copy as a controller's, and mostly newer.
+The metadata log of a broker is as good a copy as a controller's, and usually newer.
 """
 
 import shutil
@@ -70,46 +70,46 @@ _READ_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataCopy:
-    """What one folder holds of the metadata log: everything up to `end`, whole metadata transactions alone."""
+    """The metadata log of one folder: everything up to `end` without an incomplete metadata transaction."""
 
     folder: Path
     properties: MetaProperties
     end: OffsetAndEpoch
-    epoch_seen: int  # by the node whose folder it was: of its log or its quorum-state
+    epoch_seen: int  # highest epoch in the folder's log and quorum-state
     timestamp_ms: int
     image: MetadataImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What a restore writes. `copies` are the newest first; the first one is restored."""
+    """The plan of a restore. `copies` are sorted, the newest first; the first one is restored."""
 
     copies: tuple[MetadataCopy, ...]
     target: Path  # metadata.log.dir of the node
     node_id: int
     directory_id: UUID
-    is_formatted: bool  # the directory has its meta.properties already, as that of a combined node
+    is_formatted: bool  # the directory already has a meta.properties, as that of a combined node
     voters: VoterSet
     snapshot_id: OffsetAndEpoch
 
     @property
     def cluster_id(self) -> str:
-        """The cluster that all copies belong to."""
+        """Cluster id of all copies."""
         return self.copies[0].properties.cluster_id
 
     @property
     def lost_topics(self) -> tuple[str, ...]:
-        """Names of topics that an older copy has and the restored metadata has not: deleted since, or lost."""
+        """Names of topics in older copies that the restored metadata lacks: deleted since, or lost."""
         kept = self.copies[0].image.topics.by_id
         topics = (topic for copy in self.copies[1:] for topic in values_of(copy.image.topics.by_id))
         return tuple(sorted({topic.name for topic in topics if topic.id not in kept}))
 
 
 def plan_restore(config: KafkaConfig, folders: Sequence[Path]) -> RestorePlan:
-    """Read the copies and say what would be written; nothing is changed.
+    """Read the copies and return the plan; nothing is written.
 
-    Raises ConfigError for a node that cannot be the voter, StorageError for a folder that cannot be read, belongs to
-    another cluster, or is not empty where the restored log is to be.
+    Raises ConfigError for a node that cannot be the voter, StorageError for a folder that cannot be read or belongs to
+    another cluster, and if the node already has a metadata log.
     """
     if not config.is_controller:
         raise ConfigError(
@@ -157,16 +157,16 @@ def plan_restore(config: KafkaConfig, folders: Sequence[Path]) -> RestorePlan:
 
 
 def read_copy(folder: Path) -> MetadataCopy:
-    """Read the metadata log in a controller's or broker's metadata directory, or in a copy of one; it is left as it is.
+    """Read the metadata log in a metadata directory of a controller or broker, or in a copy; nothing is changed.
 
-    A write that was cut off at the log's end is passed over. Raises StorageError.
+    An incomplete write at the end of the log is ignored. Raises StorageError.
     """
     source = folder / PARTITION_DIRECTORY
     if not source.is_dir():
         raise StorageError(f"{folder} has no folder {PARTITION_DIRECTORY}: name a metadata.log.dir or a copy of one.")
     properties = read_meta_properties(folder)
     if properties is None:
-        raise StorageError(f"{folder} has no meta.properties, so nobody can tell which cluster it belongs to.")
+        raise StorageError(f"{folder} has no meta.properties, so its cluster is unknown.")
     with tempfile.TemporaryDirectory(prefix="conclave-restore-") as scratch:
         with storage_errors("copy", source):
             shutil.copytree(source, Path(scratch) / PARTITION_DIRECTORY)
@@ -210,7 +210,7 @@ def _read(folder: Path, properties: MetaProperties, scratch: Path) -> MetadataCo
 
 
 def restored_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """Yield the records of a snapshot from which a quorum can safely begin: see the rules at the head of this module.
+    """Yield the records of the snapshot, by the rules in the module's docstring.
 
     Raises StorageError for a partition whose epochs cannot be raised.
     """
@@ -247,9 +247,9 @@ def _restored_partition(record: PartitionRecord, *, has_elr: bool) -> PartitionR
 
 
 def restore(plan: RestorePlan) -> None:
-    """Write what the plan says. The log's folder gets its name when it is whole, meta.properties comes last.
+    """Carry out the plan. The log's folder gets its name when it is complete; meta.properties is written last.
 
-    Raises StorageError; then there is no log, and the restore can be repeated.
+    Raises StorageError; there is no log then, and the restore can be repeated.
     """
     create_directory(plan.target)
     lock = FolderLock(plan.target)

@@ -1,4 +1,4 @@
-"""A log in which a failure that repeats does not drown everything else: the same line at most once a minute, with a count."""
+"""A logging filter that passes a repeated line at most once a minute, with the number of suppressed repetitions."""
 
 import logging
 from collections import OrderedDict
@@ -13,7 +13,7 @@ STANDARD_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), 
     "asctime",
     "taskName",
 }
-"""Attributes that every record has; what else it has are the fields of its event."""
+"""Attributes of every record; all others are fields of its event."""
 
 
 @dataclass(slots=True)
@@ -25,11 +25,11 @@ class _Line:
 
 
 class RepeatFilter(logging.Filter):
-    """Passes a line and its first repetitions, then one a minute, which says in `suppressed` how many it stands for.
+    """Passes a line FIRST_LINES times, then once a minute with the number of suppressed repetitions in `suppressed`.
 
-    Lines are the same when logger, level, event and all fields are, so what names another topic or another request is
-    another line. After a silent minute a line is new again. At most LINES_KEPT different lines are remembered. Time is
-    that of the records. Belongs on a handler: a filter of a logger does not see the records of the loggers below it.
+    Two lines are the same if logger, level, event and all fields are equal. A line that was not logged for a minute
+    counts as new. At most LINES_KEPT lines are remembered. The time is that of the records. Add the filter to a
+    handler: a filter of a logger does not see the records of its child loggers.
     """
 
     def __init__(self) -> None:
@@ -37,9 +37,11 @@ class RepeatFilter(logging.Filter):
         self._lines: OrderedDict[int, _Line] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether to write the record; one that stands for others gets the field `suppressed`."""
+        """Return whether to log the record; sets `suppressed` on a record after suppressed ones."""
         fields = [(name, str(value)) for name, value in vars(record).items() if name not in STANDARD_FIELDS]
-        key = hash((record.name, record.levelno, record.getMessage(), *fields))  # what it was made of may be long
+        key = hash(
+            (record.name, record.levelno, record.getMessage(), *fields)
+        )  # the fields may be long: keep only the hash
         line, now = self._lines.get(key), record.created
         if line is None or not 0 <= now - line.seen_at < PERIOD_SECONDS:
             self._lines[key] = _Line(now, now)

@@ -1,7 +1,7 @@
-"""A node's log levels, shown and changed while it runs: the resource BROKER_LOGGER of `kafka-configs`.
+"""RuntimeLoggerManager: a node's log levels at run time, the resource BROKER_LOGGER of `kafka-configs`.
 
-Loggers have the names of our packages and modules, `kraft_core.raft.internals.election` below `kraft_core.raft`; one without a level of its
-own has that of the next above it. Levels have Kafka's names. Nothing is kept: a restart begins with the file's.
+Loggers have the names of packages and modules, e.g. `kraft_core.raft.internals.election`; one without a level inherits
+that of its parent. Levels have Kafka's names. Changes are not stored: a restart resets them.
 Source: RuntimeLoggerManager, LoggingController, LogLevelConfig, Kafka 4.3.1; KIP-412, KIP-1106.
 """
 
@@ -37,16 +37,16 @@ class RuntimeLoggerManager:
         self._node_id = node_id
 
     def levels(self) -> dict[str, str]:
-        """Return the level in force of each logger, by name."""
+        """Return the effective level of each logger, by name."""
         names = {_PACKAGE, *(each for each in logging.root.manager.loggerDict if each.startswith(f"{_PACKAGE}."))}
         loggers = {ROOT_LOGGER: logging.root, **{name: logging.getLogger(name) for name in sorted(names)}}
         return {name: _name_of(logger.getEffectiveLevel()) for name, logger in loggers.items()}
 
     def alter(self, resource: IncrementalAlterConfigsRequestAlterConfigsResource, *, validate_only: bool) -> None:
-        """Set and unset levels, all or none.
+        """Set and delete levels, all or none.
 
-        Raises KafkaError: INVALID_REQUEST (not this node, an operation other than SET and DELETE, the root logger's
-        level deleted), INVALID_CONFIG (no such logger or level).
+        Raises KafkaError: INVALID_REQUEST for another node, an operation other than SET and DELETE, or a deletion of
+        the root logger's level; INVALID_CONFIG for an unknown logger or level.
         """
         self._check_node(resource.resource_name)
         known = self.levels()
@@ -89,5 +89,5 @@ def _check(config: IncrementalAlterConfigsRequestAlterableConfig, known: dict[st
 
 
 def _name_of(level: int) -> str:
-    """Return Kafka's name of the nearest level that is not above this one; TRACE for what is lower than all."""
+    """Return Kafka's name of the highest level not above this number; TRACE if there is none."""
     return max((each, name) for name, each in LEVELS.items() if each <= max(level, LEVELS["TRACE"]))[1]

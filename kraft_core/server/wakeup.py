@@ -1,14 +1,14 @@
-"""One timer that is moved again and again: an owner loop's next deadline."""
+"""A timer for the next deadline of an owner loop, which is often moved."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Wakeup:
-    """Calls `callback` once at the earliest moment asked for since the last call.
+    """Calls `callback` once, at the earliest of the times set since the last call.
 
-    A timer that is early already is left as it is: waking too soon does no harm. The moment is kept here, since what
-    uvloop gives back for a moment that is now has no `when`.
+    A timer that is already earlier is kept: an early wake-up does no harm. The time is kept here, since uvloop's handle
+    of a timer that is due has no `when`.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
@@ -18,7 +18,7 @@ class Wakeup:
         self._when = 0.0
 
     def after(self, delay_s: float) -> None:
-        """Wake in `delay_s` seconds at the latest; one that is over counts as now."""
+        """Call back in `delay_s` seconds at the latest; a negative delay counts as 0."""
         when = self._loop.time() + max(0.0, delay_s)
         if self._handle is not None:
             if self._when <= when:
@@ -28,7 +28,7 @@ class Wakeup:
         self._handle = self._loop.call_at(when, self._wake)
 
     def cancel(self) -> None:
-        """Do not wake any more."""
+        """Cancel the timer."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -87,7 +87,7 @@ def told_by_an_observer(stream: Stream) -> Told:
         end = 0
         for raw, records in zip(encoded(stream), stream, strict=True):
             end += len(records)
-            await observer._take(NOBODY, fetched([raw], end))
+            await observer._handle_fetch(NOBODY, fetched([raw], end))
 
     asyncio.run(main())
     return told
