@@ -209,7 +209,9 @@ class ControllerApis:
 
     # -- to the node
 
-    def _serve(self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer) -> None:
+    def _serve(
+        self, header: RequestHeader, message: Message, context: ControllerRequestContext, answer: Answer
+    ) -> None:
         """Check the right on the cluster and dispatch the request; the managers check rights on topics and configs."""
         if self._authorization is not None:
             try:
@@ -317,7 +319,9 @@ class ControllerApis:
             return
         self._serve(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
 
-    def _unwrap(self, envelope: EnvelopeRequest, listener_name: str) -> tuple[RequestHeader, Message, ControllerRequestContext]:
+    def _unwrap(
+        self, envelope: EnvelopeRequest, listener_name: str
+    ) -> tuple[RequestHeader, Message, ControllerRequestContext]:
         """Decode the enclosed request. Raises KafkaError with the error code of the envelope's answer."""
         principal = read_principal(envelope.request_principal)
         address = envelope.client_host_address
