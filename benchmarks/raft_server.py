@@ -23,7 +23,7 @@ from kraft_core.kafka_raft_server import GC_THRESHOLDS, LOOP_FACTORY, SWITCH_INT
 from kraft_core.node import NodeEvent
 from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
-from kraft_core.raft.effects import Effect, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.effects import Effect, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
     Event,
     FailureReason,
@@ -162,8 +162,6 @@ class RaftServer:
                 self._flusher.submit(self._log.flush, lambda offset: self.post(Flushed(offset)), self._failed)
             case StoreElection():
                 self._store.write(effect.election, effect.kraft_version)
-            case Fatal():
-                self._failed(RuntimeError(effect.reason))
             case Stopped():
                 self.ended.set()
 

@@ -20,10 +20,10 @@ from kraft_core.clients.channel_manager import Result
 from kraft_core.protocol.errors import CorruptBatch
 from kraft_core.protocol.messages import ControllerRegistrationRequest
 from kraft_core.protocol.metadata_version import FEATURES
+from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.raft.voter_set import ReplicaKey
 from kraft_core.server.config.kafka_config import KafkaConfig
-from kraft_core.server.config.listeners import SECURITY_PROTOCOLS
 from kraft_core.server.controller_registration import ControllerRegistrationManager, Identity
 from kraft_core.server.controller_server import ControllerServer
 from kraft_core.server.metrics.metrics_http import Gauge, MetricsHttpServer
@@ -163,7 +163,7 @@ class KafkaRaftServer:
             raft.node_id,
             incarnation_id,
             raft.endpoints,
-            {each.name: SECURITY_PROTOCOLS[each.security_protocol] for each in self.config.controller_listeners},
+            {each.name: SecurityProtocol[each.security_protocol] for each in self.config.controller_listeners},
             {name: (feature.minimum, feature.maximum) for name, feature in FEATURES.items()},
         )
 

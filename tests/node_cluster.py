@@ -33,7 +33,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.wire import Message
-from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, StoreElection
+from kraft_core.raft.effects import Flush, Respond, SendRequest, StoreElection
 from kraft_core.raft.events import (
     FailureReason,
     Flushed,
@@ -115,8 +115,6 @@ class Member:
                     self.changes.append(effect)
                 case CreateSnapshot():
                     self.snapshots.append(effect)
-                case Fatal(reason=reason):
-                    raise AssertionError(reason)
 
     def flush(self) -> None:
         """End the flush that is under way."""

@@ -23,6 +23,7 @@ from typing import Final
 
 from app.child_environment import child_environment
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
+from kraft_core.raft.voter_set import DEFAULT_LISTENER
 from kraft_core.server.config.kafka_config import KafkaConfig
 from kraft_core.storage.files import StorageError, create_directory, write_file
 from kraft_core.storage.folder_lock import FolderInUseError, FolderLock
@@ -217,7 +218,7 @@ def _first_properties(data: Path) -> dict[str, str]:
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "controller.listener.names": "CONTROLLER",
+        "controller.listener.names": DEFAULT_LISTENER,
         "log.dirs": str(data / "kafka"),
         "num.partitions": "1",
         "default.replication.factor": "1",
@@ -244,8 +245,8 @@ def _addresses(options: UpOptions) -> dict[str, str]:
     near = f"[{near}]" if ":" in near else near
     kafka, controller = options.kafka_port, options.controller_port
     return {
-        "listeners": f"{url('PLAINTEXT', bound, kafka)},{url('CONTROLLER', bound, controller)}",
-        "advertised.listeners": f"{url('PLAINTEXT', shown, kafka)},{url('CONTROLLER', near.strip('[]'), controller)}",
+        "listeners": f"{url('PLAINTEXT', bound, kafka)},{url(DEFAULT_LISTENER, bound, controller)}",
+        "advertised.listeners": f"{url('PLAINTEXT', shown, kafka)},{url(DEFAULT_LISTENER, near.strip('[]'), controller)}",
         "controller.quorum.bootstrap.servers": f"{near}:{controller}",
     }
 

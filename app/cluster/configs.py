@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from app.cluster.changes import Changes, raise_for
+from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -14,8 +15,6 @@ from kraft_core.protocol.messages import (
     IncrementalAlterConfigsResponse,
 )
 from kraft_core.protocol.metadata_records import ConfigRecord
-
-OPERATIONS: Final = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ class ConfigAdmin(Changes):
                     resource_name=name,
                     configs=tuple(
                         IncrementalAlterConfigsRequestAlterableConfig(
-                            name=change.name, config_operation=OPERATIONS[change.operation], value=change.value
+                            name=change.name, config_operation=AlterConfigOp[change.operation], value=change.value
                         )
                         for change in each
                     ),

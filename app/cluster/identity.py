@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 
 from app.db.database import Database
 from app.db.models import QuorumEpoch
-from kraft_core.clients.kafka_client import CONTROLLERS, ControllerClient, KafkaConnection
+from kraft_core.clients.kafka_client import ControllerClient, KafkaConnection
 from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.clients.quorum_fetch import ObserverIdentity
+from kraft_core.protocol.endpoint_type import EndpointType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.security.listener_security import ClientSecurity
@@ -115,7 +116,7 @@ class ClusterIdentity:
         """Return the cluster id that one controller names. Raises ConnectionError, KafkaError."""
         connection = await KafkaConnection.open(host, port, "conclave-cluster-id", TIMEOUT_MS, self._security)
         try:
-            request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+            request = DescribeClusterRequest(endpoint_type=EndpointType.CONTROLLER)
             answer = cast("DescribeClusterResponse", await connection.request(request, TIMEOUT_MS))
         finally:
             connection.close()

@@ -3,18 +3,18 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import cast
 
 from app.cluster.quorum import Quorum, unmeasured, with_reach
 from app.cluster.reach import TIMEOUT_MS, Address, Reach, probe
-from kraft_core.clients.kafka_client import CONTROLLERS, KafkaConnection
+from kraft_core.clients.kafka_client import KafkaConnection
+from kraft_core.protocol.endpoint_type import EndpointType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from kraft_core.protocol.uuids import ZERO_UUID
+from kraft_core.raft.voter_set import DEFAULT_LISTENER
 from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.security.sasl_client_authenticator import LoginFailed
-
-LISTENER: Final = "CONTROLLER"  # the answer names no listener
 
 
 async def look_around(bootstrap: Sequence[Address], security: ClientSecurity, error: str) -> Quorum:
@@ -35,7 +35,7 @@ async def look_around(bootstrap: Sequence[Address], security: ClientSecurity, er
         high_watermark=-1,
         kraft_version=0,
         voters=tuple(
-            unmeasured(node_id, ZERO_UUID, ((LISTENER, *address),), address)
+            unmeasured(node_id, ZERO_UUID, ((DEFAULT_LISTENER, *address),), address)
             for node_id, address in sorted(registered.items())
         ),
         observers=(),
@@ -66,7 +66,7 @@ async def _ask(host: str, port: int, security: ClientSecurity) -> tuple[Reach, d
     try:
         connection = await KafkaConnection.open(host, port, "conclave-admin", TIMEOUT_MS, security)
         epoch = await probe(connection)
-        request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        request = DescribeClusterRequest(endpoint_type=EndpointType.CONTROLLER)
         answer = cast("DescribeClusterResponse", await connection.request(request, TIMEOUT_MS))
         if answer.error_code == ErrorCode.NONE:
             controllers = {node.broker_id: (node.host, node.port) for node in answer.brokers}

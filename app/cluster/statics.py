@@ -20,13 +20,13 @@ from kraft_core.protocol.messages import (
     DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from kraft_core.protocol.security_protocol import SecurityProtocol
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_MS: Final = 5_000
 RETRY_SECONDS: Final = 30
 STATIC_BROKER_CONFIG: Final = 4
-PLAINTEXT: Final = 0
 HIDDEN: Final = "[hidden]"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -86,7 +86,7 @@ class BrokerStatics:
 
 
 async def _ask(broker: BrokerRegistration) -> Mapping[str, str]:
-    endpoint = next((at for at in broker.listeners if at.security_protocol == PLAINTEXT), None)
+    endpoint = next((at for at in broker.listeners if at.security_protocol == SecurityProtocol.PLAINTEXT), None)
     if endpoint is None:
         return _NOTHING
     connection = await KafkaConnection.open(endpoint.host, endpoint.port, "conclave-admin", TIMEOUT_MS)

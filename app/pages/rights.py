@@ -16,7 +16,6 @@ from app.pages.rights_view import (
     ENTITY_TYPES,
     NOTHING_GIVEN,
     acl_row,
-    code,
     entity_text,
     rights_view,
 )
@@ -24,7 +23,7 @@ from app.pages.topic import curl
 from app.services import Admin, services_of
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS
-from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False, prefix="/rights")
@@ -74,13 +73,13 @@ class AclForm:
         """Read it. Raises KafkaError INVALID_REQUEST."""
         given = dict(self.fields)
         return StandardAcl(
-            resource_type=code(ResourceType, given["resource_type"]),
+            resource_type=parse_acl_word(ResourceType, given["resource_type"], "resource_type"),
             resource_name=given["resource_name"],
-            pattern_type=code(PatternType, given["pattern_type"]),
+            pattern_type=parse_acl_word(PatternType, given["pattern_type"], "pattern_type"),
             principal=given["principal"],
             host=given["host"],
-            operation=code(AclOperation, given["operation"]),
-            permission_type=code(AclPermissionType, given["permission"]),
+            operation=parse_acl_word(AclOperation, given["operation"], "operation"),
+            permission_type=parse_acl_word(AclPermissionType, given["permission"], "permission"),
         )
 
 

@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -12,8 +11,7 @@ from app.cluster.quotas import QuotaEntity
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE
-from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, acl_words
 
 ROWS_MAX: Final = 1_000
 DEFAULT_ITERATIONS: Final = 8192
@@ -95,18 +93,6 @@ class RightsView:
     given: Mapping[str, str]
 
 
-def words(kind: type[IntEnum]) -> list[str]:
-    """Kafka's words that an ACL can have; those for filters are left out."""
-    return [each.name for each in kind if each.name not in FILTER_ONLY]
-
-
-def code(kind: type[IntEnum], text: str) -> int:
-    """Read such a word. Raises KafkaError INVALID_REQUEST that lists the words."""
-    if text not in words(kind):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{text[:40]}' is none of {', '.join(words(kind))}.")
-    return kind[text]
-
-
 def acl_row(acl: StandardAcl) -> AclRow:
     """An ACL in words."""
     kind, pattern = ResourceType(acl.resource_type).name, PatternType(acl.pattern_type).name
@@ -175,10 +161,10 @@ def rights_view(image: MetadataImage, error: str = "", given: Mapping[str, str] 
         quotas=quota_rows(image),
         tokens=token_rows(image),
         tokens_total=len(image.delegation_tokens),
-        resource_types=words(ResourceType),
-        pattern_types=words(PatternType),
-        operations=words(AclOperation),
-        permissions=words(AclPermissionType),
+        resource_types=acl_words(ResourceType),
+        pattern_types=acl_words(PatternType),
+        operations=acl_words(AclOperation),
+        permissions=acl_words(AclPermissionType),
         mechanisms=list(SCRAM_MECHANISMS),
         iterations=DEFAULT_ITERATIONS,
         entity_types=ENTITY_TYPES,

@@ -1,7 +1,6 @@
 """ACLs, as REST v3 has them."""
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -18,18 +17,9 @@ from app.rest.schemas.acls import AclDataList, AclEntry, CreateAclBody, CreateAc
 from app.rest.view import View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
-from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["acls"], route_class=JsonRoute)
-
-
-def _code(kind: type[IntEnum], text: str, what: str, *, for_filter: bool = False) -> int:
-    """Return the code of a word such as TOPIC. Raises KafkaError INVALID_REQUEST that lists the allowed words."""
-    words = [each.name for each in kind if each.name not in {"UNKNOWN", *(() if for_filter else ("ANY", "MATCH"))}]
-    if text.upper() not in words:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} '{text}' is not one of {', '.join(words)}.")
-    return kind[text.upper()]
 
 
 def _filter(
@@ -43,13 +33,13 @@ def _filter(
 ) -> AclFilter:
     """Return the filter of the query. A parameter that is absent or empty matches everything."""
     return AclFilter(
-        resource_type=_code(ResourceType, resource_type, "resource_type", for_filter=True),
+        resource_type=parse_acl_word(ResourceType, resource_type, "resource_type", for_filter=True),
         resource_name=resource_name or None,
-        pattern_type=_code(PatternType, pattern_type, "pattern_type", for_filter=True),
+        pattern_type=parse_acl_word(PatternType, pattern_type, "pattern_type", for_filter=True),
         principal=principal or None,
         host=host or None,
-        operation=_code(AclOperation, operation, "operation", for_filter=True),
-        permission_type=_code(AclPermissionType, permission, "permission", for_filter=True),
+        operation=parse_acl_word(AclOperation, operation, "operation", for_filter=True),
+        permission_type=parse_acl_word(AclPermissionType, permission, "permission", for_filter=True),
     )
 
 
@@ -71,13 +61,13 @@ def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
 
 def _acl(body: AclEntry) -> StandardAcl:
     return StandardAcl(
-        resource_type=_code(ResourceType, body.resource_type, "resource_type"),
+        resource_type=parse_acl_word(ResourceType, body.resource_type, "resource_type"),
         resource_name=body.resource_name,
-        pattern_type=_code(PatternType, body.pattern_type, "pattern_type"),
+        pattern_type=parse_acl_word(PatternType, body.pattern_type, "pattern_type"),
         principal=body.principal,
         host=body.host,
-        operation=_code(AclOperation, body.operation, "operation"),
-        permission_type=_code(AclPermissionType, body.permission, "permission"),
+        operation=parse_acl_word(AclOperation, body.operation, "operation"),
+        permission_type=parse_acl_word(AclPermissionType, body.permission, "permission"),
     )
 
 

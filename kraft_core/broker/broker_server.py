@@ -40,10 +40,10 @@ from kraft_core.clients.metadata_source import MetadataSource
 from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.image.metadata_image import Endpoint, MetadataImage
 from kraft_core.protocol.metadata_records import ConfigRecord
+from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
 from kraft_core.server.config.kafka_config import KafkaConfig
-from kraft_core.server.config.listeners import SECURITY_PROTOCOLS
 from kraft_core.server.metrics.metrics_http import Gauge
 from kraft_core.server.network.client_connection import Request
 from kraft_core.server.network.connection_quotas import ConnectionQuotas
@@ -273,7 +273,7 @@ class BrokerServer:
         for listener in self.config.advertised_broker_listeners:
             host = socket.getfqdn() if listener.host in _WILDCARDS else listener.host
             port = listener.port or bound[listener.name]
-            endpoints.append(Endpoint(listener.name, host, port, SECURITY_PROTOCOLS[listener.security_protocol]))
+            endpoints.append(Endpoint(listener.name, host, port, SecurityProtocol[listener.security_protocol]))
         return endpoints
 
     def _directory_failed(self, directory: LogDirectory) -> None:

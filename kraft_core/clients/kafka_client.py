@@ -27,6 +27,7 @@ from typing import Final, cast
 from kraft_core.clients.client_session import Answered, ClientRequest, ClientSession, NotSent, Ready, VersionsRefused
 from kraft_core.clients.metadata_source import LeaderEndpoint
 from kraft_core.clients.quorum_fetch import describe_quorum_request, endpoint_of, fetch_partition, leader_probe
+from kraft_core.protocol.endpoint_type import EndpointType
 from kraft_core.protocol.errors import ErrorCode, KafkaError, UnsupportedVersion
 from kraft_core.protocol.messages import (
     DescribeClusterRequest,
@@ -43,7 +44,6 @@ log = logging.getLogger(__name__)
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024  # twice Kafka's largest response; more means garbage
 RETRY_BACKOFF_MS: Final = 20  # controller.quorum.retry.backoff.ms
 RETRY_BACKOFF_MAX_MS: Final = 200
-CONTROLLERS: Final = 2  # DescribeCluster's endpoint type
 
 
 class ConnectionLost(ConnectionError):  # noqa: N818 - what happened, as Kafka's names say it
@@ -455,7 +455,8 @@ async def find_leader(connection: KafkaConnection, cluster_id: str | None = None
 
 async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEndpoint | None:
     cluster = cast(
-        "DescribeClusterResponse", await connection.request(DescribeClusterRequest(endpoint_type=CONTROLLERS))
+        "DescribeClusterResponse",
+        await connection.request(DescribeClusterRequest(endpoint_type=EndpointType.CONTROLLER)),
     )
     if cluster.error_code == ErrorCode.NONE:
         found = next((node for node in cluster.brokers if node.broker_id == cluster.controller_id), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_def import ConfigException, ConfigType
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.configs.definitions import (
@@ -27,15 +28,8 @@ if TYPE_CHECKING:
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.metadata_records import MetadataRecord
 
-"""ConfigResource type of a broker's log levels, which are never recorded."""
 
-SET: Final = 0
-DELETE: Final = 1
-APPEND: Final = 2
-SUBTRACT: Final = 3
-"""Operations of IncrementalAlterConfigs."""
-_OPERATION_NAMES: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
-
+_KNOWN_OPERATIONS: Final = frozenset(AlterConfigOp)
 CONFIG_VALUE_BYTES_MAX: Final = 2**15 - 1
 _COMMA: Final = re.compile(r"\s*,\s*")
 
@@ -103,23 +97,23 @@ def apply_operation(
     resource_type: int, name: str, current: str | None, operation: int, operand: str | None
 ) -> str | None:
     """Return the new value of a key; None deletes it."""
-    if operation == DELETE:
+    if operation == AlterConfigOp.DELETE:
         return None
-    if operation not in {SET, APPEND, SUBTRACT}:
+    if operation not in _KNOWN_OPERATIONS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} for config {name}.")
     if operand is None:
         refuse_null(resource_type, [name])
-    if operation == SET:
+    if operation == AlterConfigOp.SET:
         return operand
     key = config_def(resource_type).get(name) if has_definitions(resource_type) else None
     if key is None or key.type is not ConfigType.LIST:
-        raise ConfigException(f"Can't {_OPERATION_NAMES[operation]} to key {name} because its type is not LIST.")
+        raise ConfigException(f"Can't {AlterConfigOp(operation).name} to key {name} because its type is not LIST.")
     base = current if current is not None else key.default
     items = [item for item in (base or "").split(",") if item]
     for item in (operand or "").split(","):
-        if operation == APPEND and item not in items:
+        if operation == AlterConfigOp.APPEND and item not in items:
             items.append(item)
-        elif operation == SUBTRACT and item in items:
+        elif operation == AlterConfigOp.SUBTRACT and item in items:
             items.remove(item)
     return ",".join(items)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
+from kraft_core.protocol.deadlines import NEVER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 """Principal of a connection without authentication. Source: KafkaPrincipal."""
-NO_DEADLINE_MS: Final = 2**62
 _NO_LOG_LEVELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -33,7 +33,7 @@ class ControllerRequestContext(msgspec.Struct, frozen=True):
     principal: str = ANONYMOUS
     client_id: str = ""
     host: str = ""
-    deadline_ms: int = NO_DEADLINE_MS
+    deadline_ms: int = NEVER_MS
     listener_name: str = ""
     forwarded: bool = False
     security_protocol: int = 0

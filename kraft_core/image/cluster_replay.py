@@ -15,6 +15,7 @@ from kraft_core.image.metadata_image import (
     VersionRange,
 )
 from kraft_core.image.replay_error import ReplayError
+from kraft_core.protocol.security_protocol import SECURITY_PROTOCOL_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +147,7 @@ def _put(cluster: ClusterImage, broker: BrokerRegistration) -> ClusterImage:
 
 def _endpoints(endpoints: Sequence[EndpointData]) -> tuple[Endpoint, ...]:
     for each in endpoints:
-        if each.security_protocol not in _SECURITY_PROTOCOLS:
+        if each.security_protocol not in SECURITY_PROTOCOL_IDS:
             raise ReplayError(f"Unknown security protocol {each.security_protocol} in listener {each.name}")
     return tuple(Endpoint(each.name, each.host, each.port, each.security_protocol) for each in endpoints)
 
@@ -156,9 +157,6 @@ def _features(features: Sequence[_FeatureData]) -> HashTrieMap[str, VersionRange
         {each.name: VersionRange(each.min_supported_version, each.max_supported_version) for each in features}
     )
 
-
-_SECURITY_PROTOCOLS: Final = range(4)
-"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 _SIGN_BITS: Final = 1 << 127 | 1 << 63
 

@@ -7,6 +7,8 @@ Source: org.apache.kafka.common.acl and .resource, Kafka 4.3.1.
 from enum import IntEnum
 from typing import Final
 
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
 CLUSTER_NAME: Final = "kafka-cluster"
 """The one name that a resource of type CLUSTER has."""
 WILDCARD: Final = "*"
@@ -108,3 +110,23 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 """Operations that mean something on a resource; what "authorized operations" in answers lists. Source: AclEntry."""
+
+
+def acl_words(kind: type[IntEnum], *, for_filter: bool = False) -> list[str]:
+    """Return the names that an ACL may have for a resource type, pattern type, operation or permission.
+
+    With `for_filter`, ANY and MATCH are among them.
+    """
+    left_out = {"UNKNOWN"} if for_filter else {"UNKNOWN", "ANY", "MATCH"}
+    return [each.name for each in kind if each.name not in left_out]
+
+
+def parse_acl_word(kind: type[IntEnum], text: str, field: str, *, for_filter: bool = False) -> int:
+    """Return the number of a name such as TOPIC or topic; `field` is for the message.
+
+    Raises KafkaError INVALID_REQUEST that lists the names allowed.
+    """
+    words = acl_words(kind, for_filter=for_filter)
+    if text.upper() not in words:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{field} '{text[:50]}' is not one of {', '.join(words)}.")
+    return kind[text.upper()]

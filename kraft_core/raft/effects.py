@@ -46,15 +46,9 @@ class Flush(msgspec.Struct, frozen=True, gc=False):
     """Flush the log on the I/O thread up to its present end; `Flushed` follows. Never two at a time."""
 
 
-class Fatal(msgspec.Struct, frozen=True, gc=False):
-    """This node can not go on: log the reason and stop the process without further writes."""
-
-    reason: str
-
-
 class Stopped(msgspec.Struct, frozen=True, gc=False):
     """The shutdown that was asked for is complete."""
 
 
-Effect = SendRequest | Respond | StoreElection | Flush | Fatal | Stopped
+Effect = SendRequest | Respond | StoreElection | Flush | Stopped
 """Any of the above."""

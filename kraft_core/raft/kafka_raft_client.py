@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.protocol.errors import ErrorCode, NotController
 from kraft_core.protocol.messages import (
     AddRaftVoterRequest,
@@ -62,7 +63,7 @@ from kraft_core.raft.quorum_state import (
     Unattached,
 )
 from kraft_core.raft.raft_client import Listener
-from kraft_core.raft.raft_config import NEVER_MS, RaftConfig
+from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.snapshot import transfer as snapshot_transfer
 from kraft_core.raft.snapshot.writer import SnapshotWriter, check_new_snapshot_id

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Final
 from uuid import UUID
 
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.raft.internals.leader_state import Leader
-from kraft_core.raft.raft_config import NEVER_MS
 from kraft_core.raft.snapshot.download import SnapshotDownload
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 

@@ -1,16 +1,12 @@
 """What a raft node is told at its start; all times in ms, all sizes in bytes."""
 
 from dataclasses import dataclass, field
-from typing import Final
 from uuid import UUID
 
 from kraft_core.raft.voter_set import DEFAULT_LISTENER, Endpoint, ReplicaKey, VoterNode, VoterSet
 
 MIN_KRAFT_VERSION = 0
 MAX_KRAFT_VERSION = 1
-
-NEVER_MS: Final = 2**62
-"""A deadline that does not come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

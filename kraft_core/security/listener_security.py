@@ -16,6 +16,7 @@ from typing import Final
 
 from kraft_core.image.metadata_image import ScramCredential
 from kraft_core.image.scram_mechanism import MIN_ITERATIONS, SCRAM_MECHANISMS, ScramMechanism
+from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.security.jaas import JaasEntry, JaasError, parse_jaas
 from kraft_core.security.plain import PLAIN, PlainSaslClient, PlainSaslServer
 from kraft_core.security.properties import SecurityConfigError, SecurityProperties
@@ -27,7 +28,6 @@ from kraft_core.security.scram_formatter import new_nonce
 from kraft_core.security.ssl_principal_mapper import SslPrincipalMapper
 
 MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 _CLASSES: Final = (
     "sasl.client.callback.handler.class",
@@ -62,9 +62,9 @@ class ServerSecurity:
         return bool(self.max_reauth_ms)
 
     @property
-    def security_protocol(self) -> int:
-        """Number of the listener's SecurityProtocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
-        return 2 * self.has_sasl + (self.tls is not None)
+    def security_protocol(self) -> SecurityProtocol:
+        """The listener's security protocol."""
+        return _protocol(has_sasl=self.has_sasl, has_tls=self.tls is not None)
 
     def mechanisms(
         self,
@@ -114,8 +114,8 @@ class ClientSecurity:
 
     @property
     def security_protocol(self) -> str:
-        """Name of the SecurityProtocol."""
-        return f"{'' if self.mechanism is None else 'SASL_'}{'PLAINTEXT' if self.tls is None else 'SSL'}"
+        """The name of the security protocol."""
+        return _protocol(has_sasl=self.mechanism is not None, has_tls=self.tls is not None).name
 
     def new_login(self, server_versions: Mapping[int, tuple[int, int]]) -> SaslClientAuthenticator | None:
         """Return a new login for a server with these versions, None without SASL."""
@@ -128,6 +128,12 @@ class ClientSecurity:
         if scram is None:
             return PlainSaslClient(self.username, self.password)
         return ScramSaslClient(scram, self.username, self.password, new_nonce(), is_token=self.is_token)
+
+
+def _protocol(*, has_sasl: bool, has_tls: bool) -> SecurityProtocol:
+    if has_sasl:
+        return SecurityProtocol.SASL_SSL if has_tls else SecurityProtocol.SASL_PLAINTEXT
+    return SecurityProtocol.SSL if has_tls else SecurityProtocol.PLAINTEXT
 
 
 PLAINTEXT_SERVER: Final = ServerSecurity()
@@ -207,9 +213,9 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
     Raises SecurityConfigError.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol not in PROTOCOLS:
+    if protocol not in SecurityProtocol.__members__:
         raise SecurityConfigError(
-            f"Invalid value {protocol} for configuration security.protocol: must be one of {', '.join(PROTOCOLS)}"
+            f"Invalid value {protocol} for configuration security.protocol: must be one of {', '.join(SecurityProtocol.__members__)}"
         )
     if protocol == "PLAINTEXT":
         return PLAINTEXT_CLIENT

@@ -20,10 +20,11 @@ import msgspec
 from kraft_core.clients.kafka_client import says_not_active
 from kraft_core.configs.config_resource import BROKER_LOGGER
 from kraft_core.controller.controller_operations import is_empty_request
-from kraft_core.controller.controller_request_context import NO_DEADLINE_MS, ControllerRequestContext
+from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.controller.error_responses import error_response
 from kraft_core.node import ControllerRequest, NodeEvent
 from kraft_core.protocol.api_keys import ApiKey
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.protocol.errors import DecodeError, ErrorCode, InvalidFrame, KafkaError
 from kraft_core.protocol.framing import (
     RequestHeader,
@@ -291,7 +292,7 @@ class ControllerApis:
             return now_ms + message.timeout_ms
         if isinstance(message, BrokerHeartbeatRequest):
             return now_ms + self._heartbeat_interval_ms // 2
-        return NO_DEADLINE_MS
+        return NEVER_MS
 
     # -- ApiVersions
 

@@ -34,7 +34,7 @@ from kraft_core.node import (
 from kraft_core.node_snapshot import SnapshotEmitterMetrics, write_image
 from kraft_core.protocol.metadata_version import FEATURES
 from kraft_core.protocol.wire import Message
-from kraft_core.raft.effects import Destination, Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.effects import Destination, Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import (
     FailureReason,
     Flushed,
@@ -323,9 +323,6 @@ class ControllerServer:
             case CleanLog():
                 self._clean_wanted = True
                 self._clean()
-            case Fatal():
-                log.error("node_fatal", extra={"reason": effect.reason})
-                self._fail(effect.reason)
             case Stopped():
                 self._stopped.set()
 

@@ -9,7 +9,7 @@ import logging
 import re
 from typing import Final
 
-from kraft_core.controller.config_operations import APPEND, DELETE, SET, SUBTRACT
+from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -55,7 +55,7 @@ class RuntimeLoggerManager:
         if validate_only:
             return
         for config in resource.configs:
-            level = LEVELS[config.value or ""] if config.config_operation == SET else logging.NOTSET
+            level = LEVELS[config.value or ""] if config.config_operation == AlterConfigOp.SET else logging.NOTSET
             logging.getLogger(None if config.name == ROOT_LOGGER else config.name).setLevel(level)
             log.warning("log_level_changed", extra={"changed_logger": config.name, "level": config.value or "unset"})
 
@@ -69,21 +69,21 @@ class RuntimeLoggerManager:
 
 def _check(config: IncrementalAlterConfigsRequestAlterableConfig, known: dict[str, str]) -> None:
     operation, name = config.config_operation, config.name
-    if operation in {APPEND, SUBTRACT}:
-        word = "APPEND" if operation == APPEND else "SUBTRACT"
+    if operation in {AlterConfigOp.APPEND, AlterConfigOp.SUBTRACT}:
+        word = AlterConfigOp(operation).name
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{word} operation is not allowed for the BROKER_LOGGER resource")
-    if operation not in {SET, DELETE}:
+    if operation not in {AlterConfigOp.SET, AlterConfigOp.DELETE}:
         message = f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if name not in known:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-    if operation == SET and config.value not in LEVELS:
+    if operation == AlterConfigOp.SET and config.value not in LEVELS:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             f"Cannot set the log level of {name} to {config.value} as it is not a supported log level. "
             f"Valid log levels are {', '.join(sorted(LEVELS))}",
         )
-    if operation == DELETE and name == ROOT_LOGGER:
+    if operation == AlterConfigOp.DELETE and name == ROOT_LOGGER:
         message = "Removing the log level of the root logger is not allowed"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 

@@ -19,6 +19,7 @@ from kraft_core.protocol.control_records import (
     SnapshotHeaderRecord,
     encode_control_batch,
 )
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -30,7 +31,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.record_batch import RecordBatch
 from kraft_core.protocol.wire import Message
-from kraft_core.raft.effects import Fatal, Flush, Respond, SendRequest, Stopped, StoreElection
+from kraft_core.raft.effects import Flush, Respond, SendRequest, Stopped, StoreElection
 from kraft_core.raft.events import Flushed, RequestReceived, SnapshotCreated, Timer
 from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.kafka_raft_client import KafkaRaftClient
@@ -55,7 +56,6 @@ from tests.simulator.world import START_MS, World
 ROOT = Path("/metadata")
 PARTITION = ROOT / PARTITION_DIRECTORY
 QUICK_DISK_US = (80, 400)
-NEVER_MS = 2**62
 REQUEST_TIMEOUT_MS = 2_000
 
 SUPPORTED = ApiVersionsResponse(
@@ -403,8 +403,6 @@ class SimNode:
                 self.world.note("stopped", self.id)
                 self._end()
                 self._close()
-            case Fatal(reason=reason):
-                raise AssertionError(f"{self} stopped: {reason}")
 
     def _disk_us(self) -> int:
         return self.world.random.randint(*self.disk_delay_us)

@@ -10,6 +10,7 @@ from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.slices import Work
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.topics_image import TopicsImage
+from kraft_core.protocol.endpoint_type import EndpointType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.messages import (
@@ -34,8 +35,6 @@ from kraft_core.server.network.client_connection import Request
 
 _LISTENER_ERROR_SINCE: Final = 6
 _NULL_NAME_SINCE: Final = 12
-_BROKER_ENDPOINTS: Final = 1
-_CONTROLLER_ENDPOINTS: Final = 2
 
 
 class MetadataHandler:
@@ -210,13 +209,13 @@ class MetadataHandler:
 
     def describe_cluster(self, body: DescribeClusterRequest, request: Request) -> DescribeClusterResponse:
         """The brokers, fenced ones only if asked for. A broker does not tell controllers' endpoints: MISMATCHED_ENDPOINT_TYPE."""
-        if body.endpoint_type != _BROKER_ENDPOINTS:
-            known = body.endpoint_type == _CONTROLLER_ENDPOINTS
+        if body.endpoint_type != EndpointType.BROKER:
+            known = body.endpoint_type == EndpointType.CONTROLLER
             code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             return DescribeClusterResponse(
                 error_code=code,
                 error_message="The request was sent to an endpoint of type BROKER.",
-                endpoint_type=_BROKER_ENDPOINTS,
+                endpoint_type=EndpointType.BROKER,
             )
         brokers = []
         for _, broker in sorted(self._context.metadata.image.cluster.brokers.items()):
@@ -234,7 +233,7 @@ class MetadataHandler:
             )
         return DescribeClusterResponse(
             error_message=None,
-            endpoint_type=_BROKER_ENDPOINTS,
+            endpoint_type=EndpointType.BROKER,
             cluster_id=self._context.cluster_id,
             controller_id=self._controller_id(request),
             brokers=tuple(brokers),

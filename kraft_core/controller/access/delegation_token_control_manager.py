@@ -26,6 +26,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from kraft_core.protocol.metadata_version import is_delegation_token_supported
+from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 USER_TYPE: Final = "User"
 ERROR_TIMESTAMP_MS: Final = -1
-_PLAINTEXT, _SSL = 0, 1
 _INT64_MAX: Final = 2**63 - 1
 _EXPIRED_PER_SWEEP: Final = 1000
 
@@ -52,8 +52,8 @@ def allows_token_requests(context: ControllerRequestContext) -> bool:
         return False
     if context.forwarded:
         return True
-    is_anonymous_ssl = context.security_protocol == _SSL and context.principal == ANONYMOUS
-    return context.security_protocol != _PLAINTEXT and not is_anonymous_ssl
+    is_anonymous_ssl = context.security_protocol == SecurityProtocol.SSL and context.principal == ANONYMOUS
+    return context.security_protocol != SecurityProtocol.PLAINTEXT and not is_anonymous_ssl
 
 
 def token_owner(request: CreateDelegationTokenRequest, context: ControllerRequestContext) -> str:

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.protocol.endpoint_type import EndpointType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     BrokerRegistrationResponse,
@@ -33,6 +34,7 @@ from kraft_core.protocol.metadata_version import (
     is_controller_registration_supported,
     is_directory_assignment_supported,
 )
+from kraft_core.protocol.security_protocol import SECURITY_PROTOCOL_IDS
 from kraft_core.protocol.uuids import is_reserved
 
 if TYPE_CHECKING:
@@ -50,9 +52,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN_DETECTION_VERSION: Final = 3
-_SECURITY_PROTOCOLS: Final = range(4)  # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
-_CONTROLLER_ENDPOINTS: Final = 2
-_BROKER_ENDPOINTS: Final = 1
 _NOT_ASKED: Final = -(2**31)
 """cluster_authorized_operations when the request does not include them."""
 
@@ -165,8 +164,8 @@ class ClusterControlManager:
                 "Direct-to-controller communication is not supported with the current MetadataVersion.",
             )
         wanted = request.endpoint_type
-        if wanted != _CONTROLLER_ENDPOINTS:
-            known = wanted == _BROKER_ENDPOINTS
+        if wanted != EndpointType.CONTROLLER:
+            known = wanted == EndpointType.BROKER
             message = (
                 "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
                 if known
@@ -182,7 +181,7 @@ class ClusterControlManager:
         leader_id = self._writer.leader_id
         return DescribeClusterResponse(
             error_message=None,
-            endpoint_type=_CONTROLLER_ENDPOINTS,
+            endpoint_type=EndpointType.CONTROLLER,
             cluster_id=self._config.cluster_id,
             controller_id=leader_id if any(node.broker_id == leader_id for node in nodes) else -1,
             brokers=tuple(nodes),
@@ -255,7 +254,7 @@ def _check_directories(image: MetadataImage, request: BrokerRegistrationRequest)
 def _check_endpoints(endpoints: Sequence[EndpointData]) -> None:
     """Refuse endpoints that nobody can connect to. Source: ListenerInfo, where it is an unexpected exception."""
     for each in endpoints:
-        if each.security_protocol not in _SECURITY_PROTOCOLS:
+        if each.security_protocol not in SECURITY_PROTOCOL_IDS:
             message = f"Unknown security protocol {each.security_protocol} in listener {each.name}"
         elif not each.name:
             message = "Listeners must be named."

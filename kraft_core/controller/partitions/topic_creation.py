@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
-from kraft_core.controller.config_operations import SET
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.controller.partitions.striped_replica_placer import StripedReplicaPlacer
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -173,7 +173,7 @@ class TopicCreation:
         config_records: list[MetadataRecord] = []
         if configs:
             config_records = self._configuration_control.incremental_alter_resource(
-                image, TOPIC, name, {key: (SET, value) for key, value in configs.items()}, is_new=True
+                image, TOPIC, name, {key: (AlterConfigOp.SET, value) for key, value in configs.items()}, is_new=True
             )
         assignments = _manual_assignments(cluster, topic) if topic.assignments else self._place_topic(cluster, topic)
         access.apply_partition_change_quota(len(assignments))

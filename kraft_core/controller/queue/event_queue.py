@@ -23,12 +23,13 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
+from kraft_core.protocol.deadlines import NEVER_MS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-NEVER_MS: Final = 2**62
 _STALE_DEADLINES_MAX: Final = 64
 
 

@@ -6,6 +6,7 @@ Source: KafkaRaftClient.handleFetchResponse, pollFollower, maybeSendFetchToBestN
 import logging
 from typing import Any, Final
 
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_PARTITION
 from kraft_core.protocol.messages import (
@@ -21,7 +22,6 @@ from kraft_core.raft.internals import election
 from kraft_core.raft.internals.raft_core import Handled, Kind, Pending, RaftCore
 from kraft_core.raft.internals.rpc import endpoint_of, only_fetched_partition
 from kraft_core.raft.quorum_state import Follower, Unattached
-from kraft_core.raft.raft_config import NEVER_MS
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.snapshot import transfer as snapshot_transfer
 from kraft_core.raft.snapshot.download import SnapshotDownload

@@ -1,5 +1,6 @@
 """What a node is when it starts: its state out of what the disk holds. Source: QuorumState.initialize of Kafka 4.3.1."""
 
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.raft.internals.raft_core import RaftCore
 from kraft_core.raft.quorum_state import (
     Candidate,
@@ -10,7 +11,6 @@ from kraft_core.raft.quorum_state import (
     State,
     Unattached,
 )
-from kraft_core.raft.raft_config import NEVER_MS
 
 
 def initial_state(core: RaftCore, stored: ElectionState, now_ms: int) -> State:

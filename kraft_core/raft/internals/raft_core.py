@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.protocol.wire import Message
@@ -27,7 +28,7 @@ from kraft_core.raft.quorum_state import (
     check_move,
     election_state,
 )
-from kraft_core.raft.raft_config import NEVER_MS, RaftConfig
+from kraft_core.raft.raft_config import RaftConfig
 from kraft_core.raft.raft_log import OffsetAndEpoch, RaftLog
 from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 

@@ -7,7 +7,7 @@ from bisect import bisect_right, insort
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from kraft_core.raft.raft_config import NEVER_MS
+from kraft_core.protocol.deadlines import NEVER_MS
 
 T = TypeVar("T")
 

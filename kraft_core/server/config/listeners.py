@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.server.config.server_properties import ConfigError
 
-SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Numbers of the security protocols on the wire and in the log. Source: SecurityProtocol."""
 NON_ROUTABLE_HOST: Final = "0.0.0.0"  # noqa: S104  # compared with, never bound
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.ASCII)
@@ -56,16 +55,16 @@ def parse_security_protocol_map(entries: str, controller_names: Sequence[str], *
             raise ConfigError(
                 f"Error creating broker listeners from '{entries}': {key} needs NAME:PROTOCOL, not '{entry}'"
             )
-        if protocol not in SECURITY_PROTOCOLS:
+        if protocol not in SecurityProtocol.__members__:
             raise ConfigError(
-                f"Invalid value {protocol} for configuration {key}: must be one of {', '.join(SECURITY_PROTOCOLS)}"
+                f"Invalid value {protocol} for configuration {key}: must be one of {', '.join(SecurityProtocol.__members__)}"
             )
         if name in found:
             raise ConfigError(f"Invalid value {entries} for configuration {key}: listener '{name}' is named twice")
         found[name] = protocol
     if is_default:
         for name in controller_names:
-            found.setdefault(name.upper(), "PLAINTEXT")
+            found.setdefault(name.upper(), SecurityProtocol.PLAINTEXT.name)
     return found
 
 

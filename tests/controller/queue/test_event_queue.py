@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_core.controller.queue.event_queue import (
-    NEVER_MS,
     Event,
     EventQueue,
     Interrupted,
     RejectedExecution,
     earliest_deadline,
 )
+from kraft_core.protocol.deadlines import NEVER_MS
 
 ALL = 1_000
 

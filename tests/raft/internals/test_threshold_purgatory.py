@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.raft.internals.threshold_purgatory import ThresholdPurgatory
-from kraft_core.raft.raft_config import NEVER_MS
 
 
 def waiting(*thresholds: int, deadlines: Iterable[int] = ()) -> ThresholdPurgatory[str]:
