@@ -29,6 +29,8 @@ FORM_REFUSED: Final = 422
 """Status of a page that shows a form again, with what is wrong in it."""
 CHANGE_REFUSED: Final = 409
 """Status of a page that shows why a change cannot be made now."""
+NOT_READY: Final = 503
+"""Status of a readiness probe that lists what is missing."""
 UNEXPECTED: Final = 500
 """Status of the answer when rendering an error fails too."""
 

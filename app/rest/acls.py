@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from app.cluster.acls import acls_of
-from app.http.errors import ApiError
+from app.http.errors import BadRequestError
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
@@ -116,6 +116,6 @@ async def delete_acls(
     required = ("resource_type", "pattern_type", "operation", "permission")
     missing = [name for name in required if name not in request.query_params]
     if missing:
-        raise ApiError(400, f"Bad Request: {', '.join(missing)} must be given; ANY matches every value.")
+        raise BadRequestError(f"Bad Request: {', '.join(missing)} must be given; ANY matches every value.")
     offset, deleted = await services.actions.acls.delete(caller, wanted, validate_only=validate_only)
     return answer(checked({"data": [_acl_data(view, acl) for acl in deleted]}, validate_only=validate_only), offset)

@@ -7,7 +7,7 @@ import msgspec
 from fastapi import Header, Request
 from fastapi.responses import Response
 
-from app.http.errors import ApiError
+from app.http.errors import PreconditionFailedError
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
 
@@ -24,9 +24,9 @@ def topic_etag(image: MetadataImage, topic: TopicImage) -> str:
 
 
 def check_if_match(if_match: str | None, etag: str) -> None:
-    """Raise ApiError 412 when If-Match names another state of the resource."""
+    """Raise PreconditionFailedError when If-Match names another state of the resource."""
     if if_match is not None and if_match.strip() != "*" and etag not in _tags(if_match):
-        raise ApiError(412, "The topic has changed since it was read; read it again.", headers={"ETag": etag})
+        raise PreconditionFailedError("The topic has changed since it was read; read it again.", headers={"ETag": etag})
 
 
 def is_not_modified(request: Request, etag: str) -> bool:

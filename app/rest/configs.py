@@ -59,7 +59,7 @@ def _source(source: ConfigSource) -> str:
 class ConfigKind:
     """How the configs of one kind of resource are named.
 
-    `what` names the resource in REST v3's errors, `crn` in Confluent's resource names; `member` holds its id in a config.
+    `what` names the resource in REST v3's errors, `crn` in Confluent's resource names; `member` holds its id.
     """
 
     kind: str
@@ -106,7 +106,7 @@ class ConfigKind:
     def changes(self, view: View, resource: str | int | None, entries: Sequence[AlterEntry]) -> list[ConfigChange]:
         """Return the changes that the entries ask for.
 
-        Raises ApiError 404 for an unknown config, as REST v3 does before it asks Kafka; KafkaError INVALID_CONFIG for a
+        Raises NotFoundError for an unknown config, as REST v3 does before it asks Kafka; KafkaError INVALID_CONFIG for a
         missing value, INVALID_REQUEST for a repeated config.
         """
         known = config_def(self.resource_type)
@@ -158,7 +158,7 @@ class ConfigResource:
         return self.kind.config_data(self.view, self.resource, entry)
 
     def find(self, name: str) -> ConfigEntry:
-        """Return one config. Raises ApiError 404."""
+        """Return one config. Raises NotFoundError."""
         found = next((entry for entry in self.entries() if entry.name == name), None)
         if found is None:
             raise self.kind.unknown(self.view, self.resource, name)
@@ -182,7 +182,7 @@ class ConfigResource:
 async def topic_resource(
     request: Request, topic_name: str, view: ViewDep, services: ServicesDep, if_match: IfMatch = None
 ) -> ConfigResource:
-    """Return a topic. Raises KafkaError 404, and ApiError 412 when a change names another state in If-Match."""
+    """Return a topic. Raises KafkaError, and PreconditionFailedError when a change's If-Match names another state."""
     topic = view.topic(topic_name)
     if request.method != "GET":
         check_if_match(if_match, topic_etag(view.image, topic))
@@ -198,7 +198,7 @@ async def topic_resource(
 
 
 async def broker_resource(broker_id: int, view: ViewDep, services: ServicesDep) -> ConfigResource:
-    """Return a broker. Raises ApiError 404."""
+    """Return a broker. Raises NotFoundError."""
     view.broker(broker_id)
     return ConfigResource(
         view,

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from app.answers import NATIVE
 from app.cluster.quorum_words import state_text
+from app.http.errors import NOT_READY
 from app.metrics import CONTENT_TYPE, Metrics
 from app.rest.routing import JsonRoute
 from app.services import ServicesDep
@@ -52,7 +53,7 @@ async def readyz(request: Request, services: ServicesDep) -> Response:
         "metadata_offset": freshness.offset,
         "age_ms": freshness.age_ms,
     }
-    return JSONResponse(body, 200 if not reasons else 503, headers={} if not reasons else {"Retry-After": "1"})
+    return JSONResponse(body, NOT_READY, headers={"Retry-After": "1"}) if reasons else JSONResponse(body)
 
 
 def full_disk(folder: Path) -> str | None:

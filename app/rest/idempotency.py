@@ -21,7 +21,7 @@ from app.db.base import utc_now
 from app.db.database import Database
 from app.db.models import IdempotencyKey
 from app.db.outage import DatabaseUnavailableError
-from app.http.errors import ApiError, of_kafka, problem
+from app.http.errors import ConflictError, UnprocessableError, of_kafka, problem
 from app.security.service import fingerprint
 from kraft_core.protocol.errors import KafkaError
 
@@ -67,7 +67,8 @@ async def once(
 ) -> Response:
     """Run `work`, or repeat the answer that an earlier request with `key` got. Without a key, run `work`.
 
-    Raises ApiError 409 while the earlier request is running, 422 when it was a different one, and what `work` raises.
+    Raises ConflictError while the earlier request is running, UnprocessableError when it was a different one, and what
+    `work` raises.
     """
     if key is None:
         return await work()
@@ -97,15 +98,13 @@ async def once(
 
 def _replay(earlier: IdempotencyKey, print_: str) -> Response:
     if earlier.fingerprint != print_:
-        raise ApiError(
-            422,
+        raise UnprocessableError(
             f"Idempotency-Key '{earlier.key[:40]}' was used for another request; choose a new one.",
             code="idempotency-key-reused",
         )
     if earlier.status is None:
-        raise ApiError(
-            409,
+        raise ConflictError(
             f"The request with Idempotency-Key '{earlier.key[:40]}' is still running.",
-            headers={"Retry-After": "1"},
+            retry_after_seconds=1,
         )
     return Response(earlier.body, earlier.status, headers={**earlier.headers, REPLAYED: "true"})

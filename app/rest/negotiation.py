@@ -11,7 +11,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.errors import ApiError
+from app.http.errors import BadRequestError, NotAcceptableError, UnsupportedMediaTypeError
 from app.rest.routing import SAFE_METHODS
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -38,8 +38,7 @@ class Negotiation:
                 await self._head(scope, receive, send)
                 return
         elif scope["type"] == "http" and scope["method"] not in SAFE_METHODS and scope["query_string"]:
-            raise ApiError(
-                400,
+            raise BadRequestError(
                 "Bad Request: a form takes no query parameters; remove them from the address.",
                 code="unknown-parameter",
             )
@@ -64,8 +63,8 @@ def _check_path(scope: Scope) -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             "The topic name contains a character other than ASCII alphanumerics, '.', '_' and '-'.",
         )
-    raise ApiError(
-        400, "Bad Request: the path contains an encoded separator or control character (%2F, %5C, %00, %0A, %0D)."
+    raise BadRequestError(
+        "Bad Request: the path contains an encoded separator or control character (%2F, %5C, %00, %0A, %0D)."
     )
 
 
@@ -75,7 +74,7 @@ def _check_accept(headers: Headers, *, is_stream: bool) -> None:
         return
     wanted = {part.partition(";")[0].strip() for part in accept.split(",")}
     if not wanted & (ACCEPTABLE | STREAM if is_stream else ACCEPTABLE):
-        raise ApiError(406, f"Accept '{accept[:80]}' cannot be satisfied: this API answers with application/json.")
+        raise NotAcceptableError(f"Accept '{accept[:80]}' cannot be satisfied: this API answers with application/json.")
 
 
 def _check_content_type(headers: Headers) -> None:
@@ -84,8 +83,7 @@ def _check_content_type(headers: Headers) -> None:
         return
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise ApiError(
-            415,
+        raise UnsupportedMediaTypeError(
             f"Content-Type '{media_type[:80]}' is not supported: this API reads application/json.",
             headers={"Accept": "application/json"},
         )

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
-from app.http.errors import ApiError
+from app.http.errors import BadRequestError
 from app.rest.responses import answer, list_body
 from app.rest.view import View, ViewDep
 
@@ -49,7 +49,7 @@ class Page:
     ) -> dict[str, Any]:
         """Return this page of `items`, which are sorted by `key`. Only its items are shaped.
 
-        Raises ApiError 400 when the token belongs to another list.
+        Raises BadRequestError when the token belongs to another list.
         """
         start = 0 if self.after is None else self._start(items, key)
         chosen = items[start : start + self.size]
@@ -63,11 +63,11 @@ class Page:
         return answer(self.body(kind, items, key, shape), self.view.offset)
 
     def check_after(self, *types: type) -> None:
-        """Raise ApiError 400 unless the key of the token has exactly these types, or there is no token."""
+        """Raise BadRequestError unless the key of the token has exactly these types, or there is no token."""
         if self.after is None:
             return
         if not isinstance(self.after, list) or [type(part) for part in self.after] != list(types):
-            raise ApiError(400, _OTHER_LIST)
+            raise BadRequestError(_OTHER_LIST)
 
     def _start(self, items: Sequence[T], key: Callable[[T], Any]) -> int:
         """Return the index of the first item after the token's key (binary search)."""
@@ -81,7 +81,7 @@ class Page:
                 else:
                     high = middle
         except TypeError:
-            raise ApiError(400, _OTHER_LIST) from None
+            raise BadRequestError(_OTHER_LIST) from None
         return low
 
 
@@ -91,16 +91,18 @@ async def page_of(
     page_size: Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="largest number of items")] = PAGE_SIZE_MAX,
     page_token: Annotated[str | None, Query(max_length=2_000, description="from `metadata.next`")] = None,
 ) -> Page:
-    """Return the page that a request asks for. Raises ApiError 400 for a token of another list or a malformed one."""
+    """Return the page that a request asks for. Raises BadRequestError for a token of another list or a malformed one."""
     if page_token is None:
         return Page(request, view, page_size)
     try:
         content = json.loads(base64.urlsafe_b64decode(page_token.encode("ascii")))
         path, after = content["list"], content["after"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ApiError(400, "Bad Request: page_token is malformed; take it from metadata.next of this list.") from None
+        raise BadRequestError(
+            "Bad Request: page_token is malformed; take it from metadata.next of this list."
+        ) from None
     if path != request.url.path:
-        raise ApiError(400, _OTHER_LIST)
+        raise BadRequestError(_OTHER_LIST)
     return Page(request, view, page_size, after)
 
 

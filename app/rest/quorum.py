@@ -11,7 +11,7 @@ from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import Replica
 from app.cluster.quorum_words import state_text
-from app.http.errors import ApiError
+from app.http.errors import NotFoundError
 from app.rest.paging import PageDep
 from app.rest.responses import answer
 from app.rest.routing import JsonRoute
@@ -116,7 +116,7 @@ async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: ViewD
     for leadership in view.cluster.history.epochs.leaderships():
         if leadership.epoch.epoch == epoch:
             return answer(_epoch(view, leadership), view.offset)
-    raise ApiError(404, f"No leader of epoch {epoch} is known.")
+    raise NotFoundError(f"No leader of epoch {epoch} is known.")
 
 
 def _epoch(view: View, leadership: Leadership) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from app.answers import NATIVE
 from app.cluster.history import Change, OffsetGone
-from app.http.errors import ApiError
+from app.http.errors import BadRequestError
 from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
 from app.rest.schemas.records import ChangeDataList
@@ -112,7 +112,7 @@ async def watch(
     after = None if from_offset is None else from_offset - 1
     if last_event_id:
         if not last_event_id.isascii() or not last_event_id.isdigit() or len(last_event_id) > 18:
-            raise ApiError(400, f"Bad Request: Last-Event-ID {last_event_id[:40]!r} is not an offset.")
+            raise BadRequestError(f"Bad Request: Last-Event-ID {last_event_id[:40]!r} is not an offset.")
         after = int(last_event_id)
     oldest = view.cluster.history.oldest_offset
     if after is not None and after + 1 < oldest:

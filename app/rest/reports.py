@@ -7,7 +7,15 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from app.answers import NATIVE
-from app.http.errors import ApiError, FieldError
+from app.http.errors import (
+    BadRequestError,
+    ConflictError,
+    FieldError,
+    GoneError,
+    NotFoundError,
+    UnavailableError,
+    UnprocessableError,
+)
 from app.reports import store
 from app.reports.models import ReportRun, ReportSchedule
 from app.reports.runner import NoImageError
@@ -58,7 +66,7 @@ def _report(view: View, services: Services, run: ReportRun, *, whole: bool) -> d
 async def _known(services: Services, report_id: int) -> ReportRun:
     run = await services.database.read(store.get_run, report_id)
     if run is None:
-        raise ApiError(404, f"Report {report_id} cannot be found.")
+        raise NotFoundError(f"Report {report_id} cannot be found.")
     return run
 
 
@@ -76,9 +84,9 @@ async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor,
             return planned([("report", None, inputs)])
         report_id = await services.actions.reports.run(caller)
     except store.ReportBusyError as busy:
-        raise ApiError(409, str(busy), code="report-busy") from busy
+        raise ConflictError(str(busy), code="report-busy") from busy
     except NoImageError as early:
-        raise ApiError(503, str(early), headers={"Retry-After": "1"}) from early
+        raise UnavailableError(str(early), retry_after_seconds=1) from early
     run = await _known(services, report_id)
     data = _report(view, services, run, whole=False)
     return accepted(data, view.offset, location_of(data))
@@ -95,7 +103,7 @@ async def cancel_report(
     """Cancel a running report and end its processes."""
     run = await _known(services, report_id)
     if not await services.actions.reports.cancel(caller, report_id, validate_only=validate_only):
-        raise ApiError(409, f"Report {report_id} is not running; its state is {run.state}.", code="report-not-running")
+        raise ConflictError(f"Report {report_id} is not running; its state is {run.state}.", code="report-not-running")
     if validate_only:
         return planned([(f"report {report_id}", {"state": run.state}, {"state": "cancelled"})])
     return no_content()
@@ -132,15 +140,15 @@ async def list_violations(
     """List the partitions that violate a placement rule."""
     run = await _known(services, report_id)
     if run.state != "succeeded":
-        raise ApiError(404, f"Report {report_id} has no result; its state is {run.state}.")
+        raise NotFoundError(f"Report {report_id} has no result; its state is {run.state}.")
     if reason is not None and reason not in REASONS:
-        raise ApiError(400, f"Bad Request: reason cannot be '{reason[:40]}'; allowed: {', '.join(REASONS)}.")
+        raise BadRequestError(f"Bad Request: reason cannot be '{reason[:40]}'; allowed: {', '.join(REASONS)}.")
     start = page.after if isinstance(page.after, int) and page.after >= 0 else 0
     out = services.reports.folder_of(report_id) / "out"
     try:
         rows, total = violations_page(out, reason=reason, search=topic, offset=start, limit=page.size)
     except FileNotFoundError as gone:
-        raise ApiError(410, str(gone)) from gone
+        raise GoneError(str(gone)) from gone
     end = start + len(rows)
     following = page.next_url(end) if end < total else None
     body = list_body("KafkaPlacementViolationList", page.url, rows, following)
@@ -184,5 +192,5 @@ async def put_schedule(
             caller, name, body.cron, enabled=body.enabled, validate_only=validate_only
         )
     except InvalidCronError as wrong:
-        raise ApiError(422, str(wrong), errors=(FieldError("/cron", str(wrong)),)) from wrong
+        raise UnprocessableError(str(wrong), errors=(FieldError("/cron", str(wrong)),)) from wrong
     return answer(checked(_schedule(view, schedule), validate_only=validate_only), view.offset)

@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BeforeValidator
 
-from app.http.errors import ApiError, FieldError
+from app.http.errors import ApiError, BadRequestError, FieldError, UnprocessableError
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 VALIDATE_ONLY: Final = "validate_only"
@@ -38,7 +38,7 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 async def flag_of(request: Request, name: str, in_query: bool | None) -> bool:
     """Return a flag that can be given in the query or in the body, False without either.
 
-    Raises ApiError 400 when the two differ, 422 when the value in the body is not true or false.
+    Raises BadRequestError when the two differ, UnprocessableError when the value in the body is not true or false.
     """
     body = await request.json() if await request.body() else None
     if not isinstance(body, dict) or name not in body:
@@ -46,10 +46,10 @@ async def flag_of(request: Request, name: str, in_query: bool | None) -> bool:
     in_body = body[name]
     if not isinstance(in_body, bool):
         message = f"{name} must be true or false"
-        raise ApiError(422, message, errors=(FieldError(f"/{name}", message),))
+        raise UnprocessableError(message, errors=(FieldError(f"/{name}", message),))
     if in_query is not None and in_body is not in_query:
         values = f"{str(in_query).lower()} in the query and {str(in_body).lower()} in the body"
-        raise ApiError(400, f"Bad Request: {name} is {values}.")
+        raise BadRequestError(f"Bad Request: {name} is {values}.")
     return in_body
 
 
@@ -61,7 +61,7 @@ async def dry_run(
 ) -> bool:
     """Report whether the change is only to be checked: `validate_only` in the query or in the body.
 
-    Raises ApiError as `flag_of`.
+    Raises what `flag_of` raises.
     """
     return await flag_of(request, VALIDATE_ONLY, validate_only)
 
@@ -97,7 +97,7 @@ def _all_of(dependant: Dependant) -> list[Dependant]:
 
 
 def check_query(request: Request, allowed: tuple[str, ...]) -> None:
-    """Raise ApiError 400 for unknown and repeated query parameters. It names them and the allowed ones."""
+    """Raise BadRequestError for unknown and repeated query parameters. It names them and the allowed ones."""
     names = [name for name, _ in request.query_params.multi_items()]
     if not names:
         return
@@ -117,4 +117,4 @@ def _listed(names: list[str]) -> str:
 
 def _refused(names: list[str], message: str, what: str) -> ApiError:
     errors = tuple(FieldError(f"?{name[:60]}", f"{name[:60]} {what}") for name in names[:_SHOWN])
-    return ApiError(400, f"Bad Request: {message}", code="unknown-parameter", errors=errors)
+    return BadRequestError(f"Bad Request: {message}", code="unknown-parameter", errors=errors)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
-from app.http.errors import ApiError
+from app.http.errors import BadRequestError
 from app.rest.conditions import IfMatch, check_if_match, is_not_modified, not_modified, topic_etag
 from app.rest.idempotency import once
 from app.rest.paging import PageDep
@@ -75,10 +75,9 @@ def _topic_data(view: View, name: str, topic_id: str, partitions: int, replicati
 
 
 def _refuse_operations(name: str, is_wanted: bool) -> None:
-    """Raise ApiError 400. REST v3 has the parameter; ignoring it would be a wrong answer."""
+    """Raise BadRequestError. REST v3 has the parameter; ignoring it would be a wrong answer."""
     if is_wanted:
-        raise ApiError(
-            400,
+        raise BadRequestError(
             f"Bad Request: {name} cannot be true: this API grants rights by role, not by Kafka's operations. Omit it.",
         )
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import Depends, Query, Request
 
 from app.cluster.cluster import Cluster
-from app.http.errors import ApiError
+from app.http.errors import ApiError, GatewayTimeoutError, NotFoundError, UnavailableError
 from app.services import base_url_of, services_of
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -74,7 +74,7 @@ class View:
         return found
 
     def broker(self, broker_id: int) -> BrokerRegistration:
-        """Return a registered broker. Raises ApiError 404."""
+        """Return a registered broker. Raises NotFoundError."""
         found = self.image.cluster.brokers.get(broker_id)
         if found is None:
             raise self.not_found(f"Broker {broker_id}")
@@ -82,7 +82,7 @@ class View:
 
     def not_found(self, what: str, of: str = "") -> ApiError:
         """Return the 404 for a missing resource, in REST v3's words. `of` qualifies it, such as "for TOPIC orders"."""
-        return ApiError(404, f"{what} cannot be found {of}{' ' if of else ''}in cluster {self.cluster_id}.")
+        return NotFoundError(f"{what} cannot be found {of}{' ' if of else ''}in cluster {self.cluster_id}.")
 
 
 def check_topic_name(name: str) -> None:
@@ -95,25 +95,25 @@ def check_topic_name(name: str) -> None:
 async def ready_view(request: Request, min_offset: int) -> View:
     """Return the view of this process's cluster once its image holds `min_offset`.
 
-    Raises ApiError 503 when there is no image yet, 504 when the offset is not reached in time.
+    Raises UnavailableError without an image, GatewayTimeoutError when the offset is not reached in time.
     """
     cluster = services_of(request).cluster
     if cluster.foreign:
-        raise ApiError(503, cluster.foreign, code="foreign-cluster", headers={"Retry-After": "5"})
+        raise UnavailableError(cluster.foreign, code="foreign-cluster", retry_after_seconds=5)
     if not cluster.freshness.is_ready or cluster.cluster_id is None:
-        raise ApiError(503, "The metadata has not been read from the quorum yet.", headers={"Retry-After": "1"})
+        raise UnavailableError("The metadata has not been read from the quorum yet.", retry_after_seconds=1)
     if min_offset > cluster.observer.applied_offset and not await cluster.wait_for_offset(
         min_offset, MIN_OFFSET_WAIT_MS
     ):
-        raise ApiError(504, f"Offset {min_offset} was not committed within {MIN_OFFSET_WAIT_MS} ms.")
+        raise GatewayTimeoutError(f"Offset {min_offset} was not committed within {MIN_OFFSET_WAIT_MS} ms.")
     return View(cluster, cluster.image, cluster.cluster_id, cluster.observer.applied_offset, base_url_of(request))
 
 
 async def view_of(request: Request, cluster_id: str, min_offset: MinOffset = -1) -> View:
-    """Return the view of one request. Raises ApiError 404 for the id of another cluster, 503, 504."""
+    """Return the view of one request. Raises NotFoundError for another cluster's id, and what `ready_view` raises."""
     view = await ready_view(request, min_offset)
     if cluster_id != view.cluster_id:
-        raise ApiError(404, f"Cluster {cluster_id} cannot be found.")
+        raise NotFoundError(f"Cluster {cluster_id} cannot be found.")
     return view
 
 
