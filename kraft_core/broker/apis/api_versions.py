@@ -1,4 +1,4 @@
-"""ApiVersions as the broker answers it: exactly what it serves.
+"""ApiVersions of the broker: exactly the APIs that it serves.
 
 Source: DefaultApiVersionManager, Kafka 4.3.1; KIP-511, KIP-584.
 """
@@ -14,9 +14,9 @@ from kraft_core.server.network.client_connection import Request
 
 
 class ApiVersionsHandler:
-    """Answers ApiVersions in any version, also one that is not served: in v0 then, so that the client can ask again.
+    """Answers ApiVersions in any version. An unsupported one is answered in version 0, so that the client can retry.
 
-    `answers` are for whoever answers ApiVersions before a client has logged in.
+    `answers` also serves the connections that have not logged in yet.
     """
 
     def __init__(self, context: BrokerContext, served: Mapping[int, tuple[int, int]]) -> None:
@@ -24,7 +24,7 @@ class ApiVersionsHandler:
         self._own = served[ApiKey.API_VERSIONS]
 
     def handle(self, request: Request) -> None:
-        """Answer. Errors: UNSUPPORTED_VERSION, INVALID_REQUEST for a client software name that is none."""
+        """Answer the request. Errors: UNSUPPORTED_VERSION; INVALID_REQUEST for an invalid client software name."""
         header = request.header
         if not self._own[0] <= header.api_version <= self._own[1]:
             request.respond_bytes(self.answers.unsupported(header))

@@ -1,6 +1,7 @@
 """DescribeConfigs, DescribeLogDirs and ListConfigResources.
 
-Source: ConfigHelper.handleDescribeConfigsRequest and ReplicaManager.describeLogDirs, Kafka 4.3.1; KIP-827 (sizes of the volume).
+Source: ConfigHelper.handleDescribeConfigsRequest and ReplicaManager.describeLogDirs, Kafka 4.3.1; KIP-827 (sizes of
+volumes).
 """
 
 import shutil
@@ -32,14 +33,14 @@ _LISTED_TYPES: Final = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
 
 
 class DescribeHandler:
-    """Answers what is asked about settings and disks."""
+    """Answers DescribeConfigs, ListConfigResources and DescribeLogDirs."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
         self._loggers = RuntimeLoggerManager(context.node_id)
 
     def configs(self, body: DescribeConfigsRequest, request: Request) -> None:
-        """Answer DescribeConfigs, one resource a step. Errors are those of `described_resources`."""
+        """Answer DescribeConfigs, one resource per step. Errors are those of `described_resources`."""
         self._context.work(request, self._configs(body, request))
 
     def _configs(self, body: DescribeConfigsRequest, request: Request) -> Work[None]:
@@ -62,7 +63,10 @@ class DescribeHandler:
         request.respond(DescribeConfigsResponse(results=tuple(results)))
 
     def config_resources(self, body: ListConfigResourcesRequest, version: int) -> ListConfigResourcesResponse:
-        """Names of what can be configured: topics and brokers that exist, groups and subscriptions with settings. UNSUPPORTED_VERSION for other types."""
+        """List the resources that have configs: all topics and brokers, and groups and subscriptions with configs.
+
+        UNSUPPORTED_VERSION for other types.
+        """
         types = body.resource_types if version >= 1 else (CLIENT_METRICS,)
         wanted = set(types) or set(_LISTED_TYPES)
         if not wanted <= {*_LISTED_TYPES, BROKER_LOGGER}:
@@ -80,7 +84,7 @@ class DescribeHandler:
         )
 
     def log_dirs(self, body: DescribeLogDirsRequest, version: int) -> DescribeLogDirsResponse:
-        """Each log directory with its volume and its partitions; with a list of topics only those."""
+        """Return each log directory with its volume and partitions; only the listed topics if the request lists any."""
         wanted = (
             None
             if body.topics is None

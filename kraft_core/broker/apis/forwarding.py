@@ -1,4 +1,4 @@
-"""Requests that the controller answers: sent on inside an Envelope, with the client's name and address, and answered as they come back.
+"""Requests that the controller answers, forwarded in an Envelope with the client's principal and address.
 
 Source: ForwardingManager and EnvelopeUtils, Kafka 4.3.1; KIP-590.
 """
@@ -20,13 +20,16 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class ForwardingHandler:
-    """Sends requests to the active controller. When none answers in time the client's connection is closed, and it tries again."""
+    """Forwards requests to the active controller.
+
+    If none answers in time, the connection is closed and the client retries.
+    """
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def handle(self, request: Request) -> None:
-        """Forward; the answer comes when the controller has given it."""
+        """Forward the request; it is answered when the controller has answered."""
         self._context.spawn(self._forward(request))
 
     async def _forward(self, request: Request) -> None:
@@ -67,7 +70,7 @@ def _principal(principal: str) -> bytes:
 
 
 def _address(host: str) -> bytes:
-    """The client's address as raw bytes; what is not an address (a Unix socket) counts as this machine."""
+    """Return the client's address in binary form; the loopback address for a Unix socket, which has none."""
     try:
         return ip_address(host.split("%", 1)[0]).packed
     except ValueError:

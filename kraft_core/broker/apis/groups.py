@@ -1,4 +1,4 @@
-"""Requests of consumer groups, before and after the coordinator: where it is, and the shapes of its answers.
+"""Requests of consumer groups.
 
 Source: KafkaApis and GroupCoordinatorService, Kafka 4.3.1; KIP-1043 (an unknown group in DescribeGroups v6).
 """
@@ -47,16 +47,16 @@ _ANY_PROTOCOL_NAME_SINCE: Final = 7
 
 
 class GroupsHandler:
-    """Answers group requests; each first asks `GroupCoordinatorService.check` whether the group is ours and loaded."""
+    """Answers group requests, after checking that this broker coordinates the group and has loaded it."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def find_coordinator(self, body: FindCoordinatorRequest, request: Request) -> FindCoordinatorResponse:
-        """Who coordinates each group: the leader of its partition of __consumer_offsets, which is created if need be.
+        """Return the coordinator of each group: the leader of its partition of __consumer_offsets.
 
-        COORDINATOR_NOT_AVAILABLE until there is a leader, INVALID_GROUP_ID; UNSUPPORTED_VERSION for transactions and share groups, which this
-        broker does not serve.
+        The topic is created if it is missing. Errors: INVALID_GROUP_ID; COORDINATOR_NOT_AVAILABLE until there is a
+        leader; UNSUPPORTED_VERSION for transactions and share groups, which this broker does not serve.
         """
         version = request.header.api_version
         keys = body.coordinator_keys if version >= _BATCHED_SINCE else (body.key,)
@@ -92,7 +92,7 @@ class GroupsHandler:
     # -- members
 
     def join(self, body: JoinGroupRequest, request: Request) -> None:
-        """Answer now or when the group has gathered."""
+        """Answer at once with an error, else when the joining phase ends."""
         version = request.header.api_version
 
         def answer(response: JoinGroupResponse) -> None:
@@ -118,7 +118,7 @@ class GroupsHandler:
         self._context.coordinator.reschedule()
 
     def sync(self, body: SyncGroupRequest, request: Request) -> None:
-        """Answer now or when the group's leader has assigned."""
+        """Answer at once, or when the group's leader has sent the assignments."""
         error = self._context.coordinator.check(body.group_id)
         if error is not ErrorCode.NONE:
             code = ErrorCode.REBALANCE_IN_PROGRESS if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error
@@ -128,7 +128,7 @@ class GroupsHandler:
         self._context.coordinator.reschedule()
 
     def heartbeat(self, body: HeartbeatRequest) -> HeartbeatResponse:
-        """While groups load, a heartbeat is simply accepted, as in Kafka."""
+        """Answer a heartbeat. While groups load it is accepted unchecked, as in Kafka."""
         error = self._context.coordinator.check(body.group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()
@@ -137,7 +137,7 @@ class GroupsHandler:
         return self._context.coordinator.groups.heartbeat(body, self._context.clock_ms())
 
     def leave(self, body: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
-        """Let members go."""
+        """Remove members from a group."""
         error = self._context.coordinator.check(body.group_id)
         if error is not ErrorCode.NONE:
             return LeaveGroupResponse(error_code=error)
@@ -157,7 +157,7 @@ class GroupsHandler:
         return response
 
     def delete_offsets(self, body: OffsetDeleteRequest) -> OffsetDeleteResponse:
-        """Delete offsets of topics the group is not subscribed to."""
+        """Delete offsets of topics that the group is not subscribed to."""
         error = self._context.coordinator.check(body.group_id)
         if error is not ErrorCode.NONE:
             return OffsetDeleteResponse(error_code=error)
@@ -167,7 +167,7 @@ class GroupsHandler:
     # -- administration
 
     def describe(self, body: DescribeGroupsRequest, version: int) -> DescribeGroupsResponse:
-        """Members and assignments. An unknown group is Dead; since version 6 it is GROUP_ID_NOT_FOUND as well."""
+        """Return members and assignments. An unknown group is Dead, and GROUP_ID_NOT_FOUND since version 6."""
         return DescribeGroupsResponse(
             groups=tuple(self._described(group_id, version) for group_id in dict.fromkeys(body.groups))
         )
@@ -205,7 +205,7 @@ class GroupsHandler:
         )
 
     def list(self, body: ListGroupsRequest) -> ListGroupsResponse:
-        """The groups this broker coordinates, filtered by state and type (both without regard to case)."""
+        """Return the groups that this broker coordinates, filtered by state and type, both case-insensitive."""
         states = {state.lower() for state in body.states_filter}
         types = {kind.lower() for kind in body.types_filter}
         coordinator = self._context.coordinator

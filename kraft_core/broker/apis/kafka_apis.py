@@ -1,6 +1,6 @@
-"""Every request of the broker's listeners, sent to the handler of its subject.
+"""The dispatch of the broker's requests to the handlers of their subjects.
 
-What is in `SERVED` is what ApiVersions advertises, no more and no less. A request outside it closes the connection, as Kafka does.
+ApiVersions advertises exactly the entries of `SERVED`. Any other request closes the connection, as in Kafka.
 
 Source: KafkaApis, Kafka 4.3.1.
 """
@@ -64,10 +64,10 @@ LOCAL: Final = (
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
-"""Answered here."""
+"""APIs that this broker answers."""
 
 REFUSED: Final = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
-"""Answered with UNSUPPORTED_VERSION, as Kafka's broker does at group.version 0."""
+"""APIs answered with UNSUPPORTED_VERSION, as in Kafka at group.version 0."""
 
 FORWARDED: Final = (
     ApiKey.CREATE_TOPICS,
@@ -88,31 +88,31 @@ FORWARDED: Final = (
     ApiKey.ADD_RAFT_VOTER,
     ApiKey.REMOVE_RAFT_VOTER,
 )
-"""Answered by the active controller."""
+"""APIs that the active controller answers."""
 
 SERVED: Final[dict[int, tuple[int, int]]] = {
     int(key): (APIS[key].min_version, APIS[key].max_version) for key in (*LOCAL, *REFUSED, *FORWARDED)
 }
-"""Version range by api key."""
+"""Versions (first, last) by API key."""
 
 _NO_HANDSHAKE: Final = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 _NO_AUTHENTICATION: Final = SaslAuthenticateResponse(
     error_code=ErrorCode.ILLEGAL_SASL_STATE,
     error_message="SaslAuthenticate request received after successful authentication",
 )
-"""Logins are over before a request gets here (`server.sasl_session`)."""
+"""Logins end before a request is dispatched (see `server.network.sasl_session`)."""
 
 _NO_CONSUMER_PROTOCOL: Final = ConsumerGroupHeartbeatResponse(
     error_code=ErrorCode.UNSUPPORTED_VERSION,
     error_message="This broker serves the classic group protocol only: set group.protocol=classic.",
 )
-"""A client that does not find the API at all may look for it in silence, as librdkafka does."""
+"""Without this API in ApiVersions, librdkafka retries forever without a message."""
 
 Answer = Callable[[Any, Request], Message]
 
 
 def _undescribed(body: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    """No group is one of the consumer protocol; admin clients then ask for a classic one."""
+    """Refuse every group: none uses the consumer protocol. Admin clients then describe it as a classic group."""
     return ConsumerGroupDescribeResponse(
         groups=tuple(
             ConsumerGroupDescribeResponseDescribedGroup(
@@ -184,7 +184,7 @@ class KafkaApis:
         }
 
     def handle(self, request: Request) -> None:
-        """Take one request. Raises KafkaError when it cannot be read, which closes its connection."""
+        """Handle one request. Raises KafkaError for a malformed one, which closes its connection."""
         header = request.header
         versions = SERVED.get(header.api_key)
         supported = versions is not None and versions[0] <= header.api_version <= versions[1]
@@ -205,9 +205,9 @@ class KafkaApis:
             request.respond(answer)
         except KafkaError as error:
             extra = {"api_key": header.api_key, "version": header.api_version, "cause": str(error)}
-            log.error("answer_not_encodable", extra=extra)  # noqa: TRY400  # the cause says it all
+            log.error("answer_not_encodable", extra=extra)  # noqa: TRY400 # the cause is enough
             request.close("the answer cannot be written in this version")
 
     def close(self) -> None:
-        """End what runs beside the loop."""
+        """Stop the reading threads."""
         self._fetch.close()

@@ -1,6 +1,7 @@
-"""Metadata, DescribeTopicPartitions and DescribeCluster, answered from the image in memory.
+"""Metadata, DescribeTopicPartitions and DescribeCluster, answered from the metadata image.
 
-Source: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache and DescribeTopicPartitionsRequestHandler, Kafka 4.3.1; KIP-516, KIP-966.
+Source: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache and DescribeTopicPartitionsRequestHandler, Kafka 4.3.1;
+KIP-516, KIP-966.
 """
 
 from collections.abc import Sequence
@@ -38,16 +39,16 @@ _NULL_NAME_SINCE: Final = 12
 
 
 class MetadataHandler:
-    """Answers what clients ask about brokers and topics."""
+    """Answers requests about brokers and topics."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def metadata(self, body: MetadataRequest, request: Request) -> None:
-        """Brokers and topics, in slices; unknown topics are created if the request and the settings allow it.
+        """Return brokers and topics, one topic per step. Missing topics are created if request and configs allow it.
 
-        Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per partition: LEADER_NOT_AVAILABLE,
-        LISTENER_NOT_FOUND.
+        Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION. Per partition:
+        LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
         """
         self._context.work(request, self._metadata(body, request))
 
@@ -82,7 +83,7 @@ class MetadataHandler:
         )
 
     def _controller_id(self, request: Request) -> int:
-        """Clients send admin requests to "the controller"; in KRaft any broker forwards them, so this one says itself."""
+        """Return this broker's id as the controller's: it forwards the requests that clients send to a controller."""
         endpoint = self._context.metadata.endpoint(self._context.node_id, request.listener_name)
         return self._context.node_id if endpoint is not None else -1
 
@@ -150,7 +151,10 @@ class MetadataHandler:
     def describe_topic_partitions(
         self, body: DescribeTopicPartitionsRequest, request: Request
     ) -> DescribeTopicPartitionsResponse:
-        """Partitions with their ELR, at most as many as asked for (and max.request.partition.size.limit), and where to go on."""
+        """Return partitions with their ELR, and a cursor when there are more.
+
+        The page has at most as many partitions as the request and max.request.partition.size.limit allow.
+        """
         topics = self._context.metadata.image.topics
         names = sorted({topic.name for topic in body.topics}) if body.topics else sorted(topics.by_name)
         first = 0
@@ -208,7 +212,10 @@ class MetadataHandler:
         )
 
     def describe_cluster(self, body: DescribeClusterRequest, request: Request) -> DescribeClusterResponse:
-        """The brokers, fenced ones only if asked for. A broker does not tell controllers' endpoints: MISMATCHED_ENDPOINT_TYPE."""
+        """Return the brokers; fenced ones only on request.
+
+        Errors: MISMATCHED_ENDPOINT_TYPE for the controllers' endpoints, UNSUPPORTED_ENDPOINT_TYPE.
+        """
         if body.endpoint_type != EndpointType.BROKER:
             known = body.endpoint_type == EndpointType.CONTROLLER
             code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

@@ -1,4 +1,4 @@
-"""OffsetFetch in its two shapes: one group up to version 7, many since version 8, by topic id since version 10.
+"""OffsetFetch: one group up to version 7, several since version 8, by topic id since version 10.
 
 Source: KafkaApis.handleOffsetFetchRequest, Kafka 4.3.1.
 """
@@ -32,13 +32,16 @@ _NOTHING: Final = CommittedOffset(-1, -1, "", -1)
 
 
 class OffsetFetchHandler:
-    """Answers OffsetFetch; a partition without an offset is answered with -1, an unknown group like an empty one."""
+    """Answers OffsetFetch. The offset is -1 where none is committed; an unknown group is answered like an empty one."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def handle(self, body: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
-        """Errors: those of `GroupCoordinatorService.check` per group, UNKNOWN_TOPIC_ID per partition."""
+        """Answer the request.
+
+        Errors: those of `GroupCoordinatorService.check` per group, UNKNOWN_TOPIC_ID per partition.
+        """
         if version >= _GROUPS_SINCE:
             return OffsetFetchResponse(groups=tuple(self._group(group, version) for group in body.groups))
         error = self._context.coordinator.check(body.group_id)
@@ -112,6 +115,6 @@ class OffsetFetchHandler:
 
 
 def _by_topic(offsets: OffsetsByPartition) -> list[tuple[str, list[int]]]:
-    """All partitions with an offset, by topic."""
+    """Return the partitions with a committed offset, by topic."""
     keys = sorted(offsets)
     return [(topic, [index for _, index in found]) for topic, found in itertools.groupby(keys, key=lambda key: key[0])]

@@ -1,4 +1,4 @@
-"""Questions about a partition's offsets: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
+"""Requests about the offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
 
 Source: KafkaApis and ListOffsetsRequest, Kafka 4.3.1.
 """
@@ -45,15 +45,15 @@ _UNKNOWN: Final = TimestampAndOffset(-1, -1, -1)
 
 
 class OffsetsHandler:
-    """Answers what is asked about offsets. Errors per partition are those of `ReplicaManager.leader`."""
+    """Answers requests about offsets. Errors per partition are those of `ReplicaManager.leader`."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def list_offsets(self, request: Request) -> None:
-        """Offsets by timestamp or by one of the negative timestamps that stand for a place in the log.
+        """Find offsets by timestamp, or by a negative timestamp that stands for a place in the log.
 
-        Per partition also INVALID_REQUEST for one that is named twice.
+        Per partition also INVALID_REQUEST for one that is listed twice.
         """
         body = request.body()
         assert isinstance(body, ListOffsetsRequest)
@@ -112,7 +112,7 @@ class OffsetsHandler:
         return found if found is not None and found.offset < end_offset else _UNKNOWN
 
     def offset_for_leader_epoch(self, body: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-        """Where epochs end; UNDEFINED (-1, -1) for one this log knows nothing of."""
+        """Return the end offsets of leader epochs; UNDEFINED (-1, -1) for an epoch that the log does not know."""
         topics = []
         for topic in body.topics:
             partitions = []
@@ -143,9 +143,11 @@ class OffsetsHandler:
         return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
     def delete_records(self, body: DeleteRecordsRequest, request: Request) -> None:
-        """Move log starts up and answer when the segments below are deleted: this is the way out of a full disk. -1 means the high watermark.
+        """Advance log start offsets; -1 stands for the high watermark.
 
-        Per partition also OFFSET_OUT_OF_RANGE, POLICY_VIOLATION when cleanup.policy does not delete, and INVALID_TOPIC_EXCEPTION for internal topics.
+        The response is sent after the segments before the new start are deleted, which makes room on a full disk. Per
+        partition also OFFSET_OUT_OF_RANGE, POLICY_VIOLATION when cleanup.policy does not contain delete, and
+        INVALID_TOPIC_EXCEPTION for internal topics.
         """
         topics = []
         deletions: list[asyncio.Task[None]] = []
@@ -193,7 +195,7 @@ class OffsetsHandler:
         return partition_log.log_start_offset
 
     def describe_producers(self, body: DescribeProducersRequest) -> DescribeProducersResponse:
-        """The idempotent producers a partition remembers."""
+        """Return the idempotent producers in the state of each partition."""
         topics = []
         for topic in body.topics:
             partitions = []

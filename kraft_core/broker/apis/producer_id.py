@@ -1,7 +1,7 @@
 """InitProducerId for idempotent producers.
 
-Transactions are not served in this version: FindCoordinator for a transactional id and InitProducerId with one answer UNSUPPORTED_VERSION,
-transactional batches INVALID_TXN_STATE, and none of the transaction APIs is advertised.
+Transactions are not served in this version: FindCoordinator and InitProducerId with a transactional id are answered
+with UNSUPPORTED_VERSION, transactional batches with INVALID_TXN_STATE, and no transaction API is advertised.
 
 Source: TransactionCoordinator.handleInitProducerId, Kafka 4.3.1.
 """
@@ -13,16 +13,16 @@ from kraft_core.server.network.client_connection import Request
 
 
 class ProducerIdHandler:
-    """Answers InitProducerId: always a new id with epoch 0, also when a producer names the one it had (KIP-360 allows either)."""
+    """Answers InitProducerId with a new id and epoch 0, even if the producer sends its previous id (see KIP-360)."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def handle(self, body: InitProducerIdRequest, request: Request) -> None:
-        """Answer at once or when the controller has given a block of ids.
+        """Answer at once, or when the controller has allocated a block of ids.
 
-        Errors: INVALID_REQUEST for an empty transactional id,
-        UNSUPPORTED_VERSION for any other, COORDINATOR_LOAD_IN_PROGRESS while no ids are to be had.
+        Errors: INVALID_REQUEST for an empty transactional id, UNSUPPORTED_VERSION for any other,
+        COORDINATOR_LOAD_IN_PROGRESS when the controller allocates no ids.
         """
         if body.transactional_id is not None:
             code = ErrorCode.UNSUPPORTED_VERSION if body.transactional_id else ErrorCode.INVALID_REQUEST

@@ -1,7 +1,7 @@
-"""One consumer group of the classic protocol: its members, its generation and the states a rebalance moves it through.
+"""One consumer group of the classic protocol: members, generation and state.
 
-The state is data: what answers are owed sits in the members as callbacks, and time comes in as an argument, so a test drives a group through hours
-without waiting. The rules that use it are in `group_metadata_manager`.
+The group is data: pending responses are callbacks of the members, and time is an argument. The rules of the protocol
+are in `group_metadata_manager`.
 
 Source: ClassicGroup, ClassicGroupMember and ClassicGroupState, Kafka 4.3.1.
 """
@@ -15,7 +15,7 @@ from kraft_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 
 class GroupState(StrEnum):
-    """The names are those that DescribeGroups and ListGroups answer."""
+    """The states, named as in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -33,7 +33,7 @@ NEXT: Final[dict[GroupState, frozenset[GroupState]]] = {
     GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
     GroupState.DEAD: frozenset(),
 }
-"""From each state the states that may follow."""
+"""For each state the states that may follow."""
 
 JoinAnswer = Callable[[JoinGroupResponse], None]
 SyncAnswer = Callable[[SyncGroupResponse], None]
@@ -41,9 +41,9 @@ SyncAnswer = Callable[[SyncGroupResponse], None]
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member. Timeouts and deadlines in ms; `protocols` in the member's order of preference.
+    """One member. Timeouts and deadlines are in ms; `protocols` are in the member's order of preference.
 
-    `answer_join` and `answer_sync` are set while the member waits for the answer to its JoinGroup or SyncGroup.
+    `answer_join` and `answer_sync` are set while a JoinGroup or SyncGroup of the member is pending.
     """
 
     member_id: str
@@ -61,25 +61,27 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the member waits for an answer."""
+        """Whether a JoinGroup or SyncGroup of the member is pending."""
         return self.answer_join is not None or self.answer_sync is not None
 
     @property
-    def stays(self) -> bool:
-        """Whether no session counts: the member waits for an answer, and not for its first generation."""
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whether the member needs no heartbeat: a request of it is pending, and it has been in a generation before."""
         return self.is_waiting and not self.is_new
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member sent for a protocol; empty when it does not know it."""
+        """Return what the member sent for a protocol; empty when it does not support it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 @dataclass(slots=True, kw_only=True)
 class ClassicGroup:
-    """A group. `generation` counts rebalances; `protocol_type` is None until a first member came (then usually "consumer").
+    """A group.
 
-    Deadlines in ms, None when not running: `join_deadline_ms` ends the joining phase, `sync_deadline_ms` the time for SyncGroup.
-    A group that began empty waits `in_initial_delay` for more members, at most `initial_delay_left_ms` longer if one came (`member_added`).
+    `generation` counts rebalances. `protocol_type` is None until the first member has joined, and usually "consumer"
+    then. Deadlines are in ms, None when not set: `join_deadline_ms` ends the joining phase, `sync_deadline_ms` the time
+    to send SyncGroup. While `in_initial_delay`, a group that was empty waits for more members; each wait in which one
+    joined (`member_added`) is followed by another one, for at most `initial_delay_left_ms` in total.
     """
 
     group_id: str
@@ -99,13 +101,13 @@ class ClassicGroup:
     member_added: bool = False
 
     def move(self, state: GroupState, now_ms: int) -> None:
-        """Change the state; the table `NEXT` says which changes there are."""
+        """Change the state. Asserts that `NEXT` allows the change."""
         assert state in NEXT[self.state], f"group {self.group_id}: {self.state} to {state}"
         self.state = state
         self.state_since_ms = now_ms
 
     def add(self, member: Member) -> None:
-        """Take a member in; the first one becomes the leader."""
+        """Add a member; the first one becomes the leader."""
         assert member.member_id not in self.members
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
@@ -115,7 +117,10 @@ class ClassicGroup:
         self.pending_members.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member | None:
-        """Let a member go; another one becomes the leader if it was that."""
+        """Remove a member and return it, None if there is none.
+
+        If it was the leader, another member becomes the leader.
+        """
         member = self.members.pop(member_id, None)
         if member is None:
             return None
@@ -126,7 +131,7 @@ class ClassicGroup:
         return member
 
     def rename(self, instance_id: str, new_member_id: str) -> Member:
-        """Give a static member that came back its new member id; it keeps its place, its assignment and its leadership."""
+        """Give a returning static member its new member id. It keeps its position, assignment and leadership."""
         old_id = self.static_members[instance_id]
         member = self.members.pop(old_id)
         member.member_id = new_member_id
@@ -142,19 +147,19 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def supports(self, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
-        """Whether a member with these protocols fits: the same type, and one protocol that all members know."""
+        """Return whether a member with these protocols can join: same type, and a protocol that all members support."""
         if not self.members:
             return bool(protocol_type) and bool(protocols)
         common = self.common_protocols()
         return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
 
     def common_protocols(self) -> set[str]:
-        """Protocols that every member knows."""
+        """Return the protocols that every member supports."""
         names = [{name for name, _ in member.protocols} for member in self.members.values()]
         return set.intersection(*names) if names else set()
 
     def select_protocol(self) -> str:
-        """The common protocol that most members prefer; between equals the one that was named first."""
+        """Return the common protocol that most members prefer; the first one named among equals."""
         assert self.members, "an empty group has no protocol"
         common = self.common_protocols()
         votes: dict[str, int] = {}
@@ -164,8 +169,10 @@ class ClassicGroup:
         return max(votes, key=lambda name: votes[name])
 
     def next_deadline_ms(self) -> int | None:
-        """When time alone changes something here, None when nothing waits for time."""
+        """Return the next time at which a timeout changes the group, None if there is none."""
         deadlines = [*self.pending_members.values()]
-        deadlines.extend(member.session_deadline_ms for member in self.members.values() if not member.stays)
+        deadlines.extend(
+            member.session_deadline_ms for member in self.members.values() if not member.has_satisfied_heartbeat
+        )
         deadlines.extend(when for when in (self.join_deadline_ms, self.sync_deadline_ms) if when is not None)
         return min(deadlines, default=None)

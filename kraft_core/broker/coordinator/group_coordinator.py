@@ -1,8 +1,9 @@
-"""The group coordinator: every classic group whose partition of __consumer_offsets this broker leads.
+"""The group coordinator: the classic groups whose partition of __consumer_offsets this broker leads.
 
-Sans-IO: requests come in with the time and a callback for the answer, records leave through `GroupLog`, and `poll` does what time asks for.
+Sans-IO: requests come with the time and a callback for the response, records leave through `GroupLog`, and `poll` runs
+what is due.
 
-Source: GroupCoordinatorService and GroupMetadataManager, Kafka 4.3.1.
+Source: GroupCoordinatorShard, Kafka 4.3.1.
 """
 
 import heapq
@@ -54,7 +55,7 @@ _GROUPS_A_STEP: Final = 64
 
 
 class GroupCoordinator:
-    """Groups by id. `new_uuid` draws member ids, so that a test can foresee them."""
+    """Groups by id. `new_uuid` generates member ids; tests pass a predictable one."""
 
     def __init__(
         self,
@@ -87,22 +88,26 @@ class GroupCoordinator:
         return self.groups.pop(group_id, None)
 
     def gauges(self) -> Iterable[tuple[str, str, float]]:
-        """Count groups, members and offsets, under Kafka's names where it has one."""
+        """Return the gauges of groups, members and offsets, under Kafka's names where it has them."""
         members = sum(len(group.members) for group in self.groups.values())
         pending = sum(len(group.pending_members) for group in self.groups.values())
         offsets = sum(map(len, self.offsets.by_group.values()))
-        yield "kafka_coordinator_group_groupmetadatamanager_numgroups", "groups of this broker", len(self.groups)
-        yield "kafka_coordinator_group_groupmetadatamanager_numoffsets", "offsets they have committed", offsets
-        yield "conclave_group_coordinator_members", "their members", members
-        yield "conclave_group_coordinator_pending_members", "ids handed out and not used yet", pending
-        yield "conclave_group_coordinator_held_bytes", "memory of groups and members", self.memory.held_bytes
+        yield (
+            "kafka_coordinator_group_groupmetadatamanager_numgroups",
+            "Groups that this broker coordinates.",
+            len(self.groups),
+        )
+        yield "kafka_coordinator_group_groupmetadatamanager_numoffsets", "Committed offsets.", offsets
+        yield "conclave_group_coordinator_members", "Members of all groups.", members
+        yield "conclave_group_coordinator_pending_members", "Member ids returned to clients and not used yet.", pending
+        yield "conclave_group_coordinator_held_bytes", "Bytes that groups and members hold.", self.memory.held_bytes
 
     # -- loading and unloading a partition of __consumer_offsets
 
     def replay(self, records: Iterable[tuple[bytes, bytes | None]], groups: dict[str, GroupRecord]) -> list[str]:
-        """Take over records of the log in their order; group records are collected, the newest counts.
+        """Apply records of the log in order. Group records are collected in `groups`, where the newest one counts.
 
-        Returns why the records that cannot be read are skipped.
+        Return the reasons for records that were skipped as unreadable.
         """
         skipped: list[str] = []
         for key, value in records:
@@ -121,7 +126,7 @@ class GroupCoordinator:
         return skipped
 
     def loaded(self, groups: dict[str, GroupRecord], now_ms: int) -> Work[None]:
-        """Bring the loaded groups to life, with pauses; a member has a whole session from now."""
+        """Restore the loaded groups, with pauses. Each member's session starts now."""
         for number, (group_id, record) in enumerate(groups.items()):
             if number % _GROUPS_A_STEP == 0:
                 yield 0
@@ -138,7 +143,7 @@ class GroupCoordinator:
                 self.memory.account(group)
 
     def unload(self, belongs: Callable[[str], bool]) -> None:
-        """Give up the groups of a partition that another broker leads now; whoever waits is told."""
+        """Remove the groups of a partition that another broker leads now. Pending requests get NOT_COORDINATOR."""
         for group_id in [group_id for group_id in self.groups if belongs(group_id)]:
             group = self._remove(group_id)
             assert group is not None, "from the list of groups"
@@ -153,7 +158,7 @@ class GroupCoordinator:
     # -- time
 
     def _schedule(self, group: ClassicGroup) -> None:
-        """Measure a changed group, and remember when time does something to it. One without any content is removed."""
+        """Measure a changed group and schedule its next deadline. A group without any content is removed."""
         has_log = group.generation > 0 or group.group_id in self.offsets.by_group
         if not has_log and not group.members and not group.pending_members:
             self._remove(group.group_id)
@@ -166,11 +171,11 @@ class GroupCoordinator:
             heapq.heappush(self._timers, (deadline, group.group_id))
 
     def next_deadline_ms(self) -> int | None:
-        """When `poll` has something to do."""
+        """Return when `poll` is due next, None if never."""
         return self._timers[0][0] if self._timers else None
 
     def poll(self, now_ms: int) -> None:
-        """Do what is due in every group."""
+        """Run what is due in every group."""
         due: set[str] = set()
         while self._timers and self._timers[0][0] <= now_ms:
             deadline_ms, group_id = heapq.heappop(self._timers)
@@ -184,10 +189,10 @@ class GroupCoordinator:
                 self._schedule(group)
 
     def expire_offsets(self, now_ms: int) -> None:
-        """Delete offsets that have had their time, and empty groups without offsets."""
+        """Delete expired offsets, and empty groups without offsets."""
         for group in list(self.groups.values()):
             expired = self.offsets.expired(group, now_ms)
-            if self.offsets.forget(group.group_id, expired) is not ErrorCode.NONE:
+            if self.offsets.remove(group.group_id, expired) is not ErrorCode.NONE:
                 continue
             bare = group.state is GroupState.EMPTY and group.group_id not in self.offsets.by_group
             if (
@@ -209,7 +214,10 @@ class GroupCoordinator:
         answer: Callable[[JoinGroupResponse], None],
         now_ms: int,
     ) -> None:
-        """Answer a JoinGroup, now or at the end of the joining phase. Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT and those of `GroupMetadataManager.join`."""
+        """Answer a JoinGroup, at once or at the end of the joining phase.
+
+        Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT and those of `GroupMetadataManager.join`.
+        """
         prefix = request.group_instance_id if request.group_instance_id is not None else client_id
         joiner = Joiner(
             client_id=client_id,
@@ -235,8 +243,8 @@ class GroupCoordinator:
         if not self._config.min_session_timeout_ms <= request.session_timeout_ms <= self._config.max_session_timeout_ms:
             raise KafkaError(
                 ErrorCode.INVALID_SESSION_TIMEOUT,
-                f"A session timeout of {request.session_timeout_ms} ms is not within {self._config.min_session_timeout_ms} to "
-                f"{self._config.max_session_timeout_ms} ms.",
+                f"The session timeout is {request.session_timeout_ms} ms; allowed are "
+                f"{self._config.min_session_timeout_ms} to {self._config.max_session_timeout_ms} ms.",
             )
         group = self.groups.get(request.group_id)
         if group is None:
@@ -246,7 +254,10 @@ class GroupCoordinator:
         return group
 
     def sync(self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int) -> None:
-        """Answer a SyncGroup, now or when the leader has sent the assignments. Errors are those of `GroupMetadataManager.sync`."""
+        """Answer a SyncGroup, at once or when the leader has sent the assignments.
+
+        Errors are those of `GroupMetadataManager.sync`.
+        """
         try:
             group = self._known(request.group_id)
             self._membership.sync(group, request, answer, now_ms)
@@ -255,7 +266,7 @@ class GroupCoordinator:
             answer(SyncGroupResponse(error_code=error.code))
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
-        """Keep a member alive."""
+        """Answer a heartbeat and extend the member's session."""
         try:
             group = self._known(request.group_id)
             error = self._membership.heartbeat(
@@ -266,7 +277,7 @@ class GroupCoordinator:
         return HeartbeatResponse(error_code=error)
 
     def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> LeaveGroupResponse:
-        """Let members go; before version 3 one member, whose error is the answer's own."""
+        """Remove members. Before version 3 there is one member, and its error is that of the response."""
         identities = request.members
         if version < 3:
             identities = (LeaveGroupRequestMemberIdentity(member_id=request.member_id),)
@@ -299,7 +310,7 @@ class GroupCoordinator:
     # -- offsets
 
     def commit(self, request: OffsetCommitRequest, now_ms: int) -> OffsetCommitResponse:
-        """Commit offsets; a group nobody knows yet is made for a commit without a generation."""
+        """Commit offsets. A commit without a generation creates an unknown group."""
         try:
             group = self.groups.get(request.group_id)
             if group is None:
@@ -317,11 +328,14 @@ class GroupCoordinator:
         return response
 
     def committed(self, group_id: str) -> OffsetsByPartition:
-        """The offsets of a group; empty for an unknown one, as Kafka answers."""
+        """Return the committed offsets of a group; none for an unknown one, as in Kafka."""
         return self.offsets.by_group.get(group_id, {})
 
     def delete_offsets(self, request: OffsetDeleteRequest, subscribed: frozenset[str]) -> OffsetDeleteResponse:
-        """Delete offsets. Errors: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for a protocol that is not a consumer's."""
+        """Delete offsets.
+
+        Errors: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP for members of another protocol type than "consumer".
+        """
         group = self.groups.get(request.group_id)
         try:
             if group is None or group.state is GroupState.DEAD:
@@ -333,7 +347,10 @@ class GroupCoordinator:
             return OffsetDeleteResponse(error_code=error.code)
 
     def delete_group(self, group_id: str, now_ms: int) -> ErrorCode:
-        """Delete an empty group and its offsets: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or what the log answers."""
+        """Delete an empty group and its offsets.
+
+        Return INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, the error of the log, or NONE.
+        """
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         group = self.groups.get(group_id)
@@ -357,7 +374,7 @@ def _left(identity: LeaveGroupRequestMemberIdentity, error: ErrorCode) -> LeaveG
 
 
 def commit_refused(request: OffsetCommitRequest, error: int) -> OffsetCommitResponse:
-    """The same error for every partition of a commit."""
+    """Return the same error for every partition of a commit."""
     topics = []
     for topic in request.topics:
         partitions = tuple(

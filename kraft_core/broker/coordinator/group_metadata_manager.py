@@ -1,9 +1,10 @@
-"""The rules of the classic group protocol: joining, synchronising, heartbeats, leaving, and what time does.
+"""The rules of the classic group protocol: joining, syncing, heartbeats, leaving and timeouts.
 
-Functions over one `ClassicGroup`; answers go through the callbacks the requests brought, at once or when the phase ends. `store` writes the group to
-__consumer_offsets before anyone learns its assignment.
+The functions change one `ClassicGroup`. Responses go to the callbacks of the requests, at once or when the phase ends.
+`store` writes the group to __consumer_offsets before any member gets its assignment.
 
-Source: GroupMetadataManager.classicGroupJoin and its neighbours, Kafka 4.3.1; KIP-345 (static members), KIP-394 (member id required).
+Source: GroupMetadataManager.classicGroupJoin and related methods, Kafka 4.3.1; KIP-345 (static members), KIP-394
+(member id required).
 """
 
 from collections.abc import Callable
@@ -27,7 +28,10 @@ Store = Callable[[ClassicGroup], ErrorCode]
 
 @dataclass(frozen=True, slots=True)
 class Joiner:
-    """Who sends a JoinGroup: `new_member_id` is the id it gets if it has none, `requires_known_id` whether it must come again with it."""
+    """The sender of a JoinGroup.
+
+    `new_member_id` is its member id if it has none yet; with `requires_known_id` it must join again with that id.
+    """
 
     client_id: str
     client_host: str
@@ -37,7 +41,7 @@ class Joiner:
 
 
 class GroupMetadataManager:
-    """The rules with their settings and their store; all state is in the groups."""
+    """The rules, with their configs and storage. All state is in the groups."""
 
     def __init__(self, config: GroupCoordinatorConfig, store: Store, memory: GroupMemory) -> None:
         self._config = config
@@ -49,11 +53,11 @@ class GroupMetadataManager:
     def join(
         self, group: ClassicGroup, request: JoinGroupRequest, joiner: Joiner, answer: JoinAnswer, now_ms: int
     ) -> None:
-        """Take a JoinGroup in. The answer comes when the joining phase ends, or at once.
+        """Handle a JoinGroup. It is answered at once or when the joining phase ends.
 
-        Raises KafkaError COORDINATOR_NOT_AVAILABLE, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED (then the client comes again with `joiner.new_member_id`), and as
-        `GroupMemory.check_join`.
+        Raises KafkaError COORDINATOR_NOT_AVAILABLE, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
+        UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED (the client joins again with `joiner.new_member_id`),
+        and as `GroupMemory.check_join`.
         """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The group is being removed.")
@@ -82,14 +86,17 @@ class GroupMetadataManager:
 
     @staticmethod
     def _check_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> None:
-        """Raise KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the id is a member's, and that of the instance if it has one."""
+        """Check that the member exists and, with `instance_id`, that the instance has this member id.
+
+        Raises KafkaError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
         if instance_id is not None:
             if instance_id not in group.static_members:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"No member has the instance id '{instance_id}'.")
             if group.static_members[instance_id] != member_id:
                 raise KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"Another member has taken over '{instance_id}'.")
         if member_id not in group.members:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member_id}' is no member of the group.")
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member_id}' is not a member of the group.")
 
     def _add(
         self, group: ClassicGroup, request: JoinGroupRequest, joiner: Joiner, answer: JoinAnswer, now_ms: int
@@ -118,7 +125,7 @@ class GroupMetadataManager:
         protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
         unchanged = protocols == member.protocols
         if group.state is GroupState.EMPTY:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no member of the group.")
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is not a member of the group.")
         resend = group.state is GroupState.COMPLETING_REBALANCE and unchanged
         settled = group.state is GroupState.STABLE and unchanged and member.member_id != group.leader
         if resend or settled:
@@ -136,7 +143,7 @@ class GroupMetadataManager:
     def _replace_static(
         self, group: ClassicGroup, request: JoinGroupRequest, joiner: Joiner, answer: JoinAnswer, now_ms: int
     ) -> None:
-        """KIP-345: a static member came back without its id; the instance goes to the new id, the old one is fenced."""
+        """Replace a static member that returned without its member id: the old id is fenced (KIP-345)."""
         instance_id = request.group_instance_id
         assert instance_id is not None
         if request.member_id:
@@ -199,7 +206,7 @@ class GroupMetadataManager:
             self._complete_join(group, now_ms)
 
     def _complete_join(self, group: ClassicGroup, now_ms: int) -> None:
-        """End the joining phase: drop who did not come (static members stay), choose the protocol, answer everybody."""
+        """End the joining phase: remove absent members unless static, choose the protocol and answer all others."""
         absent = [member for member in group.members.values() if member.answer_join is None]
         for member in absent:
             if member.group_instance_id is None:
@@ -251,15 +258,15 @@ class GroupMetadataManager:
             members=members,
         )
 
-    # -- synchronising
+    # -- syncing
 
     def sync(self, group: ClassicGroup, request: SyncGroupRequest, answer: SyncAnswer, now_ms: int) -> None:
-        """Take a SyncGroup in; the leader's brings the assignments, and answers everybody who waits.
+        """Handle a SyncGroup. The one of the leader brings the assignments and answers all pending ones.
 
         Raises KafkaError COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
         """
-        member = self.checked(group, request.member_id, request.group_instance_id, request.generation_id)
+        member = self.checked_member(group, request.member_id, request.group_instance_id, request.generation_id)
         type_differs = request.protocol_type is not None and request.protocol_type != group.protocol_type
         name_differs = request.protocol_name is not None and request.protocol_name != group.protocol
         if type_differs or name_differs:
@@ -276,7 +283,7 @@ class GroupMetadataManager:
                     given = {entry.member_id: entry.assignment for entry in request.assignments}
                     self._assign(group, given, now_ms)
             case _:
-                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{request.member_id}' is no member of the group.")
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{request.member_id}' is not a member of the group.")
 
     def _assign(self, group: ClassicGroup, given: dict[str, bytes], now_ms: int) -> None:
         for member in group.members.values():
@@ -301,10 +308,13 @@ class GroupMetadataManager:
                 self.touch(member, now_ms)
                 answer(SyncGroupResponse(error_code=error))
 
-    # -- staying and leaving
+    # -- heartbeats and leaving
 
-    def checked(self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """The member, or KafkaError COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    def checked_member(self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
+        """Return the member.
+
+        Raises KafkaError COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+        """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The group is being removed.")
         self._check_member(group, member_id, instance_id)
@@ -313,21 +323,27 @@ class GroupMetadataManager:
         return group.members[member_id]
 
     def touch(self, member: Member, now_ms: int) -> None:
-        """Begin the member's session anew."""
+        """Restart the member's session."""
         member.is_new = False
         member.session_deadline_ms = now_ms + member.session_timeout_ms
 
     def heartbeat(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> ErrorCode:
-        """Keep a member alive; REBALANCE_IN_PROGRESS tells it to join again. Raises as `checked`."""
-        member = self.checked(group, member_id, instance_id, generation)
+        """Extend a member's session.
+
+        Return REBALANCE_IN_PROGRESS when it has to join again. Raises as `checked_member`.
+        """
+        member = self.checked_member(group, member_id, instance_id, generation)
         self.touch(member, now_ms)
         rebalancing = group.state is GroupState.PREPARING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if rebalancing else ErrorCode.NONE
 
     def leave(self, group: ClassicGroup, member_id: str, instance_id: str | None, now_ms: int) -> str:
-        """Let a member go and return its id; a static one may be named by its instance alone. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+        """Remove a member and return its id. A static member may be identified by its instance id alone.
+
+        Raises KafkaError COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The group is being removed.")
         if member_id in group.pending_members:
@@ -355,12 +371,16 @@ class GroupMetadataManager:
     # -- time
 
     def on_time(self, group: ClassicGroup, now_ms: int) -> None:
-        """Do what is due: end phases, drop members whose session or place has expired."""
+        """Run what is due: end phases, remove members whose session or pending id has expired."""
         expired = [id_ for id_, deadline in group.pending_members.items() if deadline <= now_ms]
         for member_id in expired:
             del group.pending_members[member_id]
         for member in list(group.members.values()):
-            if not member.stays and member.session_deadline_ms <= now_ms and member.member_id in group.members:
+            if (
+                not member.has_satisfied_heartbeat
+                and member.session_deadline_ms <= now_ms
+                and member.member_id in group.members
+            ):
                 self._drop(group, member.member_id, now_ms)
         if expired:
             self._maybe_complete_join(group, now_ms)
@@ -394,7 +414,7 @@ class GroupMetadataManager:
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 has no rebalance timeout (-1): then it is the session timeout."""
+    """Return the rebalance timeout, or the session timeout in version 0, which has none (-1)."""
     return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
 
 
@@ -405,7 +425,7 @@ def _sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 
 
 def _with_leader(response: JoinGroupResponse, leader: str) -> JoinGroupResponse:
-    """KIP-345 before skip_assignment: naming the old id as leader keeps the returned leader from assigning anew."""
+    """Name the old id as leader, so that a returned leader without skip_assignment does not assign again (KIP-345)."""
     return JoinGroupResponse(
         generation_id=response.generation_id,
         protocol_type=response.protocol_type,

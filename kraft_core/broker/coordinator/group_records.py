@@ -1,6 +1,7 @@
-"""Groups and offsets as records of __consumer_offsets, in Kafka's versions.
+"""Groups and offsets as records of __consumer_offsets, in Kafka's formats.
 
-A key is an int16 type and a body: 0 or 1 an offset, 2 a classic group. A value is an int16 version and a body. A null value deletes.
+A key is an int16 type and a body: type 0 or 1 is an offset, 2 a classic group. A value is an int16 version and a body.
+A null value deletes.
 
 Source: GroupCoordinatorRecordHelpers and CoordinatorRecordSerde, Kafka 4.3.1.
 """
@@ -30,7 +31,7 @@ _GROUP_VALUE_VERSION: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """An offset a group has committed; `leader_epoch` -1 unknown, `commit_timestamp` in ms."""
+    """A committed offset. `leader_epoch` is -1 when unknown, `commit_timestamp` is in ms."""
 
     offset: int
     leader_epoch: int
@@ -40,7 +41,7 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """A record about one offset; None deletes it."""
+    """A record of one offset; a None value deletes it."""
 
     group_id: str
     topic: str
@@ -50,7 +51,7 @@ class OffsetRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """A record about one group; None deletes it."""
+    """A record of one group; a None value deletes it."""
 
     group_id: str
     value: GroupMetadataValue | None
@@ -103,9 +104,9 @@ def group_tombstone(group_id: str) -> KeyAndValue:
 
 
 def read_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
-    """Decode a record; None for a type this version does not know (a newer group protocol's), which the reader skips.
+    """Decode a record; None for an unknown type, for example of a newer group protocol.
 
-    Raises KafkaError when a known type does not decode.
+    Raises KafkaError when a record of a known type does not decode.
     """
     if len(key) < _TYPE.size:
         return None
@@ -138,7 +139,7 @@ def _read_offset(value: bytes | None) -> CommittedOffset | None:
 
 
 def restore_group(record: GroupRecord, now_ms: int) -> ClassicGroup:
-    """Make the group its record describes: stable with members, else empty. Sessions begin anew."""
+    """Return the group of a record: stable if it has members, else empty. Sessions start at `now_ms`."""
     value = record.value
     assert value is not None, "a deleted group is not restored"
     group = ClassicGroup(
@@ -164,15 +165,3 @@ def restore_group(record: GroupRecord, now_ms: int) -> ClassicGroup:
         group.add(member)
     group.leader = value.leader if value.leader in group.members else next(iter(group.members), None)
     return group
-
-
-__all__ = [
-    "CommittedOffset",
-    "GroupRecord",
-    "OffsetRecord",
-    "group_record",
-    "group_tombstone",
-    "offset_record",
-    "read_record",
-    "restore_group",
-]

@@ -1,6 +1,6 @@
-"""Committed offsets: commit, fetch, delete and expiry.
+"""Committed offsets: commit, fetch, deletion and expiry.
 
-Source: OffsetMetadataManager, Kafka 4.3.1; KIP-211 (expiry counts from when a group became empty).
+Source: OffsetMetadataManager, Kafka 4.3.1; KIP-211 (the retention of offsets starts when the group becomes empty).
 """
 
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState
@@ -25,7 +25,7 @@ OffsetsByPartition = dict[tuple[str, int], CommittedOffset]
 
 
 class OffsetMetadataManager:
-    """Offsets by group and (topic, partition); written to the log before they count."""
+    """Offsets by group and (topic, partition). They are written to the log before they take effect."""
 
     def __init__(
         self, config: GroupCoordinatorConfig, membership: GroupMetadataManager, group_log: GroupLog, topics: TopicNames
@@ -37,7 +37,7 @@ class OffsetMetadataManager:
         self.by_group: dict[str, OffsetsByPartition] = {}
 
     def replay(self, group_id: str, topic: str, partition: int, value: CommittedOffset | None) -> None:
-        """Take over a record that is in the log."""
+        """Apply a record of the log."""
         if value is not None:
             self.by_group.setdefault(group_id, {})[topic, partition] = value
             return
@@ -48,9 +48,9 @@ class OffsetMetadataManager:
                 del self.by_group[group_id]
 
     def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, now_ms: int) -> None:
-        """Whether the sender may commit for the group; a commit also keeps its session alive.
+        """Check that the sender may commit for the group, and extend its session.
 
-        Raises KafkaError as `GroupMetadataManager.checked`, and REBALANCE_IN_PROGRESS.
+        Raises KafkaError as `GroupMetadataManager.checked_member`, and REBALANCE_IN_PROGRESS.
         """
         generation = request.generation_id_or_member_epoch
         anonymous = not request.member_id and request.group_instance_id is None
@@ -58,7 +58,7 @@ class OffsetMetadataManager:
             if group.state is not GroupState.EMPTY:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "The group has members, so only they may commit.")
             return
-        member = self._membership.checked(group, request.member_id, request.group_instance_id, generation)
+        member = self._membership.checked_member(group, request.member_id, request.group_instance_id, generation)
         if group.state is GroupState.COMPLETING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group is rebalancing.")
         self._membership.touch(member, now_ms)
@@ -66,7 +66,8 @@ class OffsetMetadataManager:
     def commit(self, request: OffsetCommitRequest, now_ms: int) -> OffsetCommitResponse:
         """Write the offsets of a checked request.
 
-        Per partition: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or what the log answers.
+        Per partition: OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, UNKNOWN_TOPIC_OR_PARTITION,
+        UNKNOWN_TOPIC_ID, or the error of the log.
         """
         codes: list[list[ErrorCode]] = []
         accepted: list[tuple[str, int, CommittedOffset]] = []
@@ -121,9 +122,9 @@ class OffsetMetadataManager:
     def delete(
         self, group: ClassicGroup, request: OffsetDeleteRequest, subscribed: frozenset[str]
     ) -> OffsetDeleteResponse:
-        """Delete offsets of topics nobody in the group is subscribed to (else GROUP_SUBSCRIBED_TO_TOPIC)."""
+        """Delete offsets; GROUP_SUBSCRIBED_TO_TOPIC for those of topics that the group is subscribed to."""
         topics = []
-        doomed: list[tuple[str, int]] = []
+        deleted: list[tuple[str, int]] = []
         offsets = self.by_group.get(group.group_id, {})
         for topic in request.topics:
             partitions = []
@@ -133,18 +134,18 @@ class OffsetMetadataManager:
                 if topic.name in subscribed:
                     error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
                 elif (topic.name, number) in offsets:
-                    doomed.append((topic.name, number))
+                    deleted.append((topic.name, number))
                 partitions.append(
                     OffsetDeleteResponseOffsetDeleteResponsePartition(partition_index=number, error_code=error)
                 )
             topics.append(OffsetDeleteResponseOffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
-        error = self.forget(group.group_id, doomed)
+        error = self.remove(group.group_id, deleted)
         if error is not ErrorCode.NONE:
             raise KafkaError(error, "The offsets could not be deleted.")
         return OffsetDeleteResponse(topics=tuple(topics))
 
-    def forget(self, group_id: str, partitions: list[tuple[str, int]]) -> ErrorCode:
-        """Delete offsets in the log and here."""
+    def remove(self, group_id: str, partitions: list[tuple[str, int]]) -> ErrorCode:
+        """Delete offsets, first in the log. Return the error of the log."""
         if not partitions:
             return ErrorCode.NONE
         error = self._log.append(group_id, [offset_record(group_id, *key, None) for key in partitions])
@@ -154,7 +155,11 @@ class OffsetMetadataManager:
         return error
 
     def expired(self, group: ClassicGroup, now_ms: int) -> list[tuple[str, int]]:
-        """Partitions whose offset has had its time: of a group long empty, or, without a protocol, long not committed."""
+        """Return the partitions whose offset has expired.
+
+        In a group with a protocol type all offsets expire after the group was empty for the retention time; in any
+        other group each one after its last commit.
+        """
         if group.state is not GroupState.EMPTY:
             return []
         oldest = now_ms - self._config.offsets_retention_ms

@@ -1,4 +1,4 @@
-"""What consumers say in the metadata of their JoinGroup: the topics they are subscribed to.
+"""The topics that consumers subscribe to, from the metadata of their JoinGroup.
 
 Source: ConsumerProtocol.deserializeSubscription, Kafka 4.3.1.
 """
@@ -15,7 +15,10 @@ _VERSION: Final = struct.Struct(">h")
 
 
 def subscribed_topics(group: ClassicGroup) -> frozenset[str]:
-    """Topics of all members; none for a group that is not of consumers or whose metadata nobody can read."""
+    """Return the topics of all members; none for a group of another type.
+
+    Members with unreadable metadata are skipped.
+    """
     if group.protocol_type != "consumer" or group.protocol is None or group.state is GroupState.EMPTY:
         return frozenset()
     topics: set[str] = set()
