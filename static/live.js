@@ -1,9 +1,8 @@
-// Keeps an open page true. One event stream carries what the frame says of the quorum (badge and notice) and the stamp of what there
-// is to show. When the stamp is another than the page's, every part with data-live="ADDRESS" is fetched again: at once, one fetch
-// at a time, and then the differences alone are put into the page, so that focus, selection, caret and scrolling stay.
+// Keeps an open page up to date. One event stream carries the state of the quorum (badge and notice) and the stamp of the
+// newest metadata. When the stamp differs from the page's, every part with data-live="ADDRESS" is fetched again, one fetch
+// at a time, and only the differences are applied to the page, so that focus, selection, caret and scrolling stay.
 "use strict";
-// A table or text that is wider or longer than its place can be scrolled by keys only when it has the focus, so it gets a place in
-// the order of Tab; one that fits does not.
+// A table or text that overflows can be scrolled by keyboard only when it has the focus, so it gets a tab stop; others do not.
 (() => {
   const mark = () => {
     for (const place of document.querySelectorAll(".scroll, pre")) {
@@ -16,17 +15,17 @@
   window.addEventListener("resize", mark);
   document.addEventListener("toggle", mark, true); // <details>
   document.addEventListener("htmx:afterSettle", mark);
-  document.addEventListener("renewed", mark);
+  document.addEventListener("refreshed", mark);
 })();
 (() => {
   const badge = document.getElementById("live");
   if (!badge || !window.EventSource) return;
-  const LEAST_MS = 250; // between two fetches while changes rain; a single change waits for nothing
-  const GRACE_MS = 1500; // a connection that is back by then was never missed
-  const SILENT_MS = 5000; // the stream says something every second
+  const LEAST_MS = 250; // between two fetches during many changes; a single change is fetched at once
+  const GRACE_MS = 1500; // a shorter interruption is not reported
+  const SILENT_MS = 5000; // the stream sends an event every second
   const RETRY_MS = 2000;
   const OUT_MS = 15000;
-  const HIDDEN_MS = 30000; // a page in the background gives its connection back after this time
+  const HIDDEN_MS = 30000; // a page in the background closes its connection after this time
 
   // the frame
 
@@ -42,7 +41,7 @@
 
   const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
   const utc = (moment) => moment.toISOString().slice(0, 19).replace("T", " ") + " UTC";
-  const say = (id, text, tone) => { // an alert is announced when it appears or changes, so the same text is left alone
+  const say = (id, text, tone) => { // screen readers announce an alert that changes: keep equal text
     const place = document.getElementById(id);
     let notice = place.firstElementChild;
     if (!text) { place.replaceChildren(); return; }
@@ -61,7 +60,7 @@
     show();
   };
   const sayLost = () => {
-    say("connection-notice", `The connection to Conclave is lost since ${utc(lostSince)}. What is shown is as of then.`, "bad");
+    say("connection-notice", `Connection to Conclave lost at ${utc(lostSince)}. This page shows the state as of then.`, "bad");
   };
   let goneText = "";
   const gone = (what) => {
@@ -76,35 +75,35 @@
     notice.append(what.text + " ", link);
     document.getElementById("body").replaceChildren(notice);
   };
-  const take = (told) => {
+  const take = (data) => {
     heard = performance.now();
     if (lostSince) {
       lostSince = null;
       isOut = false;
       say("connection-notice", "", "");
     }
-    state = told.state;
-    if (told.age_ms !== null) confirmed = heard - told.age_ms;
-    if (told.offset !== null) offset.textContent = number(told.offset);
-    leader.textContent = told.leader;
-    say("quorum-notice", told.notice, told.tone);
-    for (const value of document.querySelectorAll("[data-live-value]")) value.textContent = number(told[value.dataset.liveValue]);
+    state = data.state;
+    if (data.age_ms !== null) confirmed = heard - data.age_ms;
+    if (data.offset !== null) offset.textContent = number(data.offset);
+    leader.textContent = data.leader;
+    say("quorum-notice", data.notice, data.tone);
+    for (const value of document.querySelectorAll("[data-live-value]")) value.textContent = number(data[value.dataset.liveValue]);
     show();
-    if (told.gone) gone(told.gone);
-    else if (told.stamp !== stamp) {
-      stamp = told.stamp;
+    if (data.gone) gone(data.gone);
+    else if (data.stamp !== stamp) {
+      stamp = data.stamp;
       refresh();
     }
   };
 
   // the parts
 
-  const fetching = new Set(); // addresses under way
-  const again = new Set(); // addresses to fetch once more, since something changed meanwhile
-  const failed = new Set(); // addresses that were answered with an error of the server's
+  const fetching = new Set(); // addresses in flight
+  const again = new Set(); // addresses to fetch once more, after a change in the meantime
+  const failed = new Set(); // addresses with a server error
   const fetchedAt = new Map();
   let pressed = false;
-  let held = false; // a refresh came while a mouse button was down: the click would be lost
+  let held = false; // a refresh is due while a mouse button is down, when it would lose the click
 
   const parts = (address) => [...document.querySelectorAll("[data-live]")].filter((part) => part.dataset.live === address);
   const refresh = () => {
@@ -125,12 +124,12 @@
         put(wanted, new DOMParser().parseFromString(await answer.text(), "text/html"));
         if (failed.delete(address) && !failed.size) say("part-notice", "", "");
       } else if (answer && answer.status >= 500) {
-        if (!failed.size) say("part-notice", `This page cannot be renewed (status ${answer.status}) since ${utc(new Date())}.`, "bad");
+        if (!failed.size) say("part-notice", `This page cannot be updated (HTTP ${answer.status}) since ${utc(new Date())}.`, "bad");
         failed.add(address);
         window.setTimeout(() => renew(address), RETRY_MS);
       }
     } catch {
-      // no connection: the stream says so, and its return renews everything
+      // no connection: the stream reports it, and refreshes everything when it is back
     } finally {
       fetching.delete(address);
     }
@@ -139,16 +138,16 @@
   const put = (wanted, found) => {
     if (pressed) { held = true; return; }
     for (const part of wanted) {
-      const newer = part.isConnected && part.id && found.getElementById(part.id); // a search may have replaced it
+      const newer = part.isConnected && part.id && found.getElementById(part.id); // a search may have replaced the part
       if (newer) {
         morph(part, newer);
         window.htmx?.process(part);
       }
     }
-    document.dispatchEvent(new Event("renewed"));
+    document.dispatchEvent(new Event("refreshed"));
   };
 
-  // Make `old` like `newer` by changing what differs and nothing else.
+  // Make `old` equal to `newer`; change only what differs.
   const key = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || "" : "");
   const alike = (one, other) => one.nodeName === other.nodeName && key(one) === key(other);
   const morph = (old, newer) => {
@@ -177,7 +176,7 @@
     }
     while (next) { const passed = next; next = next.nextSibling; passed.remove(); }
   };
-  const retype = (text, data) => { // a selection that begins or ends in what stays the same stays where it is
+  const retype = (text, data) => { // a selection in the unchanged text stays
     const most = Math.min(text.data.length, data.length);
     let start = 0;
     while (start < most && text.data[start] === data[start]) start++;
@@ -188,7 +187,7 @@
 
   const release = () => {
     pressed = false;
-    window.setTimeout(() => { // the click comes first
+    window.setTimeout(() => { // after the click
       if (!pressed && held) { held = false; refresh(); }
     });
   };
@@ -210,7 +209,7 @@
       if (source?.readyState === EventSource.CLOSED) refused();
     };
   };
-  const refused = async () => { // the browser does not try again after an answer that is no stream
+  const refused = async () => { // the browser does not retry after an answer that is not a stream
     close();
     let status = 0;
     try {
@@ -221,8 +220,8 @@
       status = 0;
     }
     isOut = status === 401 || status === 403;
-    if (isOut) say("connection-notice", "You are logged out. What is shown is as of then; log in again to see the present state.", "bad");
-    window.setTimeout(open, isOut ? OUT_MS : 1000); // somebody may log in on another page
+    if (isOut) say("connection-notice", "You are logged out. Log in again to see the current state.", "bad");
+    window.setTimeout(open, isOut ? OUT_MS : 1000); // the user may log in on another page
   };
   open();
   window.setInterval(() => {
@@ -234,9 +233,9 @@
       if (source && now - hiddenAt > HIDDEN_MS) close();
       return;
     }
-    if (source && now - heard > SILENT_MS) { // neither an event nor an error: the network swallowed the connection
+    if (source && now - heard > SILENT_MS) { // no event and no error: the connection is dead
       lost();
-      heard = now - SILENT_MS + 1000; // try again, then wait a second
+      heard = now - SILENT_MS + 1000; // retry, then wait a second
       open();
     }
     for (const part of document.querySelectorAll("[data-live-every]")) {

@@ -1,17 +1,20 @@
-"""Brokers: who is registered, in which state, and what each one holds."""
+"""Brokers: registrations, state and replicas; unregistering one with a preview."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.cluster.brokers import broker_use
 from app.cluster.topic_table import TopicTable
 from app.http.errors import ApiError
+from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.flash import Flash
 from app.pages.frame import page_of, render
 from app.reports.broker_state import broker_state
-from app.services import Reader, services_of
+from app.services import Admin, Reader, services_of
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.changes import is_secret_config
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
@@ -39,7 +42,7 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokersView:
-    """What brokers.html shows."""
+    """Model of brokers.html."""
 
     summary: str
     rows: Sequence[BrokerRow]
@@ -58,7 +61,7 @@ class HeldPartition:
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """What broker.html shows."""
+    """Model of broker.html."""
 
     row: BrokerRow
     tone: str
@@ -72,7 +75,7 @@ class BrokerView:
 
 
 def broker_row(broker: BrokerRegistration, table: TopicTable) -> BrokerRow:
-    """One row, counted by the table of topics."""
+    """Return one row, with the counts of the table of topics."""
     totals = table.totals()
     return BrokerRow(
         id=broker.id,
@@ -87,7 +90,7 @@ def broker_row(broker: BrokerRegistration, table: TopicTable) -> BrokerRow:
 
 
 def brokers_view(image: MetadataImage, table: TopicTable) -> BrokersView:
-    """All registered brokers by id."""
+    """Return all registered brokers by id."""
     table.refresh(image)
     rows = [broker_row(broker, table) for _, broker in sorted(image.cluster.brokers.items())]
     fenced = sum(row.state == "FENCED" for row in rows)
@@ -95,7 +98,7 @@ def brokers_view(image: MetadataImage, table: TopicTable) -> BrokersView:
 
 
 def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistration, page: int) -> BrokerView:
-    """One broker with a page of what it holds, sorted by topic and partition."""
+    """Return one broker with a page of its replicas, sorted by topic and partition."""
     table.refresh(image)
     held = sorted(
         ((topic.name, index, each) for topic, index, each in image.topics.partitions_of_broker(broker.id)),
@@ -125,16 +128,16 @@ def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistrat
 
 
 def known_broker(image: MetadataImage, broker_id: int) -> BrokerRegistration:
-    """The broker's registration. Raises ApiError 404."""
+    """Return the broker's registration. Raises ApiError 404."""
     broker = image.cluster.brokers.get(broker_id)
     if broker is None:
-        raise ApiError(404, f"No broker {broker_id} is registered.")
+        raise ApiError(404, f"Broker {broker_id} is not registered.")
     return broker
 
 
 @router.get("/brokers")
 async def brokers(request: Request, _caller: Reader) -> Response:
-    """The list."""
+    """Return the list."""
     services = services_of(request)
     view = brokers_view(services.cluster.image, services.cluster.topic_table)
     return render(request, "brokers.html", page=page_of(request, "Brokers", "/brokers"), view=view)
@@ -142,15 +145,64 @@ async def brokers(request: Request, _caller: Reader) -> Response:
 
 @router.get("/fragments/brokers")
 async def brokers_fragment(request: Request, _caller: Reader) -> Response:
-    """The list without its frame."""
+    """Return the list without its frame."""
     services = services_of(request)
     return render(request, "_brokers.html", view=brokers_view(services.cluster.image, services.cluster.topic_table))
 
 
 @router.get("/brokers/{broker_id}")
 async def broker(request: Request, _caller: Reader, broker_id: int, page: int = 1) -> Response:
-    """One broker."""
+    """Return one broker."""
     services = services_of(request)
     image = services.cluster.image
     view = broker_view(image, services.cluster.topic_table, known_broker(image, broker_id), page)
     return render(request, "broker.html", page=page_of(request, f"Broker {broker_id}", "/brokers"), view=view)
+
+
+@router.post("/brokers/{broker_id}/unregister")
+async def unregister(
+    request: Request,
+    caller: Admin,
+    broker_id: int,
+    confirmed: Annotated[str, Form()] = "",
+    typed: Annotated[str, Form()] = "",
+    force: Annotated[str, Form()] = "",
+) -> Response:
+    """Preview the unregistration of a broker; with confirmed=yes and its id typed unregister it.
+
+    `force` comes from a preview that showed why the broker is in use; a broker that is in use only since then is refused.
+    """
+    services = services_of(request)
+    image = services.cluster.image
+    broker = known_broker(image, broker_id)
+    use = broker_use(image, broker_id)
+
+    async def apply() -> Flash:
+        offset = await services.actions.brokers.unregister(caller, broker_id, force=force == "yes")
+        return Flash("good", f"Broker {broker_id} unregistered at offset {offset}.")
+
+    path = f"brokers/{broker_id}:unregister{'?force=true' if use.is_any else ''}"
+    view = ConfirmView(
+        title=f"Unregister broker {broker_id}",
+        active="/brokers",
+        back=f"Broker {broker_id}",
+        back_url=f"/brokers/{broker_id}",
+        action=f"/brokers/{broker_id}/unregister",
+        button="Unregister broker",
+        done_url="/brokers",
+        changes=[
+            ("Registration", "fenced" if broker.fenced else "active", "none"),
+            ("Partitions led", str(use.leaders), "led by other replicas, or offline"),
+            ("Replicas assigned", str(use.replicas), "unchanged, on no broker"),
+        ],
+        checks=[
+            (not use.is_live, f"Broker {broker_id} is live" if use.is_live else f"Broker {broker_id} is not live"),
+            (not use.replicas, use.reasons[-1] if use.replicas else "No replicas are assigned to it"),
+        ],
+        consequences=["For a broker that is gone for good. A live broker has to be restarted to register again."],
+        fields=[("force", "yes")] if use.is_any else [],
+        curl=cluster_curl(request, "POST", path),
+        type_name=str(broker_id),
+        dangerous=True,
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, typed=typed)

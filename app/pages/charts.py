@@ -1,6 +1,6 @@
-"""Charts of the report page: SVG without script and without style of its own; the page's stylesheet colours it.
+"""Charts of the report pages: SVG without scripts and styles; the page's stylesheet colours it.
 
-Every chart has a table with the same numbers beside it, so none of them is needed to read a report.
+A table beside every chart has the same numbers.
 """
 
 import sys
@@ -13,23 +13,23 @@ from markupsafe import Markup
 from pygal.style import Style
 
 sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "PluginImportFixer"]
-"""pygal leaves an import hook of Python 2's kind behind, which makes every later import warn."""
+"""pygal leaves an import hook in the style of Python 2, which makes every later import warn."""
 
 BARS_MAX: Final = 60
-"""A chart with more bars than this cannot be read; the fullest are shown and the page says so."""
+"""Most bars of a chart. The brokers with the most replicas are shown, and the page says so."""
 
 VERDICTS_SHOWN: Final = ("under_min", "unclean", "offline", "lost")
 
 Tone = Literal["plain", "other", "warn", "unclean", "bad", "lost"]
-"""What a series means: the stylesheet gives each tone its colour. Amber: writes refused. Red: no leader, or no copy left."""
+"""Meaning of a series, which the stylesheet colours. Amber: writes rejected. Red: no leader, or no replica left."""
 VERDICT_TONES: Final[dict[str, Tone]] = {"under_min": "warn", "unclean": "unclean", "offline": "bad", "lost": "lost"}
 
 UNSTYLED: Final = ("tooltip", "text-overlay", "plot tooltip-overlay")
-"""Groups that only pygal's own script uses."""
+"""Groups that only the script of pygal uses."""
 
 
 def _chart(kind: type, **options: Any) -> Any:
-    """A pygal chart of our size, without its script, its style sheet and its web fonts."""
+    """Return a pygal chart of the pages' size, without script, stylesheet and web fonts."""
     return kind(
         js=(),
         css=(),
@@ -45,20 +45,20 @@ def _chart(kind: type, **options: Any) -> Any:
         value_formatter=lambda value: f"{value:,.0f}",
         disable_xml_declaration=True,
         pretty_print=False,
-        no_data_text="Nothing to show",
+        no_data_text="No data",
         **options,
     )
 
 
 def _highest(chart: Any) -> int:
-    """The highest bar or point; stacked bars add up."""
+    """Return the highest bar or point; stacked bars are added."""
     columns = list(zip(*[[value or 0 for value in values] for values, *_ in chart.raw_series], strict=True))
     reduce = sum if isinstance(chart, pygal.StackedBar) else max
     return max((reduce(column) for column in columns), default=0)
 
 
 def _ticks(highest: int) -> list[int]:
-    """Whole-number marks from 0 to at least `highest`, seven at most: steps of 1, 2 or 5 times a power of ten."""
+    """Return at most seven whole-number marks from 0 to at least `highest`, in steps of 1, 2 or 5 times a power of ten."""
     step = next(factor * 10**power for power in range(20) for factor in (1, 2, 5) if factor * 10**power * 6 >= highest)
     return [step * mark for mark in range(-(-highest // step) + 1)] if highest else [0, 1]
 
@@ -93,7 +93,7 @@ def _toned(word: str, tones: Sequence[Tone]) -> str:
 
 
 def brokers_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Replicas and leaders per broker, grouped by rack; the fullest BARS_MAX brokers if there are more."""
+    """Return replicas and leaders per broker, grouped by rack: the BARS_MAX brokers with the most replicas."""
     shown = sorted(rows, key=lambda row: -row["replicas"])[:BARS_MAX]
     shown = sorted(shown, key=lambda row: (row["rack"] or "", row["broker_id"]))
     chart = _chart(pygal.Bar, x_title="broker (rack)", include_x_axis=True)
@@ -104,7 +104,7 @@ def brokers_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def racks_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Replicas per rack beside the share that can be reached."""
+    """Return replicas per rack beside the achievable share."""
     chart = _chart(pygal.Bar, include_x_axis=True)
     chart.x_labels = [row["rack"] for row in rows]
     chart.add("replicas", [row["replicas"] for row in rows])
@@ -113,27 +113,27 @@ def racks_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def losses_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Partitions by verdict when each of these domains is lost; those that stay well are left out."""
+    """Return partitions by verdict after the loss of each of these domains; healthy ones are left out."""
     chart = _chart(pygal.StackedBar, include_x_axis=True)
     chart.x_labels = [str(row["domain"]) for row in rows]
     for verdict in VERDICTS_SHOWN:
         chart.add(verdict.replace("_", " "), [row["verdicts"][verdict] for row in rows])
-    return _svg(chart, "Partitions in trouble when a rack is lost", [VERDICT_TONES[each] for each in VERDICTS_SHOWN])
+    return _svg(chart, "Affected partitions by lost rack", [VERDICT_TONES[each] for each in VERDICTS_SHOWN])
 
 
 def margins_chart(histogram: Sequence[Mapping[str, int]]) -> Markup:
-    """How many partitions can lose how many in-sync replicas before writes stop; those that refuse writes now apart."""
-    chart = _chart(pygal.StackedBar, include_x_axis=True, x_title="in-sync replicas above the minimum")
+    """Return partitions by the in-sync replicas they can lose; those that reject writes now are a series apart."""
+    chart = _chart(pygal.StackedBar, include_x_axis=True, x_title="in-sync replicas above min ISR")
     chart.x_labels = [str(row["margin"]) for row in histogram]
-    chart.add("writes refused now", [row["partitions"] if row["margin"] < 0 else 0 for row in histogram])
+    chart.add("writes rejected now", [row["partitions"] if row["margin"] < 0 else 0 for row in histogram])
     chart.add("partitions", [row["partitions"] if row["margin"] >= 0 else 0 for row in histogram])
     return _svg(chart, "Partitions by margin", ("warn", "plain"))
 
 
 def trend_chart(history: Sequence[Mapping[str, Any]]) -> Markup:
-    """Moves from balanced over the last runs."""
+    """Return moves to balance over the last runs."""
     chart = _chart(pygal.Line, include_x_axis=True, dots_size=2)
     chart.x_labels = [f"#{entry['id']}" for entry in history]
-    chart.add("moves from balanced", [entry["moves_from_balanced"] for entry in history])
+    chart.add("moves to balance", [entry["moves_from_balanced"] for entry in history])
     chart.add("under-replicated", [entry["under_replicated"] for entry in history])
-    return _svg(chart, "Moves from balanced over the last runs", ("plain", "other"))
+    return _svg(chart, "Moves to balance over the last runs", ("plain", "other"))

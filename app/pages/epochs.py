@@ -1,4 +1,4 @@
-"""Who led when, for how long, what it took to get there, and why it ended as far as anybody knows."""
+"""The leaders of the metadata log: when each was elected, how long it led, and why it ended if that was observed."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ ROWS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class EpochRow:
-    """One leadership in words, for _epochs.html. `wait`: how long there was no leader before it; `notes`: what to mind."""
+    """One leadership in words, for _epochs.html. `wait` is the leaderless time before it."""
 
     epoch: int
     leader: str
@@ -35,7 +35,7 @@ class EpochRow:
 
 @dataclass(frozen=True, slots=True)
 class EpochsView:
-    """epochs.html: one page of all epochs known."""
+    """Model of epochs.html: one page of all known epochs."""
 
     epochs: Sequence[EpochRow]
     known: int
@@ -44,29 +44,31 @@ class EpochsView:
 
 
 def clock(timestamp_ms: int) -> str:
-    """A moment of a leader's or our clock."""
+    """Return a timestamp as text, a dash if it is negative."""
     return UNKNOWN if timestamp_ms < 0 else moment(dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC))
 
 
 def short_clock(timestamp_ms: int, now_ms: int) -> str:
-    """A moment of today by its time alone, an older one by its date too."""
+    """Return a timestamp of the last 12 hours as time only, an older one with its date."""
     text = clock(timestamp_ms)
     return text[11:] if timestamp_ms >= 0 and now_ms - timestamp_ms < 12 * 3_600_000 else text
 
 
 def epoch_row(leadership: Leadership) -> EpochRow:
-    """One row."""
+    """Return one row."""
     epoch = leadership.epoch
     waits: list[str] = []
     if leadership.leaderless_ms is not None:
-        waits.append(f"{duration(leadership.leaderless_ms)} seen")
+        waits.append(f"{duration(leadership.leaderless_ms)} observed")
     if leadership.gap_ms is not None:
         waits.append(f"≤ {duration(leadership.gap_ms)} by the log")
     notes: list[str] = []
     if leadership.previous_leader_id == epoch.leader_id:
-        notes.append("the same node again")
+        notes.append("same node as before")
     if leadership.epochs_before:
-        notes.append(f"{leadership.epochs_before} {'epoch' if leadership.epochs_before == 1 else 'epochs'} nobody won")
+        notes.append(
+            f"{leadership.epochs_before} {'epoch' if leadership.epochs_before == 1 else 'epochs'} without a winner"
+        )
     granted = ", ".join(map(str, epoch.granting_voter_ids))
     led = UNKNOWN if leadership.led_ms is None else duration(leadership.led_ms)
     return EpochRow(
@@ -84,7 +86,7 @@ def epoch_row(leadership: Leadership) -> EpochRow:
 
 
 def lately(leaderships: Iterable[Leadership], now_ms: int, hours: int = 24) -> tuple[int, int | None]:
-    """(changes of the leader in the last hours, longest time without one in ms, None if that is not known)."""
+    """Return (leader changes in the last hours, longest leaderless time in ms or None if it is not known)."""
     since = now_ms - hours * 3_600_000
     changes = [each for each in leaderships if each.epoch.timestamp_ms >= since and each.previous_leader_id is not None]
     waits = [each.gap_ms if each.leaderless_ms is None else each.leaderless_ms for each in changes]
@@ -93,7 +95,7 @@ def lately(leaderships: Iterable[Leadership], now_ms: int, hours: int = 24) -> t
 
 @router.get("/quorum/epochs")
 async def epochs(request: Request, _caller: Reader) -> Response:
-    """The page."""
+    """Return the page."""
     known = services_of(request).cluster.history.epochs.leaderships()
     pages = max(1, -(-len(known) // ROWS))
     page = whole_number(request.query_params.get("page", ""), 1, pages) or 1

@@ -1,4 +1,4 @@
-"""Messages that survive one redirect: "Topic orders was created at offset 4711". Kept in a signed cookie."""
+"""Messages for the page after a redirect, such as "Topic orders deleted at offset 4711", in a signed cookie."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ TEXT_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Flash:
-    """One message; `kind` is its look."""
+    """One message; `kind` selects its style."""
 
     kind: Literal["good", "warn", "bad"]
     text: str
@@ -39,6 +39,6 @@ def take_flash(request: Request, security: Security) -> list[Flash]:
 
 
 def clear_flash(request: Request, response: Response) -> None:
-    """Forget the messages that were shown."""
+    """Delete the messages that were shown."""
     if FLASH_COOKIE in request.cookies:
         response.delete_cookie(FLASH_COOKIE, path="/")

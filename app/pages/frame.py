@@ -1,6 +1,6 @@
-"""What every page stands on: the frame around it, its templates, and words for what was refused.
+"""The frame of every page, the template environment with its filters, and the texts of refused changes.
 
-A page is a frozen view model and a template whose first line says what it needs; undefined names are errors.
+A page is a frozen view model and a template, whose first line says what it needs; undefined names are errors.
 """
 
 import datetime as dt
@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from app.cluster.brokers import BrokerInUseError
 from app.http.errors import of_connection, of_kafka
 from app.http.locations import htmx_redirect, redirect
 from app.http.templating import make_environment, static_files
@@ -36,6 +37,8 @@ NAVIGATION: Final = (
     ("/access", "Users and tokens", Role.ADMIN),
 )
 UNKNOWN: Final = "\N{EN DASH}"
+REFUSALS: Final = (KafkaError, ConnectionError, BrokerInUseError)
+"""What a change raises when it is refused or cannot be sent; see `refusal`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Page:
 
     @property
     def navigation(self) -> list[tuple[str, str]]:
-        """(address, label) of what this user may open."""
+        """Entries that this user may open, as (address, label)."""
         role = self.user.role if self.user else Role.VIEWER
         return [(href, label) for href, label, least in NAVIGATION if role >= least]
 
@@ -67,29 +70,29 @@ class Page:
 
 
 def number(value: float | None) -> str:
-    """12 345 with narrow spaces; an unknown value (None or -1) as a dash."""
+    """Return a number with narrow spaces, as 12 345; a dash for an unknown value (None or -1)."""
     if value is None or value == -1:
         return UNKNOWN
     return f"{value:,}".replace(",", "\u202f")
 
 
 def amount(value: float) -> str:
-    """A quantity that need not be whole: 1 048 576 with narrow spaces, 0.5."""
+    """Return a quantity with narrow spaces, as 1 048 576 or 0.5."""
     return number(int(value) if value.is_integer() else value)
 
 
 def counted(count: int, what: str) -> str:
-    """1 partition, 2 partitions, 12 345 partitions."""
+    """Return a count with its noun: 1 partition, 12 345 partitions."""
     return f"{number(count)} {what}{'' if count == 1 else 's'}"
 
 
 def moment(value: dt.datetime | None) -> str:
-    """A moment to the second in UTC, or "never"."""
+    """Return a timestamp to the second in UTC, or "never"."""
     return "never" if value is None else value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def age(milliseconds: int) -> str:
-    """How long ago, in words."""
+    """Return an age in words."""
     seconds = milliseconds / 1000
     if seconds < 10:
         return f"{seconds:.1f} s ago"
@@ -101,7 +104,7 @@ def age(milliseconds: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """A length of time in words, to two units at most."""
+    """Return a duration in words, with two units at most."""
     if milliseconds < 1_000:
         return f"{milliseconds} ms"
     if milliseconds < 60_000:
@@ -115,7 +118,7 @@ def duration(milliseconds: int) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes in words."""
+    """Return a number of bytes in words."""
     value = float(count)
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
@@ -125,7 +128,7 @@ def size(count: int) -> str:
 
 
 def doc(text: str) -> Markup:
-    """A documentation text with its `code` parts set as code."""
+    """Return a documentation text with its `code` parts as HTML code elements."""
     parts = text.split("`")
     shown = [
         escape(part) if index % 2 == 0 else Markup("<code>{}</code>").format(part) for index, part in enumerate(parts)
@@ -135,7 +138,7 @@ def doc(text: str) -> Markup:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """The template environment with our filters."""
+    """Return the template environment with the filters of the pages."""
     made = make_environment()
     made.globals["static"] = static_files()
     made.filters.update(number=number, amount=amount, moment=moment, age=age, doc=doc)
@@ -143,7 +146,7 @@ def environment() -> Environment:
 
 
 def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Page:
-    """The frame for this request, with what the last change left to say."""
+    """Return the frame for this request, with the messages of the last change."""
     services = services_of(request)
     is_known = hasattr(request.state, "csrf_token")  # an error before the guard has neither user nor token
     subject = Subject.of_request(request) if is_known else None
@@ -154,7 +157,7 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
 
 
 def render(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page or a fragment. Nobody keeps it: what it shows is true now."""
+    """Return a page or a fragment, which must not be cached."""
     response = HTMLResponse(environment().get_template(template).render(**context), status)
     response.headers["Cache-Control"] = "no-store"
     if "page" in context:
@@ -163,7 +166,7 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
 
 
 def go_to(request: Request, location: str, note: Flash | None = None) -> Response:
-    """Go on to another page of ours after a change, with a note; htmx is told in its own way."""
+    """Redirect to another page after a change, with a message; for htmx by its header."""
     response: Response = (
         HTMLResponse("", headers=htmx_redirect(location)) if request.headers.get("HX-Request") else redirect(location)
     )
@@ -172,17 +175,20 @@ def go_to(request: Request, location: str, note: Flash | None = None) -> Respons
     return response
 
 
-def refusal(error: KafkaError | ConnectionError) -> tuple[str, int]:
-    """What a refused change says to a person (the controller's words, then Kafka's name for it), and its HTTP status."""
+def refusal(error: Exception) -> tuple[str, int]:
+    """Return what to show for one of REFUSALS (the controller's message, then Kafka's error name), and its HTTP status."""
+    if isinstance(error, BrokerInUseError):
+        return str(error), 409
     if isinstance(error, KafkaError):
         answer, extra = of_kafka(error, v3=False)
         return f"{answer.message} ({extra['kafka_error']})", answer.status
+    assert isinstance(error, ConnectionError), "REFUSALS has no other class"
     answer, _ = of_connection(error)
     return answer.message, answer.status
 
 
 def whole_number(text: str, least: int, most: int) -> int | None:
-    """Read a number in [least, most] from a form or an address; None if it is none."""
+    """Return a number in [least, most] from a form or an address, None for any other text."""
     text = text.strip()
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         return None

@@ -1,8 +1,8 @@
-"""What keeps an open page true: the badge and the notice of its frame, and the event stream that moves them.
+"""Live updates of open pages: the state of the quorum in the frame, and the event stream that renews it.
 
-Every page carries the same few facts about the quorum, taken from one value, and the stamp of what it shows. The stream sends the
-facts again whenever the stamp changes, and every second; a page whose stamp is another one fetches its live parts again. A
-page about one thing names it as its subject, and hears when that is deleted.
+Every page has the state of the quorum, taken from one value, and the stamp of the metadata it shows. The stream sends the
+state every second and whenever the stamp changes; a page with another stamp fetches its live parts again. A page about one
+topic, broker or voter names it as its subject, and is notified when that is deleted.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ router = APIRouter(include_in_schema=False)
 
 STALE_MS: Final = 3_000
 TICK_SECONDS: Final = 1.0
-PAUSE_SECONDS: Final = 0.1  # however fast things change, a browser hears of it ten times a second at most
+PAUSE_SECONDS: Final = 0.1  # at most ten events a second, however fast the cluster changes
 SUBJECT_MAX: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The subject of a page is not there any more: what became of it, and where to go from here."""
+    """The subject of a page no longer exists: what happened, and a link to go on."""
 
     text: str
     url: str
@@ -44,7 +44,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The one thing that a page is about, in words that fit into an address: a kind, its id, and a topic's name."""
+    """The subject of a page as part of an address: topic/ID/NAME, broker/ID or voter/ID/DIRECTORY-ID."""
 
     kind: str
     id: str
@@ -52,7 +52,7 @@ class Subject:
 
     @classmethod
     def parse(cls, text: str) -> "Subject":
-        """Read what `text` wrote. Raises ApiError 400."""
+        """Return the subject that `text` was made from. Raises ApiError 400."""
         kind, _, rest = text.partition("/")
         subject_id, _, name = rest.partition("/")
         found = cls(kind, unquote(subject_id), unquote(name))
@@ -69,7 +69,10 @@ class Subject:
 
     @classmethod
     def of_request(cls, request: Request) -> "Subject | None":
-        """Return what the address of a page names, if it is there: /topics/NAME…, /brokers/ID…, /quorum/voters/…/remove."""
+        """Return the subject of a page by its address, None if it does not exist.
+
+        Such addresses are /topics/NAME…, /brokers/ID… and /quorum/voters/…/remove.
+        """
         cluster, given, path = services_of(request).cluster, request.path_params, request.url.path
         if path.startswith("/topics/") and "name" in given:
             topic = cluster.image.topics.topic(given["name"])
@@ -91,7 +94,7 @@ class Subject:
         return "/".join(quote(part, safe="") for part in (self.kind, self.id, self.name))
 
     def is_there(self, cluster: Cluster) -> bool:
-        """Whether the image has it; so it counts while nothing is known of the cluster."""
+        """Whether the image has the subject; also true before there is any metadata."""
         image = cluster.image
         if not cluster.freshness.is_ready:
             return True
@@ -107,27 +110,27 @@ class Subject:
         return int(self.id) in image.cluster.brokers
 
     def end(self, cluster: Cluster) -> Change | None:
-        """Find the change that took it away; None when that is kept no more. Looks through the whole feed, so once is enough."""
+        """Return the change that removed the subject, None if it is no longer kept. Searches the whole feed."""
         return None if self.kind == "voter" else deletion(cluster, self._is_in)
 
     def gone(self, cluster: Cluster, end: Change | None) -> Gone:
-        """Say what became of it."""
+        """Return what happened to the subject."""
         if self.kind == "voter":
-            return Gone(f"Node {self.id} with directory {self.name} is no voter any more.", "/quorum", "To the quorum")
+            return Gone(
+                f"Node {self.id} with directory {self.name} is no longer a voter.", "/quorum", "Go to the quorum"
+            )
         if self.kind == "broker":
-            return Gone(f"Broker {self.id} was unregistered{_where(end)}.", "/brokers", "To the brokers")
+            return Gone(f"Broker {self.id} was unregistered{_where(end)}.", "/brokers", "Go to the brokers")
         text = f"Topic {self.name} was deleted{_where(end)}."
         again = cluster.image.topics.topic(self.name)
         if again is None:
-            return Gone(text, "/topics", "To the topics")
-        text += (
-            f" A topic of the same name was created since: it is another topic, with the id {uuid_to_text(again.id)}."
-        )
+            return Gone(text, "/topics", "Go to the topics")
+        text += f" A new topic with the same name has the id {uuid_to_text(again.id)}."
         return Gone(text, f"/topics/{quote(self.name, safe='')}", "Open the new topic")
 
 
 class SubjectWatch:
-    """What became of the subject of one event stream."""
+    """The state of the subject of one event stream."""
 
     def __init__(self, cluster: Cluster, subject: Subject) -> None:
         self._cluster = cluster
@@ -136,7 +139,7 @@ class SubjectWatch:
         self._end: Change | None = None
 
     def gone(self) -> Gone | None:
-        """Return what to say of it, None while it is there."""
+        """Return what happened to the subject, None while it exists."""
         if self._subject.is_there(self._cluster):
             self._is_searched = False
             return None
@@ -146,7 +149,7 @@ class SubjectWatch:
 
 
 def deletion(cluster: Cluster, has: Callable[[MetadataImage], bool]) -> Change | None:
-    """Return the newest change after which an image `has` something no more; None when it is kept no more."""
+    """Return the newest change that removed what an image `has`, None if it is no longer kept."""
     return next((each for each in reversed(list(cluster.history)) if has(each.before) and not has(each.after)), None)
 
 
@@ -155,7 +158,7 @@ def _where(change: Change | None) -> str:
 
 
 def deleted_topic_text(cluster: Cluster, name: str) -> str:
-    """What to say of a topic that is not there: that it was deleted, if this process saw it."""
+    """Return the text for a missing topic: when it was deleted, if this process observed that."""
     deleted = deletion(cluster, lambda then: then.topics.topic(name) is not None)
     if deleted is None:
         return f"There is no topic '{name[:249]}' at offset {cluster.freshness.offset}."
@@ -164,10 +167,10 @@ def deleted_topic_text(cluster: Cluster, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """What the frame of every page says of the quorum and of its own age.
+    """State of the quorum and age of the metadata, for the frame of every page.
 
-    `state`: live, stale (the leader has been silent for 3 s) or lost (no leader is confirmed, or no majority answers).
-    `age_ms`: since the leader confirmed `offset`, None before it ever did. `stamp`: see Cluster.stamp.
+    `state`: live, stale (no confirmation for 3 s) or lost (no confirmed leader, or no majority answers).
+    `age_ms`: since the leader confirmed `offset`, None before the first time. `stamp`: see Cluster.stamp.
     """
 
     offset: int | None
@@ -188,7 +191,7 @@ class Live:
 
 
 def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | None = None) -> Live:
-    """The state of this moment. `stamp`: of the moment when what the page shows began to be read."""
+    """Return the current state. `stamp` is that of the moment before the data of the page was read."""
     freshness, quorum = cluster.freshness, cluster.quorum
     is_known = freshness.is_ready and freshness.age_ms is not None
     if not is_known or quorum.standing != "led":
@@ -198,7 +201,7 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
     notice = cluster.foreign or state_text(quorum)
     if notice and quorum.standing != "led" and freshness.age_ms is not None and freshness.is_ready:
         confirmed = dt.datetime.now(dt.UTC).timestamp() * 1000 - freshness.age_ms
-        notice += f" Shown is the metadata as of offset {freshness.offset}, last confirmed at {clock(int(confirmed))}."
+        notice += f" Showing metadata as of offset {freshness.offset}, last confirmed at {clock(int(confirmed))}."
     return Live(
         offset=freshness.offset if is_known else None,
         high_watermark=max(quorum.high_watermark, freshness.high_watermark),
@@ -217,7 +220,7 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
 async def events(
     request: Request, _caller: Reader, subject: Annotated[str, Query(max_length=SUBJECT_MAX)] = ""
 ) -> Response:
-    """Server-sent events for live.js: the state of the frame, at once when anything has changed and every second."""
+    """Return server-sent events for live.js: the state of the frame, after each change and every second."""
     cluster = services_of(request).cluster
     watch = SubjectWatch(cluster, Subject.parse(subject)) if subject else None
 
@@ -226,12 +229,12 @@ async def events(
         stamp = ""
         while not cluster.is_stopping and not await request.is_disconnected():
             live, gone = live_state(cluster), None if watch is None else watch.gone()
-            told = {
+            data = {
                 **dataclasses.asdict(live),
                 "leader": live.leader,
                 "gone": None if gone is None else dataclasses.asdict(gone),
             }
-            yield f"event: state\ndata: {json.dumps(told)}\n\n"
+            yield f"event: state\ndata: {json.dumps(data)}\n\n"
             if live.stamp != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)
             stamp = live.stamp

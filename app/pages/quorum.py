@@ -1,4 +1,4 @@
-"""The quorum as its leader describes it, and the leaders seen so far."""
+"""The quorum page: voters and observers as the leader describes them, and the leaders of the log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ router = APIRouter(include_in_schema=False)
 
 EPOCHS_SHOWN: Final = 10
 STATIC_HELP: Final = (
-    "These voters stand in every node's settings, so none can be added or removed here. To keep them in the log: give all"
-    " nodes `controller.quorum.bootstrap.servers`, then run"
-    " `kafka-features --bootstrap-controller HOST:PORT upgrade --feature kraft.version=1`, once all voters run and are caught"
-    " up; then take `controller.quorum.voters` out of the settings. There is no way back."
+    "Static voters: every node's server.properties lists them, so voters cannot be added or removed. To switch to dynamic"
+    " voters, set `controller.quorum.bootstrap.servers` on all nodes; when all voters are caught up, run"
+    " `kafka-features --bootstrap-controller HOST:PORT upgrade --feature kraft.version=1`; then remove"
+    " `controller.quorum.voters` from all nodes. This cannot be undone."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRow:
-    """One voter or observer, ready to be shown. `change_url`: where it is made a voter, or none; "" if it cannot be."""
+    """One voter or observer in words. `change_url` is the page that adds or removes the voter, "" if that is not possible."""
 
     id: int
     kind: str
@@ -50,7 +50,7 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumView:
-    """What quorum.html shows. `facts` are (label, value, tone, why)."""
+    """Model of quorum.html. `facts` are (label, value, tone, why)."""
 
     problem: str
     under_way: str
@@ -64,7 +64,7 @@ class QuorumView:
 
 
 def _leader_now(quorum: Quorum) -> int:
-    """The leader's clock when it answered, since its times are told by that."""
+    """Return the leader's clock at its answer, to which its timestamps relate."""
     leader = quorum.leader
     return leader.last_caught_up_timestamp if leader and leader.last_caught_up_timestamp > 0 else quorum.asked_at_ms
 
@@ -83,7 +83,7 @@ def _state(replica: Replica, quorum: Quorum) -> tuple[str, str]:
 
 
 def replica_row(replica: Replica, quorum: Quorum, change: str = "", kind: str = "") -> ReplicaRow:
-    """One row; the leader's clock says how long ago, as of when it answered. `change`: add, remove or nothing."""
+    """Return one row, with ages by the leader's clock at its answer. `change` is add, remove or empty."""
     now_ms = _leader_now(quorum)
     state, tone = _state(replica, quorum)
     fetched = replica.last_fetch_timestamp
@@ -107,7 +107,7 @@ def replica_row(replica: Replica, quorum: Quorum, change: str = "", kind: str = 
 
 
 def observer_row(observer: Observer, quorum: Quorum, *, is_changeable: bool) -> ReplicaRow:
-    """One row, also of a node that registered and does not fetch. Only a controller can be made a voter here."""
+    """Return one row, also for a registered node that does not fetch. Only a controller can become a voter."""
     kind = {"BROKER": "broker", "CONTROLLER": "controller"}.get(observer.kind, "not registered")
     if observer.is_fenced:
         kind += ", fenced"
@@ -130,15 +130,15 @@ def observer_row(observer: Observer, quorum: Quorum, *, is_changeable: bool) -> 
 
 
 def failures(quorum: Quorum) -> tuple[str, str, str]:
-    """(how many, tone, why): how many more voters may fail before nothing can be decided."""
-    why = f"a decision needs {quorum.majority} of {len(quorum.voters)}"
+    """Return (count, tone, why): how many more voters can fail before the quorum is lost."""
+    why = f"majority is {quorum.majority} of {len(quorum.voters)}"
     if not quorum.has_majority:
-        return "no quorum", "bad", why if quorum.voters else "no voter is known"
+        return "no quorum", "bad", why if quorum.voters else "no known voters"
     if not quorum.is_live:
-        return UNKNOWN, "bad", "no leader describes them"
+        return UNKNOWN, "bad", "no leader"
     left = quorum.failures_tolerated
     if len(quorum.voters) == 1:
-        return "0", "warn", "a single voter"
+        return "0", "warn", "single voter"
     return str(left), "good" if left else "bad", why
 
 
@@ -148,11 +148,11 @@ def _leader_facts(quorum: Quorum, known: Sequence[Leadership]) -> list[tuple[str
     changes, longest = lately(known, quorum.asked_at_ms)
     text = "none" if quorum.leader_id is None else f"node {quorum.leader_id}"
     tone = "" if not changes else "warn" if longest is not None and longest >= LONG_GAP_MS else ""
-    wait = "" if longest is None else f"longest without a leader {duration(longest)}"
+    wait = "" if longest is None else f"longest leaderless time {duration(longest)}"
     return [
         ("Leader", text, "good" if quorum.leader_id is not None else "bad", since),
         ("Leader epoch", number(quorum.leader_epoch), "", ""),
-        ("Leader changes, 24 h", number(changes), tone, wait),
+        ("Leader changes (24 h)", number(changes), tone, wait),
     ]
 
 
@@ -171,14 +171,14 @@ def _log_facts(quorum: Quorum) -> list[tuple[str, str, str, str]]:
         made_of.append(f"as of {clock(snapshot.last_timestamp_ms)}")
     none = "none yet" if quorum.is_live else UNKNOWN
     return [
-        ("Largest lag of a voter", UNKNOWN if lag is None else f"{number(lag)} records", lag_tone, lag_time),
+        ("Max follower lag", UNKNOWN if lag is None else f"{number(lag)} records", lag_tone, lag_time),
         ("High watermark", number(quorum.high_watermark), "", held),
         ("Latest snapshot", none if snapshot is None else number(snapshot.end_offset), "", ", ".join(made_of)),
     ]
 
 
 def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
-    """What the leader says (at most a second old), and what the log has told. `may_change`: links for admins."""
+    """Return the page from the leader's answer (at most a second old) and the log. `may_change`: links for admins."""
     quorum = cluster.quorum
     known = cluster.history.epochs.leaderships()
     is_changeable = may_change and quorum.is_live and quorum.kraft_version >= 1
@@ -188,17 +188,17 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
     return QuorumView(
         problem=""
         if quorum.is_live or quorum.standing != "led"
-        else f"The leader does not describe the quorum: {quorum.error}. Only what the log says is shown.",
-        under_way=f"A change of the voters is under way: {under_way(quorum)}." if quorum.is_change_under_way else "",
+        else f"The leader does not answer DescribeQuorum: {quorum.error}. Values are from the metadata log.",
+        under_way=f"Voter change in progress: {under_way(quorum)}." if quorum.is_change_under_way else "",
         facts=[
             *_leader_facts(quorum, known),
-            ("Failures until no quorum", left, tone, why),
+            ("Tolerated failures", left, tone, why),
             *_log_facts(quorum),
             (
                 "kraft.version",
                 str(quorum.kraft_version),
                 "",
-                "voters in the log" if quorum.kraft_version else "static voters",
+                "dynamic voters" if quorum.kraft_version else "static voters",
             ),
             ("metadata.version", metadata_version, "", ""),
         ],
@@ -216,14 +216,14 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
 
 @router.get("/quorum")
 async def quorum(request: Request, caller: Reader) -> Response:
-    """The page."""
+    """Return the page."""
     view = quorum_view(services_of(request).cluster, may_change=_may_change(caller))
     return render(request, "quorum.html", page=page_of(request, "Quorum", "/quorum"), view=view)
 
 
 @router.get("/fragments/quorum")
 async def quorum_fragment(request: Request, caller: Reader) -> Response:
-    """The same without its frame."""
+    """Return the page without its frame."""
     view = quorum_view(services_of(request).cluster, may_change=_may_change(caller))
     return render(request, "_quorum.html", view=view)
 

@@ -1,4 +1,4 @@
-"""Placement reports: the runs and their schedule, one report with its charts, and its rows as JSON and CSV."""
+"""Placement reports: the runs and their schedules, one report with charts, and its data as JSON and CSV."""
 
 import csv
 import datetime as dt
@@ -32,7 +32,7 @@ TONES: Final = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost"
 
 @dataclass(frozen=True, slots=True)
 class RunningRow:
-    """The run under way: how far it is."""
+    """Progress of the run in progress."""
 
     id: int
     stage: int
@@ -57,7 +57,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
-    """One schedule; `next_due` None when it is off."""
+    """One schedule; `next_due` is None when it is disabled."""
 
     name: str
     cron: str
@@ -68,7 +68,7 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True)
 class ReportsView:
-    """What reports.html shows."""
+    """Model of reports.html."""
 
     running: RunningRow | None
     runs: Sequence[RunRow]
@@ -78,12 +78,12 @@ class ReportsView:
 
 
 def took(begun: dt.datetime, ended: dt.datetime | None) -> str:
-    """How long a run took, or an empty text while it runs."""
+    """Return the duration of a run, empty while it runs."""
     return "" if ended is None else f"{(ended - begun).total_seconds():.1f} s"
 
 
 def running_row(services: Services, run: ReportRun) -> RunningRow:
-    """Where the run is, as its own process says."""
+    """Return the progress that the process of the run reports."""
     said = services.reports.progress(run.id) if run.state == "running" else None
     if said is None:
         return RunningRow(
@@ -96,7 +96,7 @@ def running_row(services: Services, run: ReportRun) -> RunningRow:
 
 
 async def reports_view(services: Services) -> ReportsView:
-    """The runs, newest first, and when the next is due."""
+    """Return the runs, newest first, and the schedules."""
     runs = await services.database.read(store.list_runs, RUNS_SHOWN)
     schedules = await services.database.read(store.schedules)
     history = await services.database.read(store.verdict_history)
@@ -130,35 +130,35 @@ async def reports_view(services: Services) -> ReportsView:
 
 @router.get("/reports")
 async def reports(request: Request, _caller: Reader) -> Response:
-    """The list."""
+    """Return the list."""
     view = await reports_view(services_of(request))
     return render(request, "reports.html", page=page_of(request, "Placement reports", "/reports"), view=view)
 
 
 @router.get("/fragments/report-runs")
 async def runs_fragment(request: Request, _caller: Reader) -> Response:
-    """The runs without the page's frame; asked every second while one is under way."""
+    """Return the runs without the frame of the page, which requests them every second during a run."""
     view = await reports_view(services_of(request))
     return render(request, "_report_runs.html", page=page_of(request, ""), view=view)
 
 
 @router.post("/reports")
 async def run_now(request: Request, caller: ReportEditor) -> Response:
-    """Begin a run."""
+    """Start a run."""
     services = services_of(request)
     try:
         run_id = await services.actions.reports.run(caller)
     except (NoImageError, store.ReportBusyError) as refused:
         return go_to(request, "/reports", Flash("warn", str(refused)))
-    return go_to(request, "/reports", Flash("good", f"Report #{run_id} has begun."))
+    return go_to(request, "/reports", Flash("good", f"Report #{run_id} started."))
 
 
 @router.post("/reports/{run_id}/cancel")
 async def cancel(request: Request, caller: ReportEditor, run_id: int) -> Response:
-    """End a run."""
+    """Cancel a run."""
     if await services_of(request).actions.reports.cancel(caller, run_id):
-        return go_to(request, "/reports", Flash("good", f"Report #{run_id} was cancelled."))
-    return go_to(request, "/reports", Flash("warn", f"Report #{run_id} does not run any more."))
+        return go_to(request, "/reports", Flash("good", f"Report #{run_id} cancelled."))
+    return go_to(request, "/reports", Flash("warn", f"Report #{run_id} is not running."))
 
 
 @router.post("/reports/schedules/{name}")
@@ -169,17 +169,17 @@ async def put_schedule(
     cron: Annotated[str, Form()] = "",
     enabled: Annotated[str, Form()] = "",
 ) -> Response:
-    """Change when reports are made."""
+    """Change a schedule."""
     try:
         await services_of(request).actions.reports.put_schedule(caller, name, cron.strip(), enabled=bool(enabled))
     except InvalidCronError as refused:
         return go_to(request, "/reports", Flash("bad", str(refused)))
-    return go_to(request, "/reports", Flash("good", f"The schedule {name} was saved."))
+    return go_to(request, "/reports", Flash("good", f"Schedule {name} saved."))
 
 
 @dataclass(frozen=True, slots=True)
 class StripItem:
-    """One number of the verdict strip, with its change since the report before."""
+    """One number of the verdict, with its change since the previous report."""
 
     label: str
     value: str
@@ -190,7 +190,7 @@ class StripItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """What report.html shows."""
+    """Model of report.html."""
 
     id: int
     header: Mapping[str, Any]
@@ -222,7 +222,7 @@ class ReportView:
 
 
 def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[StripItem]:
-    """The verdict strip: what is wrong, how much of it, and how that moved."""
+    """Return the numbers of the verdict, with their change since the verdict `before`."""
 
     def item(label: str, key: str, tone: str, why: str = "") -> StripItem:
         value = verdict[key]
@@ -237,7 +237,7 @@ def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[
         StripItem("Rack rule", UNKNOWN, "", "no broker has a rack", "")
         if racks is None
         else StripItem(
-            "Rack rule violated",
+            "Rack rule violations",
             number(racks["violated"]),
             "bad" if racks["violated"] else "good",
             f"{number(racks['unknown'])} unknown",
@@ -246,33 +246,33 @@ def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[
     )
     items = [
         item("Offline", "offline", "bad"),
-        item("Under min ISR", "under_min", "bad", f"kafka-topics says {number(verdict['cli_under_min'])}"),
+        item("Under min ISR", "under_min", "bad", f"kafka-topics: {number(verdict['cli_under_min'])}"),
         item("Under-replicated", "under_replicated", "warn"),
         rack_item,
         item(
-            "Moves from balanced",
+            "Moves to balance",
             "moves_from_balanced",
             "warn",
             f"{share:.1f} % of {number(verdict['replicas'])} replicas",
         ),
         item(
-            "Not led by preferred",
+            "Non-preferred leaders",
             "non_preferred",
             "warn",
-            f"{number(verdict['fixable_by_election'])} an election would fix",
+            f"{number(verdict['fixable_by_election'])} fixable by election",
         ),
     ]
     if worst is not None:
         tone = "bad" if worst["if_lost_down"] else "warn" if worst["if_lost_refused"] else "good"
         why = (
-            f"{number(worst['if_lost_refused'])} would refuse writes, {number(worst['if_lost_down'])} lose their leader"
+            f"{number(worst['if_lost_refused'])} would reject writes, {number(worst['if_lost_down'])} lose their leader"
         )
-        items.append(StripItem("Worst rack to lose", worst["rack"], tone, why, ""))
+        items.append(StripItem("Worst rack loss", worst["rack"], tone, why, ""))
     return items
 
 
 async def known_report(services: Services, run_id: int) -> ReportRun:
-    """A run that succeeded. Raises ApiError 404."""
+    """Return a run that succeeded. Raises ApiError 404."""
     run = await services.database.read(store.get_run, run_id)
     if run is None or run.result is None:
         raise ApiError(404, f"There is no report {run_id}.")
@@ -280,7 +280,7 @@ async def known_report(services: Services, run_id: int) -> ReportRun:
 
 
 def report_view(run: ReportRun, before: ReportRun | None, asked: Mapping[str, str], listed: "Listed") -> ReportView:
-    """The report as the page shows it, beside the one before."""
+    """Return the report as the page shows it, compared with the run `before`."""
     assert run.result is not None, "the caller has checked"
     body, header = run.result["body"], run.result["header"]
     previous = None if before is None or before.result is None else before.result["body"]["verdict"]
@@ -319,7 +319,7 @@ def report_view(run: ReportRun, before: ReportRun | None, asked: Mapping[str, st
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page of violations; `gone` says why there is none."""
+    """A page of violations; `gone` says why the list is missing."""
 
     rows: Sequence[Mapping[str, Any]]
     page: int
@@ -328,7 +328,7 @@ class Listed:
 
 
 def list_violations(services: Services, run_id: int, asked: Mapping[str, str]) -> Listed:
-    """The page of violations that an address asks for."""
+    """Return the page of violations of an address."""
     page = whole_number(asked.get("page", "1"), 1, 10**7) or 1
     reason = asked.get("reason") if asked.get("reason") in REASONS else None
     start = (page - 1) * VIOLATIONS_SHOWN
@@ -344,26 +344,26 @@ def list_violations(services: Services, run_id: int, asked: Mapping[str, str]) -
 
 @router.get("/reports/{run_id}.json")
 async def report_json(request: Request, _caller: Reader, run_id: int) -> Response:
-    """The report as the job wrote it."""
+    """Return the report as the job wrote it."""
     run = await known_report(services_of(request), run_id)
     return JSONResponse(run.result, headers={"Content-Disposition": f'attachment; filename="report-{run_id}.json"'})
 
 
 @router.get("/reports/{run_id}/violations.csv")
 async def violations_file(request: Request, _caller: Reader, run_id: int) -> Response:
-    """All violations."""
+    """Return all violations as CSV."""
     services = services_of(request)
     await known_report(services, run_id)
     out = services.reports.folder_of(run_id) / "out"
     if not (out / "violations.parquet").exists():
-        raise ApiError(404, f"The list of violations of report {run_id} is gone.")
+        raise ApiError(404, f"The list of violations of report {run_id} no longer exists.")
     headers = {"Content-Disposition": f'attachment; filename="report-{run_id}-violations.csv"'}
     return StreamingResponse(violations_csv(out), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @router.get("/reports/{run_id}/brokers.csv")
 async def brokers_file(request: Request, _caller: Reader, run_id: int) -> Response:
-    """The table of brokers."""
+    """Return the table of brokers as CSV."""
     run = await known_report(services_of(request), run_id)
     assert run.result is not None, "known_report has checked"
     rows = run.result["body"]["brokers"]
@@ -378,7 +378,7 @@ async def brokers_file(request: Request, _caller: Reader, run_id: int) -> Respon
 
 @router.get("/reports/{run_id}/log")
 async def report_log(request: Request, _caller: Reader, run_id: int) -> Response:
-    """What the job printed."""
+    """Return the log of the job."""
     services = services_of(request)
     if await services.database.read(store.get_run, run_id) is None:
         raise ApiError(404, f"There is no report {run_id}.")
@@ -391,7 +391,7 @@ async def report_log(request: Request, _caller: Reader, run_id: int) -> Response
 
 @router.get("/reports/{run_id}")
 async def report(request: Request, _caller: Reader, run_id: int) -> Response:
-    """One report."""
+    """Return one report."""
     services = services_of(request)
     run = await known_report(services, run_id)
     before = await services.database.read(store.latest_report, run_id)

@@ -1,23 +1,30 @@
-"""All pages together: what the web process includes, and the page that says what went wrong."""
+"""All pages together, for the web process to include, and the error page."""
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
 from app.http.errors import ApiError
 from app.pages import (
-    access,
-    account,
+    access_control,
+    accounts,
+    acls,
+    api_tokens,
+    audit,
     brokers,
+    changes,
     configs,
+    dashboard,
+    delegation_tokens,
     epochs,
     features,
     live,
-    moves,
-    overview,
+    login,
+    own_account,
+    partitions,
     quorum,
+    quotas,
     reports,
-    rights,
-    tokens,
+    scram,
     topic,
     topics,
     voters,
@@ -25,9 +32,13 @@ from app.pages import (
 from app.pages.frame import environment, page_of
 
 ROUTERS = (
-    access.router,
-    account.router,
-    overview.router,
+    login.router,
+    own_account.router,
+    accounts.router,
+    api_tokens.router,
+    audit.router,
+    dashboard.router,
+    changes.router,
     live.router,
     quorum.router,
     epochs.router,
@@ -35,11 +46,14 @@ ROUTERS = (
     brokers.router,
     topics.router,
     configs.router,
-    moves.router,
+    partitions.router,
     topic.router,
     features.router,
-    rights.router,
-    tokens.router,
+    access_control.router,
+    acls.router,
+    scram.router,
+    quotas.router,
+    delegation_tokens.router,
     reports.router,
 )
 
@@ -51,13 +65,10 @@ def include(app: FastAPI) -> None:
 
 
 def error_page(request: Request, error: ApiError) -> Response:
-    """Answer a browser with an error."""
+    """Return an error as a page."""
     title = error.code.replace("-", " ").capitalize()
-    said = (
-        "There is nothing at this address."
-        if error.status == 404 and error.message.startswith("HTTP")
-        else error.message
-    )
-    context = {"code": error.status, "message": said, "request_id": request.state.request_id}
+    is_no_address = error.status == 404 and ("route" not in request.scope or bool(error.errors))
+    message = "There is no page at this address." if is_no_address else error.message
+    context = {"code": error.status, "message": message, "request_id": request.state.request_id}
     html = environment().get_template("error.html").render(page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

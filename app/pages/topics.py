@@ -1,4 +1,4 @@
-"""The list of topics, and creating one: with a check that changes nothing, and every refusal beside its field."""
+"""The list of topics, and creating one, with a validation that changes nothing and every error beside its field."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from fastapi.responses import Response
 
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.http.locations import htmx_push
-from app.pages.confirm import curl_line
+from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
-from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
+from app.pages.frame import REFUSALS, counted, go_to, page_of, refusal, render, whole_number
 from app.services import Reader, TopicEditor, services_of
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -27,12 +27,12 @@ FIELD_OF: Final = {
     ErrorCode.INVALID_REPLICATION_FACTOR: "replication_factor",
     ErrorCode.INVALID_CONFIG: "configs",
 }
-"""Which field of the form the controller's refusal belongs to; the form as a whole for all others."""
+"""The field of the form that an error of the controller is about; all others are about the form as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsView:
-    """topics.html: one page of the list, and how it was asked for."""
+    """Model of topics.html: one page of the list, with the search and sort order of its address."""
 
     search: str
     problem: str
@@ -46,17 +46,17 @@ class TopicsView:
     pages: int
     problems: Sequence[str] = PROBLEMS
 
-    def _asked(self) -> dict[str, str]:
+    def _filters(self) -> dict[str, str]:
         given = {"q": self.search, "problem": self.problem, "internal": "" if self.internal else "no"}
         return {name: value for name, value in given.items() if value}
 
     @property
     def page_query(self) -> str:
-        """The query for another page of the same list, to be continued with page=N."""
+        """The query for another page of the same list, to be completed with page=N."""
         order: dict[str, str] = {} if (self.sort, self.descending) == ("name", False) else {"sort": self.sort}
         if self.descending:
             order["desc"] = "1"
-        query = urlencode({**self._asked(), **order})
+        query = urlencode({**self._filters(), **order})
         return f"{query}&" if query else ""
 
     @property
@@ -65,13 +65,13 @@ class TopicsView:
         return f"{self.page_query}page={self.page}"
 
     def sort_query(self, key: SortKey) -> str:
-        """The query that sorts by `key`; a second click turns the order, and trouble begins with the worst."""
+        """Return the query that sorts by `key`. A second click reverses the order; trouble starts with the worst."""
         descending = not self.descending if key == self.sort else key == "trouble"
-        return urlencode({**self._asked(), "sort": key, **({"desc": "1"} if descending else {})})
+        return urlencode({**self._filters(), "sort": key, **({"desc": "1"} if descending else {})})
 
 
 def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str]) -> TopicsView:
-    """The page that an address asks for; what makes no sense in it counts as not said."""
+    """Return the page of an address; parameters that are not valid are ignored."""
     table.refresh(image)
     sort: SortKey = next((key for key in SORT_KEYS if key == query.get("sort")), "name")
     problem: Problem | None = next((each for each in PROBLEMS if each == query.get("problem")), None)
@@ -101,7 +101,7 @@ def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str
 
 @router.get("/topics")
 async def topics(request: Request, _caller: Reader) -> Response:
-    """The list."""
+    """Return the list."""
     services = services_of(request)
     view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
     return render(request, "topics.html", page=page_of(request, "Topics", "/topics"), view=view)
@@ -109,7 +109,7 @@ async def topics(request: Request, _caller: Reader) -> Response:
 
 @router.get("/fragments/topics")
 async def topics_fragment(request: Request, _caller: Reader) -> Response:
-    """The list without its frame; a search changes the address too, so that it can be shared."""
+    """Return the list without its frame. A search changes the address too, so that it can be shared."""
     services = services_of(request)
     view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
     response = render(request, "_topics.html", view=view)
@@ -119,7 +119,7 @@ async def topics_fragment(request: Request, _caller: Reader) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class TopicPreview:
-    """What the controller would make."""
+    """The topic as the controller would create it."""
 
     partitions: int
     replication_factor: int
@@ -128,7 +128,7 @@ class TopicPreview:
 
 @dataclass(frozen=True, slots=True)
 class TopicForm:
-    """topic_new.html: what was typed, what was wrong with it by field ("": the whole), or what it would make."""
+    """Model of create_topic.html: the fields as typed, errors by field ("": the whole form), and the validated topic."""
 
     name: str = ""
     partitions: str = ""
@@ -140,7 +140,7 @@ class TopicForm:
 
 @dataclass(frozen=True, slots=True)
 class TopicWish:
-    """The form, read: -1 means the cluster's default."""
+    """The form after reading; -1 means the cluster's default."""
 
     name: str
     partitions: int
@@ -149,7 +149,7 @@ class TopicWish:
 
 
 def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
-    """Read what was typed; the second part says what cannot be read. The rest the controller judges."""
+    """Return what was typed, and an error for each field that cannot be read. The controller validates the rest."""
     errors: dict[str, str] = {}
 
     def count(name: str, text: str, most: int) -> int:
@@ -168,7 +168,7 @@ def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
         if not equals or not key.strip():
             errors["configs"] = f"'{line.strip()[:80]}' is not key=value."
         elif key.strip() in configs:
-            errors["configs"] = f"'{key.strip()[:80]}' is there twice."
+            errors["configs"] = f"'{key.strip()[:80]}' is listed twice."
         configs[key.strip()] = value.strip()
     wish = TopicWish(
         form.name.strip(),
@@ -177,12 +177,12 @@ def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
         configs,
     )
     if not wish.name:
-        errors["name"] = "A topic needs a name."
+        errors["name"] = "The name is empty."
     return wish, errors
 
 
-def create_curl(base_url: str, cluster_id: str | None, wish: TopicWish) -> str:
-    """The same change as a REST call."""
+def create_body(wish: TopicWish) -> dict[str, object]:
+    """Return the body of the same change over REST."""
     body: dict[str, object] = {"topic_name": wish.name}
     if wish.partitions > 0:
         body["partitions_count"] = wish.partitions
@@ -190,13 +190,13 @@ def create_curl(base_url: str, cluster_id: str | None, wish: TopicWish) -> str:
         body["replication_factor"] = wish.replication_factor
     if wish.configs:
         body["configs"] = [{"name": name, "value": value} for name, value in wish.configs.items()]
-    return curl_line(base_url, cluster_id, "POST", "topics", body)
+    return body
 
 
 @router.get("/create-topic")
 async def create_topic_form(request: Request, _caller: TopicEditor) -> Response:
-    """The empty form."""
-    return render(request, "topic_new.html", page=page_of(request, "Create topic", "/topics"), form=TopicForm())
+    """Return the empty form."""
+    return render(request, "create_topic.html", page=page_of(request, "Create topic", "/topics"), form=TopicForm())
 
 
 @router.post("/topics")
@@ -209,7 +209,7 @@ async def create_topic(
     configs: Annotated[str, Form()] = "",
     action: Annotated[str, Form()] = "create",
 ) -> Response:
-    """Create a topic, or with action=check only ask whether it could be."""
+    """Create a topic, or with action=check only validate it."""
     services = services_of(request)
     typed = TopicForm(name, partitions, replication_factor, configs)
     wish, errors = read_form(typed)
@@ -225,17 +225,15 @@ async def create_topic(
             configs=wish.configs,
             validate_only=only_check,
         )
-    except (KafkaError, ConnectionError) as refused:
+    except REFUSALS as refused:
         text, status = refusal(refused)
         where = FIELD_OF.get(refused.code, "") if isinstance(refused, KafkaError) else ""
         return _form(request, typed, errors={where: text}, status=422 if status < 500 else status)
     if only_check:
-        base_url = str(request.base_url).rstrip("/")
-        curl = create_curl(base_url, services.cluster.cluster_id, wish)
-        return _form(
-            request, typed, preview=TopicPreview(made.partitions_count, made.replication_factor, curl), status=200
-        )
-    note = f"Topic {wish.name} was created at offset {made.offset}, with {counted(made.partitions_count, 'partition')}."
+        curl = cluster_curl(request, "POST", "topics", create_body(wish))
+        preview = TopicPreview(made.partitions_count, made.replication_factor, curl)
+        return _form(request, typed, preview=preview, status=200)
+    note = f"Topic {wish.name} created with {counted(made.partitions_count, 'partition')} at offset {made.offset}."
     return go_to(request, f"/topics/{wish.name}", Flash("good", note))
 
 
@@ -247,8 +245,8 @@ def _form(
     preview: TopicPreview | None = None,
     status: int = 422,
 ) -> Response:
-    """The form again, whole or (for htmx) its fields alone."""
+    """Return the form again; for htmx, its fields only."""
     form = TopicForm(typed.name, typed.partitions, typed.replication_factor, typed.configs, errors or {}, preview)
     if request.headers.get("HX-Request"):
         return render(request, "_topic_fields.html", 422 if status >= 500 else status, form=form)
-    return render(request, "topic_new.html", status, page=page_of(request, "Create topic", "/topics"), form=form)
+    return render(request, "create_topic.html", status, page=page_of(request, "Create topic", "/topics"), form=form)

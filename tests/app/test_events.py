@@ -38,7 +38,7 @@ def test_a_change_moves_the_stamp_and_the_passing_of_time_does_not(web: LiveWeb)
     ("subject", "words"),
     [
         ("broker/77", "Broker 77 was unregistered."),
-        (f"voter/1/{uuid_to_text(random_uuid(None))}", "is no voter any more."),
+        (f"voter/1/{uuid_to_text(random_uuid(None))}", "is no longer a voter."),
         (f"topic/{uuid_to_text(random_uuid(None))}/gone", "Topic gone was deleted."),
     ],
     ids=["broker", "voter", "topic"],

@@ -96,12 +96,12 @@ def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
     assert joiner.voters == [1, 2, 3], "looking changes nothing"
     done = submit(admin, add)
     assert done.url.path == "/quorum"
-    assert f"Node {JOINER} is a voter since offset" in done.text
+    assert f"Voter {JOINER} added at offset" in done.text
     assert joiner.voters == [1, 2, 3, 4]
     remove = f"/quorum/voters/{JOINER}/{joiner.directory_id}/remove"
     assert remove in links(done.text)
     gone = submit(admin, remove)
-    assert f"Node {JOINER} is no voter any more since offset" in gone.text
+    assert f"Voter {JOINER} removed at offset" in gone.text
     assert joiner.voters == [1, 2, 3]
 
 

@@ -67,7 +67,7 @@ def test_no_preview_and_no_refusal_breaks_a_rule(page: Page, filled: Product, wi
     page.get_by_role("alert").wait_for()
     assert violations(page) == []
     page.goto("/access")
-    page.get_by_label("New user").fill(f"axe{width}")
+    page.get_by_label("User name").fill(f"axe{width}")
     page.get_by_role("button", name="Add user").click()
     page.locator(".notice pre").wait_for()
     assert violations(page) == []

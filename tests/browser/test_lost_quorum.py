@@ -24,7 +24,7 @@ REMEMBER_PAIRS = """() => {
   const fact = (name) => [...document.querySelectorAll("dl.facts dt")].find((each) => each.textContent.trim() === name)
       ?.parentElement.querySelector("dd").textContent.trim();
   const note = () => {
-    window.pairs.add(`${fact("Leader")}|${fact("Epoch")}`);
+    window.pairs.add(`${fact("Leader")}|${fact("Leader epoch")}`);
     window.pairs.add(document.querySelector("#live [data-leader]").textContent);
   };
   new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -114,7 +114,7 @@ def test_every_open_page_says_who_leads_and_who_answers(
             for node_id in (leader, after):
                 address = f"127.0.0.1:{nodes.port_of(node_id)}"
                 expect(notice).to_contain_text(f"node {node_id} at {address} has not answered since")
-            expect(notice).to_contain_text(re.compile(r"Shown is the metadata as of offset \d+, last confirmed at \d"))
+            expect(notice).to_contain_text(re.compile(r"Showing metadata as of offset \d+, last confirmed at \d"))
             expect(page.locator("#live [data-leader]")).to_have_text("no leader")
             expect(page.locator("#live")).to_have_attribute("data-state", "lost")
         expect(dashboard.locator("dl.facts")).to_contain_text(re.compile(r"Leader\s*none"))
@@ -156,7 +156,7 @@ def test_a_page_says_that_the_web_process_is_gone_and_recovers_with_it(
         expect(page.locator("#live")).to_have_attribute("data-state", "live")
         page.evaluate("window.loadedOnce = true")
         web.stop()
-        expect(page.get_by_role("alert")).to_contain_text("The connection to Conclave is lost since")
+        expect(page.get_by_role("alert")).to_contain_text("Connection to Conclave lost at")
         expect(page.locator("#live")).to_have_attribute("data-state", "lost")
     with running_web(tmp_path, nodes.bootstrap, http_port=port) as web:
         web.wait_ready()

@@ -1,4 +1,4 @@
-"""Open pages and what happens meanwhile: changes come at once, and never under the reader's hands."""
+"""Open pages during changes of the cluster: they are shown at once, without disturbing the reader."""
 
 import re
 import statistics
@@ -54,21 +54,19 @@ def test_the_page_of_a_topic_says_that_it_was_deleted(page: Page, product: Produ
     expect(page.locator("main")).to_contain_text(re.compile(r"Topic 'goes-away' was deleted at offset \d+"))
 
 
-def test_a_topic_that_is_made_again_is_another_topic(page: Page, product: Product) -> None:
+def test_a_topic_that_is_created_again_is_another_topic(page: Page, product: Product) -> None:
     first = create(product, "again")
     opened(page, "/topics/again")
     expect(page.locator("#topic")).to_contain_text(first)
     delete(product, "again")
     second = create(product, "again", 2)
     notice = page.get_by_role("alert")
-    expect(notice).to_contain_text(
-        f"A topic of the same name was created since: it is another topic, with the id {second}"
-    )
+    expect(notice).to_contain_text(f"A new topic with the same name has the id {second}")
     notice.get_by_role("link", name="Open the new topic").click()
     expect(page.locator("#topic")).to_contain_text(second)
 
 
-def test_typing_into_the_filter_goes_on_while_the_list_changes(page: Page, product: Product) -> None:
+def test_typing_into_the_filter_continues_while_the_list_changes(page: Page, product: Product) -> None:
     opened(page, "/topics")
     box = page.get_by_role("searchbox")
     box.press_sequentially("typed-")
@@ -133,12 +131,12 @@ def test_a_page_whose_reader_is_logged_out_says_so(page: Page, product: Product)
     expect(page.get_by_role("alert")).to_contain_text("You are logged out.")
 
 
-def test_a_page_that_cannot_be_renewed_says_so_until_it_can(page: Page, product: Product) -> None:
+def test_a_page_that_cannot_be_updated_says_so_until_it_can(page: Page, product: Product) -> None:
     opened(page, "/topics?q=renewed-")
     page.route("**/fragments/topics*", lambda route: route.fulfill(status=503))
     create(product, "renewed-late")
     expect(page.get_by_role("alert")).to_contain_text(
-        re.compile(r"This page cannot be renewed \(status 503\) since \d{4}-")
+        re.compile(r"This page cannot be updated \(HTTP 503\) since \d{4}-")
     )
     page.unroute_all()
     expect(page.locator("#topics tbody tr")).to_have_count(1)

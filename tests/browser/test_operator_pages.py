@@ -35,32 +35,32 @@ def create(product: Product, topic: str) -> None:
     assert product.call("POST", f"{product.cluster_path}/topics", body)[0] == 201
 
 
-def test_a_plan_is_previewed_begun_and_cancelled(product: Product, page: Page) -> None:
+def test_a_plan_is_previewed_started_and_cancelled(product: Product, page: Page) -> None:
     register(product, 2)
     create(product, "moved")
     page.goto("/topics/moved")
     page.get_by_role("link", name="Reassignments…").click()
-    page.get_by_label("The plan").fill("moved 0 1,x")
+    page.get_by_label(re.compile("^Plan")).fill("moved 0 1,x")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("Line 1 is 'moved 0 1,x'")
-    page.get_by_label("The plan").fill("moved 0 1,2\nmoved 1 9")
+    page.get_by_label(re.compile("^Plan")).fill("moved 0 1,2\nmoved 1 9")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("ul.checks")).to_contain_text("moved-1: The manual partition assignment includes broker 9")
-    expect(page.locator("main")).to_contain_text(
-        "1 partition refused: nothing changes there, the rest of the plan begins."
-    )
+    expect(page.locator("main")).to_contain_text("1 partition refused and left as is. The rest of the plan starts.")
     page.get_by_role("link", name="Cancel").click()
-    page.get_by_label("The plan").fill('{"version":1,"partitions":[{"topic":"moved","partition":0,"replicas":[1,2]}]}')
+    page.get_by_label(re.compile("^Plan")).fill(
+        '{"version":1,"partitions":[{"topic":"moved","partition":0,"replicas":[1,2]}]}'
+    )
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"moved-0\s*1\s*1, 2"))
-    expect(page.locator("main")).to_contain_text("1 replica is copied anew")
-    page.get_by_role("button", name="Move 1 partition").click()
+    expect(page.locator("main")).to_contain_text("1 replica is copied")
+    page.get_by_role("button", name="Reassign 1 partition").click()
     row = page.locator("tbody tr").filter(has_text="moved-0")
     expect(row).to_contain_text("0 of 1")
     row.get_by_role("button", name="Cancel…").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"moved-0\s*1, 2\s*1"))
-    page.get_by_role("button", name="Cancel the move").click()
-    expect(page.get_by_role("status")).to_contain_text("The move was cancelled for 1 of 1 partition at offset")
+    page.get_by_role("button", name="Cancel reassignment").click()
+    expect(page.get_by_role("status")).to_contain_text("Reassignment cancelled for 1 of 1 partition at offset")
     expect(row).to_have_count(0)
 
 
@@ -69,10 +69,10 @@ def test_leaders_are_elected_where_they_are_not_preferred(product: Product, page
     page.goto("/topics/elected")
     elect = page.locator("form").filter(has=page.get_by_role("heading", name="Elect leaders"))
     elect.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("status")).to_contain_text("is led by its preferred replica already")
-    elect.get_by_label("Election").select_option("UNCLEAN")
+    expect(page.get_by_role("status")).to_contain_text("is already led by its preferred replica")
+    elect.get_by_label("Election type").select_option("UNCLEAN")
     elect.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("status")).to_contain_text("has a leader already")
+    expect(page.get_by_role("status")).to_contain_text("has a leader")
     register(product, 3)
     entry = {"topic_name": "elected", "partition_id": 1, "replica_ids": [3, 1]}
     assert product.call("POST", f"{product.cluster_path}/reassignments", {"data": [entry]})[0] == 200
@@ -82,7 +82,7 @@ def test_leaders_are_elected_where_they_are_not_preferred(product: Product, page
     expect(page.get_by_role("status")).to_contain_text("elected-1: The preferred leader was not available.")
 
 
-def test_a_feature_is_judged_before_it_is_changed(product: Product, page: Page) -> None:
+def test_a_feature_level_is_validated_before_it_is_changed(product: Product, page: Page) -> None:
     page.goto("/features")
     row = page.locator("tbody tr").filter(has_text="metadata.version")
     expect(row).to_contain_text("30 (4.3-IV0)")
@@ -95,97 +95,97 @@ def test_a_feature_is_judged_before_it_is_changed(product: Product, page: Page) 
     page.goto("/features")
     page.get_by_label("Feature").select_option("eligible.leader.replicas.version")
     page.get_by_label("New level").fill("0")
-    page.get_by_label("What it may do").select_option("SAFE_DOWNGRADE")
+    page.get_by_label("Upgrade type").select_option("SAFE_DOWNGRADE")
     page.get_by_role("button", name="Preview").click()
-    expect(page.locator("main")).to_contain_text("The controller would accept this.")
-    page.get_by_role("button", name="Change the level").click()
+    expect(page.locator("main")).to_contain_text("Validated by the controller.")
+    page.get_by_role("button", name="Update feature").click()
     expect(page.get_by_role("status")).to_contain_text(
-        "eligible.leader.replicas.version is at level 0 (off) since offset"
+        "eligible.leader.replicas.version set to level 0 (off) at offset"
     )
     expect(page.locator("tbody tr").filter(has_text="eligible.leader.replicas.version")).to_contain_text("0 (off)")
 
 
-def test_a_broker_that_is_gone_is_forgotten_only_by_its_id(product: Product, page: Page) -> None:
+def test_a_broker_is_unregistered_only_after_its_id_is_typed(product: Product, page: Page) -> None:
     register(product, 4)
     page.goto("/brokers/4")
-    page.get_by_role("button", name="Forget this broker…").click()
-    page.get_by_label("Type 4 to go on").fill("5")
-    page.get_by_role("button", name="Forget the broker").click()
-    expect(page.get_by_role("alert")).to_contain_text("'5' is not the broker's id. Nothing has changed.")
-    page.get_by_label("Type 4 to go on").fill("4")
-    page.get_by_role("button", name="Forget the broker").click()
-    expect(page.get_by_role("status")).to_contain_text("Broker 4 is forgotten since offset")
+    page.get_by_role("button", name="Unregister broker…").click()
+    page.get_by_label("Type 4 to confirm").fill("5")
+    page.get_by_role("button", name="Unregister broker").click()
+    expect(page.get_by_role("alert")).to_contain_text("'5' is not '4'. Nothing has changed.")
+    page.get_by_label("Type 4 to confirm").fill("4")
+    page.get_by_role("button", name="Unregister broker").click()
+    expect(page.get_by_role("status")).to_contain_text("Broker 4 unregistered at offset")
     assert product.call("GET", f"{product.cluster_path}/brokers/4")[0] == 404
 
 
-def test_a_scram_user_comes_and_goes(product: Product, page: Page) -> None:
+def test_a_scram_user_is_created_and_deleted(product: Product, page: Page) -> None:
     page.goto("/rights")
     page.get_by_label("User", exact=True).fill("alice")
     page.get_by_label("Password").fill("a secret of alice")
     page.get_by_label("Iterations").fill("100")
-    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("alert")).to_contain_text("Iterations must be a whole number from 4096 to 16384.")
     expect(page.get_by_label("User", exact=True)).to_have_value("alice")
     expect(page.get_by_label("Password")).to_have_value("")
     page.get_by_label("Password").fill("a secret of alice")
     page.get_by_label("Iterations").fill("4096")
-    page.get_by_role("button", name="Set the password").click()
-    expect(page.get_by_role("status")).to_contain_text("alice can log in by SCRAM-SHA-256 since offset")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_role("status")).to_contain_text("SCRAM-SHA-256 credential of alice created at offset")
     assert "a secret of alice" not in page.content()
-    page.locator("#scram tbody tr").filter(has_text="alice").get_by_role("button", name="Remove…").click()
-    page.get_by_role("button", name="Take the password away").click()
+    page.locator("#scram tbody tr").filter(has_text="alice").get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete credential").click()
     expect(page.get_by_role("status")).to_contain_text("alice")
-    expect(page.locator("#scram")).to_contain_text("Nobody logs in by SCRAM.")
+    expect(page.locator("#scram")).to_contain_text("No SCRAM users.")
 
 
 def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
     page.goto("/rights")
     quotas = page.locator("#quotas")
     quotas.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("alert")).to_contain_text("Say whom it is for: user, client-id, ip")
+    expect(page.get_by_role("alert")).to_contain_text("An entity is required: user, client-id, ip")
     quotas.get_by_label("client-id", exact=True).fill("loader")
-    quotas.get_by_label("Value; empty removes it").fill("many")
+    quotas.get_by_label("Value (empty: remove)").fill("many")
     quotas.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("'many' is not a number.")
     expect(quotas.get_by_label("client-id", exact=True)).to_have_value("loader")
     quotas.get_by_label("client-id", exact=True).fill("loader")
-    quotas.get_by_label("Value; empty removes it").fill("1048576")
+    quotas.get_by_label("Value (empty: remove)").fill("1048576")
     quotas.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text(
         re.compile(r"producer_byte_rate of client-id loader\s*none\s*1\s048\s576")
     )
-    page.get_by_role("button", name="Set the quota").click()
+    page.get_by_role("button", name="Set quota").click()
     row = quotas.locator("tbody tr").filter(has_text="client-id loader")
     expect(row).to_contain_text(re.compile(r"producer_byte_rate\s*1\s048\s576"))
     row.get_by_role("button", name="Remove…").click()
-    page.get_by_role("button", name="Remove the quota").click()
+    page.get_by_role("button", name="Remove quota").click()
     expect(page.get_by_role("status")).to_contain_text("client-id loader")
-    expect(quotas).to_contain_text("No quota is set.")
+    expect(quotas).to_contain_text("No quotas.")
 
 
-def test_a_token_that_the_controllers_do_not_make_is_refused_with_the_reason(product: Product, page: Page) -> None:
+def test_a_delegation_token_is_refused_with_the_reason_when_tokens_are_disabled(product: Product, page: Page) -> None:
     page.goto("/rights")
     tokens = page.locator("#tokens")
-    tokens.get_by_label("Owner; empty: this dashboard's own user").fill("User:alice")
-    tokens.get_by_label("Others who may renew it, one a line").fill("User:bob\nUser:carol")
+    tokens.get_by_label("Owner (empty: this dashboard's user)").fill("User:alice")
+    tokens.get_by_label("Renewers, one per line").fill("User:bob\nUser:carol")
     tokens.get_by_role("button", name="Preview").click()
-    expect(page.locator("table.what")).to_contain_text(re.compile(r"Delegation token of User:alice\s*none\s*a new one"))
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"Owner\s*User:alice"))
     expect(page.locator("table.what")).to_contain_text("User:bob, User:carol")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.get_by_role("alert")).to_contain_text("DELEGATION_TOKEN_")
 
 
-def test_an_acl_that_cannot_count_is_refused_with_the_reason(product: Product, page: Page) -> None:
+def test_an_acl_without_an_authorizer_is_refused_with_the_reason(product: Product, page: Page) -> None:
     page.goto("/rights")
     page.get_by_label("Principal").fill("User:alice")
-    page.get_by_label("Its name").fill("orders")
+    page.get_by_label("Resource name").fill("orders")
     page.locator("#acls").get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text("ALLOW ALL on topic orders (literal) to User:alice from *")
-    page.get_by_role("button", name="Create the ACL").click()
+    page.get_by_role("button", name="Create ACL").click()
     expect(page.get_by_role("alert")).to_contain_text("SECURITY_DISABLED")
 
 
-def test_lists_follow_the_cluster_and_leave_alone_what_is_being_typed(product: Product, page: Page) -> None:
+def test_lists_follow_the_cluster_and_keep_what_is_being_typed(product: Product, page: Page) -> None:
     page.goto("/rights")
     page.get_by_label("Principal").fill("User:half-typed")
     user = f"{product.cluster_path}/scram-users/elsewhere/credentials/SCRAM-SHA-256"

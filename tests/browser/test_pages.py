@@ -1,4 +1,4 @@
-"""What a person does in the browser, start to end."""
+"""Changes made in the browser, from the first page to the cluster."""
 
 import json
 import re
@@ -44,14 +44,16 @@ def test_a_topic_is_created_in_the_browser_and_is_really_there(page: Page, produ
     page.get_by_label("Name").fill("orders")
     page.get_by_label("Partitions").fill("3")
     page.get_by_label(re.compile("^Configs")).fill("cleanup.policy=compact")
-    page.get_by_role("button", name="Check without creating").click()
+    page.get_by_role("button", name="Validate").click()
     expect(page.get_by_role("status")).to_contain_text(
         "3 partitions with replication factor 1. Nothing has changed yet."
     )
     assert product.call("GET", f"{product.cluster_path}/topics/orders")[0] == 404
     page.get_by_role("button", name="Create topic").click()
     page.wait_for_url("**/topics/orders")
-    expect(page.get_by_role("status")).to_contain_text("Topic orders was created at offset")
+    expect(page.get_by_role("status")).to_contain_text(
+        re.compile(r"Topic orders created with 3 partitions at offset \d+")
+    )
     expect(page.locator("#topic")).to_contain_text("cleanup.policy")
     _, topic = product.call("GET", f"{product.cluster_path}/topics/orders")
     assert (topic["partitions_count"], topic["replication_factor"]) == (3, 1)
@@ -101,10 +103,10 @@ def test_partitions_are_added_after_a_preview(page: Page, product: Product) -> N
     page.goto("/topics/grows")
     page.get_by_label(re.compile("^New number of partitions")).fill("4")
     page.locator("form").filter(has_text="Add partitions").get_by_role("button", name="Preview").click()
-    expect(page.locator("main")).to_contain_text("The controller would accept this. Nothing has changed yet.")
+    expect(page.locator("main")).to_contain_text("Validated by the controller. Nothing has changed yet.")
     assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 1
     page.get_by_role("button", name="Add partitions").click()
-    expect(page.get_by_role("status")).to_contain_text("Topic grows has 4 partitions since offset")
+    expect(page.get_by_role("status")).to_contain_text("Topic grows has 4 partitions as of offset")
     assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 4
 
 
@@ -132,16 +134,16 @@ def test_a_config_is_set_and_reset_with_a_preview(page: Page, product: Product) 
     assert product.call("GET", path)[1]["source"] == "DEFAULT_CONFIG"
 
 
-def test_a_topic_is_deleted_only_by_its_name(page: Page, product: Product) -> None:
+def test_a_topic_is_deleted_only_after_its_name_is_typed(page: Page, product: Product) -> None:
     create(product, "goes")
     page.goto("/topics/goes")
     page.get_by_role("link", name="Delete…").click()
-    page.get_by_label(re.compile("to go on$")).fill("gose")
+    page.get_by_label(re.compile("to confirm$")).fill("gose")
     page.get_by_role("button", name="Delete topic").click()
-    expect(page.get_by_role("alert")).to_have_text("'gose' is not the topic's name. Nothing has changed.")
-    page.get_by_label(re.compile("to go on$")).fill("goes")
+    expect(page.get_by_role("alert")).to_have_text("'gose' is not 'goes'. Nothing has changed.")
+    page.get_by_label(re.compile("to confirm$")).fill("goes")
     page.get_by_role("button", name="Delete topic").click()
-    expect(page.get_by_role("status")).to_contain_text("Topic goes was deleted at offset")
+    expect(page.get_by_role("status")).to_contain_text("Topic goes deleted at offset")
     assert product.call("GET", f"{product.cluster_path}/topics/goes")[0] == 404
     page.goto("/audit?resource=topic/goes")
     expect(page.locator("tbody tr").first).to_contain_text("topic.delete")
@@ -208,20 +210,20 @@ def test_the_keyboard_alone_leads_past_the_navigation_and_through_a_form(page: P
     expect(page.get_by_role("alert")).to_contain_text("INVALID_UPDATE_VERSION")
 
 
-def test_the_settings_of_a_broker_can_be_searched(page: Page) -> None:
+def test_the_configs_of_a_broker_can_be_searched(page: Page) -> None:
     page.goto("/brokers/1/configs")
     page.get_by_role("searchbox").fill("cleaner.threads")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("tbody tr")).to_have_count(1)
-    expect(page.locator("main")).to_contain_text(re.compile(r"1 of \d+ keys"))
-    page.get_by_label("only those set here").check()
+    expect(page.locator("main")).to_contain_text(re.compile(r"1 of \d+ configs"))
+    page.get_by_label("only overrides").check()
     page.get_by_role("button", name="Search").click()
-    expect(page.locator("main")).to_contain_text("No key matches.")
+    expect(page.locator("main")).to_contain_text("No configs match.")
 
 
-def test_a_setting_of_all_brokers_is_set_and_reset_with_a_preview(page: Page, product: Product) -> None:
+def test_a_cluster_wide_config_is_set_and_reset_with_a_preview(page: Page, product: Product) -> None:
     page.goto("/brokers")
-    page.get_by_role("link", name="Settings of all brokers").click()
+    page.get_by_role("link", name="Cluster-wide configs").click()
     expect(page.locator("tr[id='broker.id']")).to_have_count(0)
     page.goto("/broker-configs?q=cleaner.threads")
     page.get_by_role("button", name="Set").click()  # nothing is typed, and a number cannot be empty
@@ -255,7 +257,7 @@ def test_a_topic_is_created_without_javascript(chromium: Browser, product: Produ
 
 def test_a_viewer_sees_no_buttons_and_is_refused_when_posting(chromium: Browser, product: Product, page: Page) -> None:
     page.goto("/access")
-    page.get_by_label("New user").fill("vera")
+    page.get_by_label("User name").fill("vera")
     page.get_by_role("button", name="Add user").click()
     link = page.locator(".notice pre").inner_text()
     context = chromium.new_context(base_url=product.url)
@@ -306,10 +308,10 @@ def test_an_unknown_page_says_so_and_leads_back(page: Page) -> None:
     assert answer.status == 404
     expect(page.locator("main")).to_contain_text("There is no topic 'never-made' at offset")
     expect(page.get_by_role("navigation", name="Main")).to_be_visible()
-    page.get_by_role("link", name="To the dashboard").click()
+    page.get_by_role("link", name="Go to the dashboard").click()
     expect(page.locator("h1")).to_have_text("Dashboard")
     page.goto("/no/such/page")
-    expect(page.locator("main")).to_contain_text("There is nothing at this address.")
+    expect(page.locator("main")).to_contain_text("There is no page at this address.")
 
 
 @pytest.mark.spark
@@ -319,7 +321,7 @@ def test_a_report_is_run_and_read_in_the_browser(page: Page, product: Product) -
     nightly = {"cron": "0 2 * * *", "enabled": False}  # it may be two at night
     assert product.call("PUT", f"{product.cluster_path}/report-schedules/nightly", nightly)[0] == 200
     page.goto("/reports")
-    page.get_by_role("button", name="Run a report now").click()
+    page.get_by_role("button", name="Run report").click()
     expect(page.locator("#runs progress")).to_be_visible()
     expect(page.locator("#runs progress")).to_have_count(0, timeout=240_000)
     page.locator("#runs").get_by_role("link", name=re.compile(r"^#\d+$")).first.click()
@@ -333,4 +335,4 @@ def test_a_report_is_run_and_read_in_the_browser(page: Page, product: Product) -
     assert report["body"]["verdict"]["partitions"] >= 2
     assert report["header"]["topics"] <= len(topics["data"])
     page.goto("/")
-    expect(page.locator("#dashboard")).to_contain_text("Moves from balanced")
+    expect(page.locator("#dashboard")).to_contain_text("Moves to balance")

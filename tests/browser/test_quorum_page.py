@@ -54,13 +54,13 @@ def test_an_open_page_tells_of_a_leader_that_died_and_of_the_next(quorum: VoterQ
         expect(row_of(page, "Leaders", epoch)).to_contain_text(
             f"node {gone} closed its connections: it was stopped or it failed"
         )
-        following = rows.filter(has_text="seen, ≤").filter(has_text="by the log")
+        following = rows.filter(has_text="observed, ≤").filter(has_text="by the log")
         expect(following.first).to_be_visible()
         voter = row_of(page, "Voters", gone)
         expect(voter).to_contain_text("does not answer")
-        expect(page.locator("#quorum dl.facts")).to_contain_text(re.compile(r"Failures until no quorum\s*0"))
+        expect(page.locator("#quorum dl.facts")).to_contain_text(re.compile(r"Tolerated failures\s*0"))
         assert page.evaluate("window.loadedOnce") is True
-        page.get_by_role("link", name=f"Make voter… node {JOINER}").click()
+        page.get_by_role("link", name=f"Add voter… node {JOINER}").click()
         expect(page.locator("ul.checks")).to_contain_text(re.compile("Afterwards 3 of 4 voters are caught up"))
     finally:
         quorum.nodes.start(gone)
@@ -70,7 +70,7 @@ def test_an_open_page_tells_of_a_leader_that_died_and_of_the_next(quorum: VoterQ
 
 def test_the_page_changes_under_a_click_and_the_click_still_counts(quorum: VoterQuorum, page: Page) -> None:
     page.goto("/quorum")
-    link = page.get_by_role("link", name=f"Make voter… node {JOINER}")
+    link = page.get_by_role("link", name=f"Add voter… node {JOINER}")
     expect(link).to_be_visible()
     page.evaluate("document.getElementById('quorum').dataset.seen = 'yes'")
     box = link.bounding_box()
@@ -96,16 +96,16 @@ def test_a_voter_is_added_and_removed_and_the_page_says_what_that_changed(quorum
     page.goto("/quorum")
     observer = panel(page, "Observers").locator("tbody tr")
     expect(observer).to_contain_text(re.compile(rf"{JOINER}\s*controller\s*caught up"))
-    page.get_by_role("link", name=f"Make voter… node {JOINER}").click()
+    page.get_by_role("link", name=f"Add voter… node {JOINER}").click()
     expect(page.locator("ul.checks li").filter(has_text="not met")).to_have_count(0)
-    page.get_by_role("button", name=f"Make node {JOINER} a voter").click()
+    page.get_by_role("button", name=f"Add voter {JOINER}").click()
     said = page.get_by_role("status").first
-    expect(said).to_contain_text(f"Voters: 1, 2, 3 → 1, 2, 3, {JOINER}; a decision needs 3 of 4 (was 2 of 3)")
+    expect(said).to_contain_text(f"Voters: 1, 2, 3 → 1, 2, 3, {JOINER}; majority: 2 of 3 → 3 of 4")
     expect(panel(page, "Voters").locator("tbody tr")).to_have_count(4)
     page.get_by_role("link", name=f"Remove… node {JOINER}").click()
     expect(page.locator("main")).to_contain_text("controller.quorum.auto.join.enable=true")
     page.get_by_role("button", name=f"Remove voter {JOINER}").click()
-    expect(said).to_contain_text(f"Node {JOINER} is no voter any more since offset")
+    expect(said).to_contain_text(f"Voter {JOINER} removed at offset")
     expect(panel(page, "Voters").locator("tbody tr")).to_have_count(3)
 
 

@@ -15,12 +15,13 @@ from app.cluster.history import Change
 from app.cluster.topic_table import TopicTable
 from app.http.templating import folder
 from app.pages import charts
-from app.pages.access import safe_next
+from app.pages.changes import feed_lines
+from app.pages.confirm import curl_line
 from app.pages.epochs import epoch_row, lately
 from app.pages.frame import age, amount, counted, doc, duration, environment, number, size, whole_number
-from app.pages.overview import feed_lines
+from app.pages.login import safe_next
 from app.pages.reports import strip
-from app.pages.topics import TopicForm, create_curl, read_form, topics_view
+from app.pages.topics import TopicForm, create_body, read_form, topics_view
 from app.reports.job import VIOLATIONS
 from app.reports.violations import safe_cell, violations_csv
 from kraft_core.image.metadata_image import MetadataImage
@@ -162,14 +163,14 @@ def test_a_form_names_each_line_it_cannot_read() -> None:
     assert errors == {
         "partitions": "'0' is not a whole number from 1 to 2147483647.",
         "replication_factor": "'x' is not a whole number from 1 to 32767.",
-        "configs": "'a' is there twice.",
+        "configs": "'a' is listed twice.",
     }
 
 
 def test_the_curl_line_survives_a_quote_in_a_value() -> None:
     wish, errors = read_form(TopicForm("t", "", "", "a=it's"))
     assert not errors
-    assert "it'\\''s" in create_curl("http://h", None, wish)
+    assert "it'\\''s" in curl_line("http://h", "POST", "topics", create_body(wish))
 
 
 def test_the_lists_address_says_only_what_was_asked() -> None:
@@ -197,7 +198,7 @@ def test_the_strip_says_how_numbers_moved() -> None:
     }
     items = {item.label: item for item in strip(verdict, {**verdict, "offline": 0, "moves_from_balanced": 3000})}
     assert (items["Offline"].tone, items["Offline"].delta) == ("bad", "+1")
-    assert (items["Moves from balanced"].delta, items["Moves from balanced"].why) == (
+    assert (items["Moves to balance"].delta, items["Moves to balance"].why) == (
         "-2\u202f000",
         "25.0 % of 4\u202f000 replicas",
     )
@@ -251,10 +252,10 @@ def test_a_leadership_says_who_voted_how_long_it_took_and_what_came_before() -> 
     first = epoch_row(leadership(1, None))
     assert (first.votes, first.wait, first.notes, first.is_long) == ("1, 2 of 1, 2, 3", "\N{EN DASH}", "", False)
     later = epoch_row(leadership(2, 1, gap_ms=503, leaderless_ms=44, epochs_before=2, led_ms=90_000))
-    assert (later.wait, later.notes) == ("44 ms seen, ≤ 503 ms by the log", "2 epochs nobody won")
+    assert (later.wait, later.notes) == ("44 ms observed, ≤ 503 ms by the log", "2 epochs without a winner")
     assert later.led_for == "1 min 30 s, leads"
     again = epoch_row(leadership(1, 1, gap_ms=7_200_000, epochs_before=0))
-    assert (again.wait, again.notes, again.is_long) == ("≤ 2 h by the log", "the same node again", True)
+    assert (again.wait, again.notes, again.is_long) == ("≤ 2 h by the log", "same node as before", True)
 
 
 def test_changes_of_the_leader_are_counted_over_a_day() -> None:

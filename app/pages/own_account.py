@@ -1,4 +1,4 @@
-"""One's own account: the password, and the browsers that are logged in."""
+"""The account of the user who is logged in: password and sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ router = APIRouter(include_in_schema=False, prefix="/account")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountView:
-    """account.html. A token has neither a password nor sessions."""
+class OwnAccountView:
+    """Model of own_account.html. An API token has neither a password nor sessions."""
 
     is_user: bool
-    asks_for_present: bool
+    needs_current_password: bool
     length_min: int
     sessions: Sequence[OpenSession]
     error: str
@@ -32,24 +32,24 @@ class AccountView:
 async def _page(request: Request, caller: Caller, error: str = "", status: int = 200) -> Response:
     security, principal = services_of(request).security, caller.principal
     is_user = principal.session_id is not None
-    view = AccountView(
+    view = OwnAccountView(
         is_user=is_user,
-        asks_for_present=await security.needs_present_password(principal),
+        needs_current_password=await security.needs_present_password(principal),
         length_min=LENGTH_MIN,
         sessions=await security.sessions_of(principal.name, principal.session_id) if is_user else (),
         error=error,
     )
-    return render(request, "account.html", status, page=page_of(request, "Your account"), view=view)
+    return render(request, "own_account.html", status, page=page_of(request, "Your account"), view=view)
 
 
 def _require_user(caller: Caller) -> None:
     if caller.principal.session_id is None:
-        raise ApiError(403, "A token has no password and no sessions.")
+        raise ApiError(403, "An API token has no password and no sessions.")
 
 
 @router.get("")
 async def account(request: Request, caller: Reader) -> Response:
-    """One's own account."""
+    """Return the page."""
     return await _page(request, caller)
 
 
@@ -60,18 +60,18 @@ async def set_password(
     present: Annotated[str, Form()] = "",
     password: Annotated[str, Form()] = "",
 ) -> Response:
-    """Set one's own password."""
+    """Set the user's password."""
     _require_user(caller)
     try:
         await services_of(request).security.set_own_password(caller.principal, present, password, caller.info)
     except AccountError as refused:
         return await _page(request, caller, str(refused), 422)
-    return go_to(request, "/account", Flash("good", "The password was set. Your other sessions have ended."))
+    return go_to(request, "/account", Flash("good", "Password set. Your other sessions have ended."))
 
 
 @router.post("/sessions/{session_id}/end")
 async def end_session(request: Request, caller: Reader, session_id: int) -> Response:
-    """End one of one's own sessions."""
+    """End one session of the user."""
     _require_user(caller)
     try:
         await services_of(request).security.end_session(
@@ -79,12 +79,12 @@ async def end_session(request: Request, caller: Reader, session_id: int) -> Resp
         )
     except AccountError as refused:
         return await _page(request, caller, str(refused), 422)
-    return go_to(request, "/account", Flash("good", "The session has ended."))
+    return go_to(request, "/account", Flash("good", "Session ended."))
 
 
 @router.post("/end-other-sessions")
 async def end_other_sessions(request: Request, caller: Reader) -> Response:
-    """End all of one's own sessions but this one."""
+    """End all sessions of the user but this one."""
     _require_user(caller)
     await services_of(request).security.end_sessions(caller.principal, caller.principal.name, caller.info)
     return go_to(request, "/account", Flash("good", "Your other sessions have ended."))

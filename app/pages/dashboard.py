@@ -1,64 +1,30 @@
-"""The dashboard and the change feed."""
+"""The dashboard: the quorum, the brokers, the topics, the latest changes and the latest report."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.cluster.history import Change
 from app.cluster.quorum import Quorum
+from app.pages.changes import FeedLine, feed_lines
 from app.pages.frame import counted, page_of, render
 from app.reports import store
 from app.reports.models import ReportRun
-from app.security.audit import who_committed
 from app.services import Reader, Services, services_of
 from kraft_core.image.metadata_image import MetadataImage
 
 router = APIRouter(include_in_schema=False)
 
 CHANGES_ON_DASHBOARD: Final = 12
-CHANGES_ON_PAGE: Final = 100
-LINES_OF_ONE_CHANGE_ON_PAGE: Final = 25
-LINES_OF_ONE_CHANGE: Final = 3  # on the dashboard: a broker's failure alone could fill it
-
-
-@dataclass(frozen=True, slots=True)
-class FeedLine:
-    """One line of the change feed: what happened, at which offset, and who asked for it if we know."""
-
-    offset: int
-    epoch: int
-    at: dt.datetime
-    text: str
-    actor: str = ""
-
-
-def feed_lines(
-    changes: Iterable[Change], limit: int, wanted: Callable[[str], bool] = lambda _: True, each_max: int = 10**9
-) -> list[FeedLine]:
-    """At least `limit` lines in words that are wanted, if there are so many; the newest change first, and each one whole.
-
-    Within a change those that say more than what became of one partition come first. A change with more than `each_max`
-    lines shows that many and says how many it leaves out.
-    """
-    lines: list[FeedLine] = []
-    for change in changes:
-        at = dt.datetime.fromtimestamp(max(0, change.timestamp_ms) / 1000, dt.UTC)
-        texts = [text for text in change.headlines_first if wanted(text)]
-        if len(texts) > each_max:
-            texts = [*texts[:each_max], f"… and {len(texts) - each_max} more at this offset"]
-        lines += [FeedLine(change.offset, change.epoch, at, text) for text in texts]
-        if len(lines) >= limit:
-            break
-    return lines
+LINES_OF_ONE_CHANGE: Final = 3  # the failure of one broker could fill the dashboard
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """The last report in four lines."""
+    """The latest report in four lines."""
 
     id: int
     offset: int
@@ -69,7 +35,7 @@ class ReportSummary:
 
     @classmethod
     def of(cls, run: ReportRun) -> "ReportSummary":
-        """From a run that succeeded."""
+        """Return the summary of a run that succeeded."""
         assert run.result is not None, "a succeeded run has a result"
         assert run.image_offset is not None, "a succeeded run has an offset"
         verdict = run.result["body"]["verdict"]
@@ -79,18 +45,18 @@ class ReportSummary:
             run.image_offset,
             run.finished_at,
             verdict["moves_from_balanced"],
-            "does not apply: no broker has a rack"
+            "not applicable: no broker has a rack"
             if racks is None
             else f"{racks['violated']} violated, {racks['unknown']} unknown",
             "no racks"
             if worst is None
-            else f"{worst['rack']}: {worst['if_lost_refused']} partitions would refuse writes",
+            else f"{worst['rack']}: {worst['if_lost_refused']} partitions would reject writes",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardView:
-    """What dashboard.html shows."""
+    """Model of dashboard.html."""
 
     problem: str
     is_known: bool
@@ -115,12 +81,12 @@ class DashboardView:
 
 
 def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
-    """(n of m, tone, one reason) of the voters."""
+    """Return (n of m, tone, reason) of the voters."""
     total, silent = len(quorum.voters), [voter.id for voter in quorum.silent]
     if not quorum.has_majority:
-        return f"{total - len(silent)} of {total}" if total else "unknown", "bad", f"{quorum.majority} are needed"
+        return f"{total - len(silent)} of {total}" if total else "unknown", "bad", f"{quorum.majority} required"
     if not quorum.is_live:
-        return f"{total - len(silent)} of {total} answer", "warn" if silent else "", "no leader describes them"
+        return f"{total - len(silent)} of {total} answer", "warn" if silent else "", "no leader"
     good = sum(voter.is_caught_up and not voter.is_silent for voter in quorum.voters)
     behind = [voter.id for voter in quorum.voters if not voter.is_caught_up and not voter.is_silent]
     reasons = [
@@ -134,20 +100,20 @@ def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
 
 
 def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
-    """(n of m, tone, one reason) of the brokers."""
+    """Return (n of m, tone, reason) of the brokers."""
     brokers = sorted(image.cluster.brokers.values(), key=lambda broker: broker.id)
     fenced = [str(broker.id) for broker in brokers if broker.fenced]
     leaving = [str(broker.id) for broker in brokers if broker.in_controlled_shutdown and not broker.fenced]
     text = f"{len(brokers) - len(fenced)} of {len(brokers)}"
     if not brokers:
-        return "0", "warn", "none has registered"
+        return "0", "warn", "none registered"
     if fenced:
         return text, "bad", f"fenced: {', '.join(fenced[:8])}{' …' if len(fenced) > 8 else ''}"
     return text, "warn" if leaving else "good", f"shutting down: {', '.join(leaving)}" if leaving else "none fenced"
 
 
 async def dashboard_view(found: Services) -> DashboardView:
-    """Everything on the dashboard, from memory but for the last report."""
+    """Return the dashboard, from memory except for the latest report."""
     cluster = found.cluster
     freshness, image = cluster.freshness, cluster.image
     quorum = cluster.quorum
@@ -184,38 +150,12 @@ async def dashboard_view(found: Services) -> DashboardView:
 
 @router.get("/")
 async def dashboard(request: Request, _caller: Reader) -> Response:
-    """The front page."""
+    """Return the page."""
     view = await dashboard_view(services_of(request))
     return render(request, "dashboard.html", page=page_of(request, "Dashboard", "/"), view=view)
 
 
 @router.get("/fragments/dashboard")
 async def dashboard_fragment(request: Request, _caller: Reader) -> Response:
-    """The same without its frame."""
+    """Return the page without its frame."""
     return render(request, "_dashboard.html", view=await dashboard_view(services_of(request)))
-
-
-@dataclass(frozen=True, slots=True)
-class ChangesView:
-    """changes.html; `older` is the offset that continues the list, None at its end."""
-
-    first_offset: int
-    search: str
-    rows: Sequence[FeedLine]
-    older: int | None
-
-
-@router.get("/changes")
-async def changes(request: Request, _caller: Reader, before: int | None = None, q: str = "") -> Response:
-    """The change feed, newest first."""
-    found = services_of(request)
-    history = found.cluster.history
-    wanted = [change for change in history.newest(10**9) if before is None or change.offset < before]
-    needle = q.strip().lower()
-    rows = feed_lines(wanted, CHANGES_ON_PAGE, lambda line: needle in line.lower(), LINES_OF_ONE_CHANGE_ON_PAGE)
-    if rows:
-        actors = await found.database.read(who_committed, rows[-1].offset, rows[0].offset)
-        rows = [FeedLine(row.offset, row.epoch, row.at, row.text, actors.get(row.offset, "")) for row in rows]
-    older = rows[-1].offset if len(rows) >= CHANGES_ON_PAGE else None
-    view = ChangesView(history.oldest_offset, q, rows, older)
-    return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)

@@ -1,4 +1,4 @@
-"""What the page of the cluster's own access control shows: its view model and how that is made from an image."""
+"""The page of the cluster's own access control: ACLs, SCRAM users, client quotas and delegation tokens."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
 from app.cluster.acls import acls_of
 from app.cluster.quotas import QuotaEntity
+from app.pages.frame import page_of, render
+from app.services import Admin, services_of
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, acl_words
 
+router = APIRouter(include_in_schema=False)
+
+TITLE: Final = "Access control"
 ROWS_MAX: Final = 1_000
 DEFAULT_ITERATIONS: Final = 8192
 QUOTA_KEYS: Final = (
@@ -23,14 +31,13 @@ QUOTA_KEYS: Final = (
     "connection_creation_rate",
 )
 ENTITY_TYPES: Final = ("user", "client-id", "ip")
-FILTER_ONLY: Final = {"UNKNOWN", "ANY", "MATCH"}
 NOTHING_GIVEN: Final[Mapping[str, str]] = MappingProxyType({})
 YEAR_10000_MS: Final = 253_402_300_800_000
 
 
 @dataclass(frozen=True, slots=True)
 class AclRow:
-    """One ACL in Kafka's words; `fields` find it again."""
+    """One ACL in Kafka's words; `fields` identify it in a form."""
 
     resource: str
     pattern: str
@@ -43,7 +50,7 @@ class AclRow:
 
 @dataclass(frozen=True, slots=True)
 class ScramRow:
-    """One password of a user."""
+    """One SCRAM credential."""
 
     name: str
     mechanism: str
@@ -52,7 +59,7 @@ class ScramRow:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """One quota; `entity` in words, `fields` find it again."""
+    """One quota; `fields` identify it in a form."""
 
     entity: str
     key: str
@@ -62,18 +69,18 @@ class QuotaRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """One delegation token, without what its holder shows."""
+    """One delegation token, without its HMAC."""
 
     token_id: str
     owner: str
     renewers: str
-    ends_at: dt.datetime | None
-    last_moment: dt.datetime | None
+    expires_at: dt.datetime | None
+    max_expiry: dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RightsView:
-    """What rights.html shows; the words are what its forms offer, `given` what a form that was refused said."""
+class AccessControlView:
+    """Model of access_control.html. The forms offer the words; `given` are the values of a form that was refused."""
 
     acls: Sequence[AclRow]
     acls_total: int
@@ -94,7 +101,7 @@ class RightsView:
 
 
 def acl_row(acl: StandardAcl) -> AclRow:
-    """An ACL in words."""
+    """Return an ACL in words."""
     kind, pattern = ResourceType(acl.resource_type).name, PatternType(acl.pattern_type).name
     operation, permission = AclOperation(acl.operation).name, AclPermissionType(acl.permission_type).name
     fields = (
@@ -112,12 +119,12 @@ def acl_row(acl: StandardAcl) -> AclRow:
 
 
 def entity_text(entity: QuotaEntity) -> str:
-    """Whom a quota is for, in words."""
+    """Return the entity of a quota in words: `user alice, client-id (default)`."""
     return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity)
 
 
 def quota_rows(image: MetadataImage) -> list[QuotaRow]:
-    """All quotas, by entity and key."""
+    """Return all quotas, by entity and key."""
     rows = []
     for entity, quotas in image.client_quotas.items():
         fields = [
@@ -128,18 +135,18 @@ def quota_rows(image: MetadataImage) -> list[QuotaRow]:
 
 
 def date_of(timestamp_ms: int) -> dt.datetime | None:
-    """A moment; None for one that no calendar has."""
+    """Return a timestamp as a datetime, None outside the years 1970 to 9999."""
     return dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC) if 0 <= timestamp_ms < YEAR_10000_MS else None
 
 
 def token_rows(image: MetadataImage) -> list[TokenRow]:
-    """The delegation tokens, the one that ends next first."""
+    """Return at most ROWS_MAX delegation tokens, the next to expire first."""
     tokens = sorted(image.delegation_tokens.values(), key=lambda each: (each.expiration_timestamp, each.token_id))
     return [
         TokenRow(
             each.token_id,
             each.owner,
-            ", ".join(each.renewers) or "its owner alone",
+            ", ".join(each.renewers) or "owner only",
             date_of(each.expiration_timestamp),
             date_of(each.max_timestamp),
         )
@@ -147,10 +154,10 @@ def token_rows(image: MetadataImage) -> list[TokenRow]:
     ]
 
 
-def rights_view(image: MetadataImage, error: str = "", given: Mapping[str, str] = NOTHING_GIVEN) -> RightsView:
-    """The whole page."""
+def access_control_view(image: MetadataImage, error: str, given: Mapping[str, str]) -> AccessControlView:
+    """Return the whole page."""
     acls = acls_of(image, AclFilter())
-    return RightsView(
+    return AccessControlView(
         acls=[acl_row(acl) for acl in acls[:ROWS_MAX]],
         acls_total=len(acls),
         scram=[
@@ -172,3 +179,17 @@ def rights_view(image: MetadataImage, error: str = "", given: Mapping[str, str] 
         error=error,
         given=given,
     )
+
+
+def access_control_page(
+    request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
+) -> Response:
+    """Return the page; `error` and `given` after one of its forms was refused."""
+    view = access_control_view(services_of(request).cluster.image, error, given)
+    return render(request, "access_control.html", status, page=page_of(request, TITLE, "/rights"), view=view)
+
+
+@router.get("/rights")
+async def access_control(request: Request, _caller: Admin) -> Response:
+    """Return the page."""
+    return access_control_page(request)

@@ -1,4 +1,4 @@
-"""Delegation tokens on the pages: previewed, made, its HMAC shown once; renewed and ended by who has that HMAC."""
+"""Delegation tokens on the pages: created with a preview, with an HMAC shown once that renews and expires them."""
 
 import re
 from collections.abc import Iterator
@@ -59,14 +59,14 @@ def make(web: LiveWeb, admin: httpx.Client, **form: str) -> tuple[DelegationToke
     return web.services.cluster.image.delegation_tokens[facts["Token id"]], words(page, "#hmac")
 
 
-def test_what_a_token_will_be_is_shown_before_it_is_made(web: LiveWeb, admin: httpx.Client) -> None:
+def test_a_token_is_previewed_before_it_is_created(web: LiveWeb, admin: httpx.Client) -> None:
     before = set(web.services.cluster.image.delegation_tokens)
     form = {"owner": "User:alice", "renewers": "User:bob\nUser:CN=c,OU=d\n", "hours": "7"}
     looked = send(admin, "/rights/tokens", **form)
     for expected in (
-        "Delegation token of User:alice none a new one",
-        "May be renewed by User:bob, User:CN=c,OU=d",
-        "Ends at the latest after 7 hours",
+        "Owner User:alice",
+        "Renewers User:bob, User:CN=c,OU=d",
+        "Maximum lifetime 7 hours",
         "The HMAC is shown once",
     ):
         assert expected in words(looked)
@@ -80,7 +80,7 @@ def test_what_a_token_will_be_is_shown_before_it_is_made(web: LiveWeb, admin: ht
     assert (made.owner, made.requester, made.renewers) == ("User:alice", "User:admin", ("User:bob", "User:CN=c,OU=d"))
     assert made.max_timestamp - made.issue_timestamp == 7 * HOUR_MS
     assert made.token_id in words(done)
-    assert re.search(r"one delegation token more since offset \d+", words(done))
+    assert re.search(r"Delegation token created at offset \d+", words(done))
     hmac = words(done, "#hmac")
     for path in ("/rights", f"/rights/tokens/{made.token_id}/renew", "/changes", "/audit"):
         shown = admin.get(path, headers=FORM)
@@ -88,12 +88,12 @@ def test_what_a_token_will_be_is_shown_before_it_is_made(web: LiveWeb, admin: ht
         assert hmac not in shown.text, path
 
 
-def test_a_token_without_wishes_is_this_process_s_own(web: LiveWeb, admin: httpx.Client) -> None:
+def test_a_token_without_an_owner_belongs_to_the_user_of_this_process(web: LiveWeb, admin: httpx.Client) -> None:
     made, _ = make(web, admin)
     assert (made.owner, made.renewers) == ("User:admin", ())
 
 
-def test_a_token_is_renewed_and_ended_and_the_page_says_what_that_changed(web: LiveWeb, admin: httpx.Client) -> None:
+def test_a_token_is_renewed_and_expired_and_the_page_says_what_changed(web: LiveWeb, admin: httpx.Client) -> None:
     made, hmac = make(web, admin, hours="48")
     renew, end = (f"/rights/tokens/{made.token_id}/{kind}" for kind in ("renew", "end"))
     assert {renew, end} <= {
@@ -101,24 +101,28 @@ def test_a_token_is_renewed_and_ended_and_the_page_says_what_that_changed(web: L
         for each in BeautifulSoup(admin.get("/rights", headers=FORM).text, "html.parser").select("#token-list a")
     }
     page = BeautifulSoup(admin.get(renew, headers=FORM).text, "html.parser")
-    assert re.search(r"Ends \d{4}-\d\d-\d\d \S+ UTC so many hours from now, at the latest \d{4}-", words(page))
+    assert re.search(
+        r"Expiry of token \S+ of User:admin \d{4}-\d\d-\d\d \S+ UTC in the given hours, at most until \d{4}-",
+        words(page),
+    )
     told = words(send(admin, renew, hmac=hmac, hours="2"))
     assert re.search(
-        rf"The token {made.token_id} of User:admin ends \S+ \S+ UTC \(before: \S+ \S+ UTC\), offset \d+\.", told
+        rf"Token {made.token_id} of User:admin now expires \S+ \S+ UTC \(was \S+ \S+ UTC\), changed at offset \d+\.",
+        told,
     )
     now = web.services.cluster.image.delegation_tokens[made.token_id]
     assert now.expiration_timestamp < made.expiration_timestamp
     told = words(send(admin, end, hmac=hmac))
-    assert f"The token {made.token_id} of User:admin is ended since offset" in told
+    assert f"Token {made.token_id} of User:admin expired at offset" in told
     assert made.token_id not in web.services.cluster.image.delegation_tokens
     assert admin.get(end, headers=FORM).status_code == 404
 
 
-def test_the_hmac_of_another_token_is_told(web: LiveWeb, admin: httpx.Client) -> None:
+def test_the_hmac_of_another_token_is_reported(web: LiveWeb, admin: httpx.Client) -> None:
     made, _ = make(web, admin)
     _, other_hmac = make(web, admin)
     told = words(send(admin, f"/rights/tokens/{made.token_id}/renew", hmac=other_hmac, hours="2"))
-    assert "That was the HMAC of another token" in told
+    assert "This is the HMAC of another token" in told
     assert web.services.cluster.image.delegation_tokens[made.token_id] == made
 
 
@@ -143,8 +147,8 @@ def test_a_change_that_cannot_be_says_why_and_repeats_no_hmac(
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        ({"owner": "alice"}, "'alice' is no principal such as User:alice."),
-        ({"renewers": "User:bob\n:c"}, "':c' is no principal such as User:alice."),
+        ({"owner": "alice"}, "'alice' is not a principal such as User:alice."),
+        ({"renewers": "User:bob\n:c"}, "':c' is not a principal such as User:alice."),
         ({"hours": "0"}, "'0' is not a whole number of hours from 1 to 878400."),
         ({"renewers": "Group:admins", "confirmed": "yes"}, "INVALID_PRINCIPAL_TYPE"),
     ],

@@ -1,0 +1,120 @@
+"""ACLs of the cluster: creating and deleting one, with a preview."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import Response
+
+from app.pages.access_control import TITLE, acl_row
+from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.flash import Flash
+from app.services import Admin, services_of
+from kraft_core.image.acls_image import AclFilter, StandardAcl
+from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
+
+router = APIRouter(include_in_schema=False, prefix="/rights/acls")
+
+
+class AclForm:
+    """The seven fields of an ACL, from a form."""
+
+    def __init__(
+        self,
+        resource_type: Annotated[str, Form()] = "",
+        resource_name: Annotated[str, Form()] = "",
+        pattern_type: Annotated[str, Form()] = "LITERAL",
+        principal: Annotated[str, Form()] = "",
+        host: Annotated[str, Form()] = "*",
+        operation: Annotated[str, Form()] = "",
+        permission: Annotated[str, Form()] = "ALLOW",
+    ) -> None:
+        self.fields = (
+            ("resource_type", resource_type),
+            ("resource_name", resource_name.strip()),
+            ("pattern_type", pattern_type),
+            ("principal", principal.strip()),
+            ("host", host.strip() or "*"),
+            ("operation", operation),
+            ("permission", permission),
+        )
+
+    def acl(self) -> StandardAcl:
+        """Return the ACL. Raises KafkaError INVALID_REQUEST."""
+        given = dict(self.fields)
+        return StandardAcl(
+            resource_type=parse_acl_word(ResourceType, given["resource_type"], "resource_type"),
+            resource_name=given["resource_name"],
+            pattern_type=parse_acl_word(PatternType, given["pattern_type"], "pattern_type"),
+            principal=given["principal"],
+            host=given["host"],
+            operation=parse_acl_word(AclOperation, given["operation"], "operation"),
+            permission_type=parse_acl_word(AclPermissionType, given["permission"], "permission"),
+        )
+
+
+FormDep = Annotated[AclForm, Depends()]
+
+
+def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: bool) -> ConfirmView:
+    row = acl_row(acl)
+    exists = services_of(request).cluster.image.acls.contains(acl)
+    what = f"{row.permission} {row.operation} on {row.resource} ({row.pattern}) to {row.principal} from {row.host}"
+    given = dict(form.fields)
+    return ConfirmView(
+        title="Create ACL" if is_new else "Delete ACL",
+        active="/rights",
+        back=TITLE,
+        back_url="/rights",
+        action=f"/rights/acls{'' if is_new else '/delete'}",
+        button="Create ACL" if is_new else "Delete ACL",
+        changes=[(what, "exists" if exists else "none", "exists" if is_new else "deleted")],
+        consequences=[
+            "Takes effect at once, on open connections too.",
+            *(["A DENY overrides every ALLOW."] if row.permission == "DENY" and is_new else []),
+        ],
+        curl=cluster_curl(request, "POST", "acls", given)
+        if is_new
+        else cluster_curl(request, "DELETE", f"acls?{urlencode(given)}"),
+        fields=form.fields,
+        dangerous=not is_new,
+    )
+
+
+@router.post("")
+async def create_acl(
+    request: Request, caller: Admin, form: FormDep, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview a new ACL; with confirmed=yes create it."""
+    acl = form.acl()
+
+    async def apply() -> Flash:
+        offset = await services_of(request).actions.acls.create(caller, [acl])
+        return Flash("good", f"ACL created at offset {offset}.")
+
+    view = _confirm_view(request, form, acl, is_new=True)
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
+
+
+@router.post("/delete")
+async def delete_acl(
+    request: Request, caller: Admin, form: FormDep, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview the deletion of an ACL; with confirmed=yes delete it."""
+    acl = form.acl()
+    wanted = AclFilter(
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+    async def apply() -> Flash:
+        offset, deleted = await services_of(request).actions.acls.delete(caller, wanted)
+        return Flash("good", f"ACL deleted at offset {offset}." if deleted else "The ACL no longer exists.")
+
+    view = _confirm_view(request, form, acl, is_new=False)
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)

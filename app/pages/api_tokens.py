@@ -1,0 +1,70 @@
+"""API tokens: creating one, whose secret is shown once, and revoking one."""
+
+import datetime as dt
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from app.db.base import utc_now
+from app.pages.accounts import TITLE, accounts_page, active_tokens_of, refused_on_accounts_page
+from app.pages.confirm import ConfirmView, curl, preview_or_apply
+from app.pages.flash import Flash
+from app.pages.frame import whole_number
+from app.services import Admin, services_of
+
+router = APIRouter(include_in_schema=False, prefix="/access/tokens")
+
+
+@router.post("")
+@refused_on_accounts_page
+async def add_token(
+    request: Request,
+    caller: Admin,
+    name: Annotated[str, Form()] = "",
+    role: Annotated[str, Form()] = "viewer",
+    days: Annotated[str, Form()] = "",
+) -> Response:
+    """Create an API token and return the page with its secret."""
+    valid = whole_number(days, 1, 3650) if days.strip() else None
+    if days.strip() and valid is None:
+        return await accounts_page(request, 422, error=f"'{days.strip()[:40]}' is not a number of days from 1 to 3650.")
+    expires_at = None if valid is None else utc_now() + dt.timedelta(days=valid)
+    made, text = await services_of(request).security.add_token(
+        caller.principal, name=name.strip(), role=role, scopes=[], expires_at=expires_at, info=caller.info
+    )
+    return await accounts_page(request, secret=text, secret_label=f"API token {made.name}.")
+
+
+@router.post("/{name}/revoke")
+@refused_on_accounts_page
+async def revoke_token(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+    """Preview what revoking a token ends; with confirmed=yes revoke it for good."""
+    security = services_of(request).security
+
+    async def dry_run() -> ConfirmView:
+        await security.revoke_token(caller.principal, name, caller.info, validate_only=True)
+        return view
+
+    async def apply() -> Flash:
+        await security.revoke_token(caller.principal, name, caller.info)
+        return Flash("good", f"API token {name} revoked.")
+
+    made = await active_tokens_of(request, f"token:{name}")
+    view = ConfirmView(
+        title=f"Revoke API token {name}",
+        active="/access",
+        back=TITLE,
+        back_url="/access",
+        action=f"/access/tokens/{quote(name, safe='')}/revoke",
+        button="Revoke token",
+        changes=[(f"API token {name}", "active", "revoked")],
+        consequences=(
+            "Programs that use it are refused at once, and their event streams end. A revoked token cannot be restored.",
+            *((f"Tokens created with it are revoked too: {', '.join(made[:10])}.",) if made else ()),
+        ),
+        curl=curl(request, "DELETE", f"tokens/{quote(name, safe='')}"),
+        dangerous=True,
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)

@@ -1,0 +1,283 @@
+"""Partitions: adding them to a topic, reassigning their replicas, cancelling that, and electing leaders."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
+from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
+from app.pages.flash import Flash
+from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
+from app.pages.reassignment_plan import (
+    PLAN_BYTES_MAX,
+    SHOWN_MAX,
+    PlanError,
+    ids_text,
+    plan_rows,
+    plan_warnings,
+    read_plan,
+)
+from app.pages.topic import known_topic
+from app.security.roles import Role
+from app.services import Admin, Reader, TopicEditor, services_of
+from kraft_core.image.metadata_image import MetadataImage, TopicImage
+from kraft_core.image.trie_items import items_of, values_of
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+router = APIRouter(include_in_schema=False)
+
+ROWS_MAX: Final = 1_000
+
+
+@router.post("/topics/{name}/partitions")
+async def add_partitions(
+    request: Request,
+    caller: TopicEditor,
+    name: str,
+    count: Annotated[str, Form()] = "",
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Preview more partitions as the controller validates them; with confirmed=yes add them."""
+    services = services_of(request)
+    now = len(known_topic(services.cluster, name).partitions)
+    typed, wanted = count.strip()[:40], whole_number(count, 1, 2**31 - 1)
+
+    async def add(*, validate_only: bool) -> Flash:
+        assert wanted is not None, "an error is shown for a count that cannot be read"
+        offset = await services.actions.topics.create_partitions(caller, name, wanted, validate_only=validate_only)
+        return Flash("good", f"Topic {name} has {counted(wanted, 'partition')} as of offset {offset}.")
+
+    view = ConfirmView(
+        title=f"Add partitions to {name}",
+        active="/topics",
+        back=name,
+        back_url=f"/topics/{name}",
+        action=f"/topics/{name}/partitions",
+        button="Add partitions",
+        changes=[("Partitions", str(now), str(wanted) if wanted else typed)],
+        consequences=["Keyed records map to other partitions afterwards. Partitions cannot be removed."],
+        curl=cluster_curl(request, "PATCH", f"topics/{name}", {"partitions_count": wanted}),
+        fields=[("count", count)],
+    )
+    return await preview_or_apply(
+        request,
+        view,
+        confirmed=bool(confirmed),
+        apply=lambda: add(validate_only=False),
+        dry_run=lambda: add(validate_only=True),
+        error="" if wanted else f"'{typed}' is not a whole number above {now}.",
+    )
+
+
+# reassignments
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentRow:
+    """One reassignment in progress."""
+
+    topic: str
+    index: int
+    replicas: str
+    adding: str
+    removing: str
+    caught_up: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsView:
+    """Model of reassignments.html; `plan` and `error` belong to a plan that was refused."""
+
+    rows: Sequence[ReassignmentRow]
+    total: int
+    may_change: bool
+    plan: str = ""
+    error: str = ""
+
+
+def reassignment_rows(image: MetadataImage) -> list[ReassignmentRow]:
+    """Return the reassignments in progress, by topic and partition."""
+    rows = [
+        ReassignmentRow(
+            topic.name,
+            index,
+            ids_text(each.replicas),
+            ids_text(each.adding_replicas),
+            ids_text(each.removing_replicas),
+            f"{len(set(each.adding_replicas) & set(each.isr))} of {len(each.adding_replicas)}",
+        )
+        for topic in values_of(image.topics.by_id)
+        for index, each in items_of(topic.partitions)
+        if each.is_reassigning
+    ]
+    return sorted(rows, key=lambda row: (row.topic, row.index))
+
+
+def _page(request: Request, *, may_change: bool, plan: str = "", error: str = "", status: int = 200) -> Response:
+    rows = reassignment_rows(services_of(request).cluster.image)
+    view = ReassignmentsView(rows[:ROWS_MAX], len(rows), may_change, plan, error)
+    return render(request, "reassignments.html", status, page=page_of(request, "Reassignments", "/topics"), view=view)
+
+
+def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
+    """Return the result of a change of partitions, in one line."""
+    refused = [f"{topic}-{index}: {error.message}" for (topic, index), error in done.failures.items()]
+    result = f"{what} for {len(wanted) - len(refused)} of {counted(len(wanted), 'partition')}"
+    result += "." if done.offset is None else f" at offset {done.offset}."
+    return Flash("bad" if refused else "good", " ".join([result, *refused[:5]]))
+
+
+@router.get("/reassignments")
+async def reassignments(request: Request, caller: Reader) -> Response:
+    """Return the page."""
+    return _page(request, may_change=caller.principal.role >= Role.ADMIN)
+
+
+@router.post("/reassignments")
+async def reassign(
+    request: Request, caller: Admin, plan: Annotated[str, Form()] = "", confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview a plan; with confirmed=yes start it."""
+    services = services_of(request)
+    image = services.cluster.image
+    try:
+        wanted = read_plan(plan)
+    except PlanError as wrong:
+        return _page(request, may_change=True, plan=plan[:PLAN_BYTES_MAX], error=str(wrong), status=422)
+
+    async def dry_run() -> ConfirmView:
+        failures = (await services.actions.partitions.alter_reassignments(caller, wanted, validate_only=True)).failures
+        accepted = {key: ids for key, ids in wanted.items() if key not in failures}
+        refused = [(False, f"{name}-{index}: {refusal(each)[0]}") for (name, index), each in failures.items()]
+        return replace(
+            view,
+            button=f"Reassign {counted(len(accepted), 'partition')}",
+            checks=refused[:SHOWN_MAX],
+            consequences=plan_warnings(image, accepted, refused=len(failures)),
+            verdict="" if failures else VALIDATED,
+            error="" if accepted else "No partition of this plan can be reassigned.",
+        )
+
+    async def apply() -> Flash:
+        done = await services.actions.partitions.alter_reassignments(caller, wanted)
+        return _done(done, list(wanted), "Reassignment started")
+
+    data = [
+        {"topic_name": name, "partition_id": index, "replica_ids": list(replicas)}
+        for (name, index), replicas in list(wanted.items())[:SHOWN_MAX]
+    ]
+    view = ConfirmView(
+        title="Reassign partitions",
+        active="/topics",
+        back="Reassignments",
+        back_url="/reassignments",
+        action="/reassignments",
+        button=f"Reassign {counted(len(wanted), 'partition')}",
+        changes=plan_rows(image, wanted),
+        consequences=plan_warnings(image, wanted, refused=0),
+        curl=cluster_curl(request, "POST", "reassignments", {"data": data}),
+        fields=[("plan", plan)],
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+
+
+@router.post("/reassignments/cancel")
+async def cancel(
+    request: Request,
+    caller: Admin,
+    topic: Annotated[str, Form()],
+    index: Annotated[int, Form()],
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Preview to which replicas a partition returns; with confirmed=yes cancel its reassignment."""
+    services = services_of(request)
+    found = known_topic(services.cluster, topic).partitions.get(index)
+    if found is None or not found.is_reassigning:
+        return go_to(request, "/reassignments", Flash("bad", f"{topic}-{index} is not being reassigned."))
+
+    async def apply() -> Flash:
+        done = await services.actions.partitions.alter_reassignments(caller, {(topic, index): None})
+        return _done(done, [(topic, index)], "Reassignment cancelled")
+
+    original = [each for each in found.replicas if each not in found.adding_replicas]
+    adding = found.adding_replicas
+    body = {"data": [{"topic_name": topic, "partition_id": index}]}
+    view = ConfirmView(
+        title="Cancel reassignment",
+        active="/topics",
+        back="Reassignments",
+        back_url="/reassignments",
+        action="/reassignments/cancel",
+        button="Cancel reassignment",
+        changes=[(f"{topic}-{index}", ids_text(found.replicas), ids_text(original))],
+        consequences=[f"The new replicas on brokers {ids_text(adding)} are deleted."] if adding else [],
+        curl=cluster_curl(request, "POST", "reassignments:cancel", body),
+        fields=[("topic", topic), ("index", str(index))],
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
+
+
+# elections
+
+
+def _need_election(topic: TopicImage, election: ElectionType) -> list[tuple[int, int, Sequence[int]]]:
+    """Return (partition, leader, replicas) of each partition that needs the election."""
+    return [
+        (index, each.leader, each.replicas)
+        for index, each in topic.sorted_partitions()
+        if needs_election(each, election)
+    ]
+
+
+@router.post("/topics/{name}/elect")
+async def elect(
+    request: Request,
+    caller: TopicEditor,
+    name: str,
+    election_type: Annotated[str, Form()] = "PREFERRED",
+    confirmed: Annotated[str, Form()] = "",
+    typed: Annotated[str, Form()] = "",
+) -> Response:
+    """Preview an election; with confirmed=yes hold it. An unclean one requires the name to be typed."""
+    services = services_of(request)
+    topic = known_topic(services.cluster, name)
+    if election_type not in ElectionType.__members__:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type[:40]}")
+    election = ElectionType[election_type]
+    wanted = _need_election(topic, election)
+    if not wanted:
+        state = "is already led by its preferred replica" if election is ElectionType.PREFERRED else "has a leader"
+        return go_to(request, f"/topics/{name}", Flash("good", f"Every partition of {name} {state}."))
+    is_unclean = election is ElectionType.UNCLEAN
+
+    async def apply() -> Flash:
+        partitions = [(name, index) for index, _, _ in wanted]
+        done = await services.actions.partitions.elect_leaders(caller, election, partitions)
+        return _done(done, partitions, "Leader elected")
+
+    path = f"topics/{name}/partitions/-:elect-leader"
+    view = ConfirmView(
+        title=f"Elect leaders of {name}",
+        active="/topics",
+        back=name,
+        back_url=f"/topics/{name}",
+        action=f"/topics/{name}/elect",
+        button="Elect leaders",
+        changes=[
+            (
+                f"Leader of {name}-{index}",
+                "none" if leader < 0 else str(leader),
+                f"any live replica of {ids_text(replicas)}" if is_unclean else f"{replicas[0]}, if it is in sync",
+            )
+            for index, leader, replicas in wanted[:SHOWN_MAX]
+        ],
+        consequences=["Records that exist only on unavailable replicas are lost."] if is_unclean else [],
+        curl=cluster_curl(request, "POST", path, {"election_type": election.name}),
+        fields=[("election_type", election.name)],
+        type_name=name if is_unclean else "",
+        dangerous=is_unclean,
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, typed=typed)

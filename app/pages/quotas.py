@@ -1,0 +1,89 @@
+"""Client quotas: setting and removing one, with a preview."""
+
+from collections.abc import Mapping
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from app.cluster.quotas import QuotaEntity
+from app.pages.access_control import ENTITY_TYPES, TITLE, access_control_page, entity_text
+from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.flash import Flash
+from app.pages.frame import amount
+from app.services import Admin, services_of
+
+router = APIRouter(include_in_schema=False, prefix="/rights/quotas")
+
+
+def read_entity(fields: Mapping[str, str]) -> QuotaEntity:
+    """Return the entity of a form: a name or the default for each type that is given. Raises ValueError in words."""
+    entity = []
+    for kind in sorted(ENTITY_TYPES):
+        name, is_default = fields.get(kind, "").strip(), bool(fields.get(f"{kind}-default"))
+        if name and is_default:
+            raise ValueError(f"Either a name or the default of {kind}, not both.")
+        if name or is_default:
+            entity.append((kind, name or None))
+    if not entity:
+        raise ValueError(f"An entity is required: {', '.join(ENTITY_TYPES)}, by name or the default.")
+    return tuple(entity)
+
+
+def read_value(text: str) -> float | None:
+    """Return the value of a quota, None for empty text. Raises ValueError in words."""
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        raise ValueError(f"'{text[:40]}' is not a number.") from None
+    if value is not None and not 0 < value < float("inf"):
+        raise ValueError(f"'{text[:40]}' is not a number above 0.")
+    return value
+
+
+@router.post("")
+async def alter_quota(request: Request, caller: Admin) -> Response:
+    """Preview a quota as the controller validates it; with confirmed=yes set it, or remove it if there is no value."""
+    services = services_of(request)
+    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    key = form.get("key", "")
+    try:
+        entity, value = read_entity(form), read_value(form.get("value", "").strip())
+    except ValueError as error:
+        return access_control_page(request, str(error), 422, {f"quota-{name}": given for name, given in form.items()})
+
+    async def alter(*, validate_only: bool) -> Flash:
+        offset = await services.actions.quotas.alter(caller, entity, {key: value}, validate_only=validate_only)
+        done = "removed" if value is None else f"set to {amount(value)}"
+        return Flash("good", f"{key} of {entity_text(entity)} {done} at offset {offset}.")
+
+    quotas = services.cluster.image.client_quotas.get(entity)
+    now = None if quotas is None else quotas.get(key)
+    body = {
+        "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
+        "data": [{"key": key, "value": value}],
+    }
+    view = ConfirmView(
+        title="Change client quota",
+        active="/rights",
+        back=TITLE,
+        back_url="/rights",
+        action="/rights/quotas",
+        button="Remove quota" if value is None else "Set quota",
+        changes=[
+            (
+                f"{key} of {entity_text(entity)}",
+                "none" if now is None else amount(now),
+                "none" if value is None else amount(value),
+            )
+        ],
+        curl=cluster_curl(request, "POST", "client-quotas:alter", body),
+        fields=[(name, given) for name, given in form.items() if name not in {"csrf_token", "confirmed"}],
+        dangerous=value is None,
+    )
+    return await preview_or_apply(
+        request,
+        view,
+        confirmed=bool(form.get("confirmed")),
+        apply=lambda: alter(validate_only=False),
+        dry_run=lambda: alter(validate_only=True),
+    )
