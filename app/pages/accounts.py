@@ -10,6 +10,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.db.models import ROLES, ApiToken, User
+from app.http.errors import FORM_REFUSED
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, moment, page_of, render
@@ -41,14 +42,14 @@ async def accounts_page(request: Request, status: int = 200, **more: str) -> Res
 
 
 def refused_on_accounts_page(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
-    """Wrap a handler so that an AccountError is shown on the page of users and tokens, with 422."""
+    """Wrap a handler so that an AccountError is shown on the page of users and tokens."""
 
     @wraps(handler)
     async def shown(request: Request, **given: Any) -> Response:
         try:
             return await handler(request, **given)
         except AccountError as refused:
-            return await accounts_page(request, 422, error=str(refused))
+            return await accounts_page(request, FORM_REFUSED, error=str(refused))
 
     return shown
 

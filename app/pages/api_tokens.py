@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.db.base import utc_now
+from app.http.errors import FORM_REFUSED
 from app.pages.accounts import TITLE, accounts_page, active_tokens_of, refused_on_accounts_page
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
@@ -29,7 +30,9 @@ async def add_token(
     """Create an API token and return the page with its secret."""
     valid = whole_number(days, 1, 3650) if days.strip() else None
     if days.strip() and valid is None:
-        return await accounts_page(request, 422, error=f"'{days.strip()[:40]}' is not a number of days from 1 to 3650.")
+        return await accounts_page(
+            request, FORM_REFUSED, error=f"'{days.strip()[:40]}' is not a number of days from 1 to 3650."
+        )
     expires_at = None if valid is None else utc_now() + dt.timedelta(days=valid)
     made, text = await services_of(request).security.add_token(
         caller.principal, name=name.strip(), role=role, scopes=[], expires_at=expires_at, info=caller.info

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from app.cluster.brokers import broker_use
 from app.cluster.topic_table import TopicTable
-from app.http.errors import ApiError
+from app.http.errors import NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render
@@ -128,10 +128,10 @@ def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistrat
 
 
 def known_broker(image: MetadataImage, broker_id: int) -> BrokerRegistration:
-    """Return the broker's registration. Raises ApiError 404."""
+    """Return the broker's registration. Raises NotFoundError."""
     broker = image.cluster.brokers.get(broker_id)
     if broker is None:
-        raise ApiError(404, f"Broker {broker_id} is not registered.")
+        raise NotFoundError(f"Broker {broker_id} is not registered.")
     return broker
 
 

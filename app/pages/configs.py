@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.configs import ConfigChange
-from app.http.errors import ApiError
+from app.http.errors import UnprocessableError
 from app.pages.brokers import known_broker
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
@@ -187,7 +187,7 @@ def _is_cluster_wide(entry: ConfigEntry) -> bool:
 
 
 class ConfigForm:
-    """One config to set or reset, from a form. Raises ApiError 422 for another operation."""
+    """One config to set or reset, from a form. Raises UnprocessableError for another operation."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class ConfigForm:
         confirmed: Annotated[str, Form()] = "",
     ) -> None:
         if operation not in {"set", "delete"}:
-            raise ApiError(422, f"'{operation[:40]}' is not an operation: set or delete.")
+            raise UnprocessableError(f"'{operation[:40]}' is not an operation: set or delete.")
         self.key = key.strip()
         self.value = value
         self.operation = operation

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from fastapi import Request
 from fastapi.responses import Response
 
+from app.http.errors import FORM_REFUSED
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, go_to, page_of, refusal, render
 from app.services import base_url_of, services_of
@@ -79,13 +80,13 @@ async def preview_or_apply(
 
     `apply` returns the message for the next page, or that page itself. `dry_run` asks the controller to validate the
     change; it may return a ConfirmView with what it found. An `error` in the form, or a `typed` text that is not the
-    view's `type_name`, is shown on the preview with 422, and nothing is sent. What the controller refuses is shown on the
+    view's `type_name`, is shown on the preview, and nothing is sent. What the controller refuses is shown on the
     preview with its own status.
     """
     if confirmed and view.type_name and typed.strip() != view.type_name:
         error = f"'{typed.strip()[:249]}' is not '{view.type_name}'. Nothing has changed."
     if error:
-        return confirm_page(request, replace(view, error=error), 422)
+        return confirm_page(request, replace(view, error=error), FORM_REFUSED)
     try:
         if confirmed:
             done = await apply()

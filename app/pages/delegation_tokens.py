@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.delegation_tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac, split_principal
-from app.http.errors import ApiError
+from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.access_control import TITLE, access_control_page, date_of
 from app.pages.confirm import ConfirmView, Input, cluster_curl, confirm_page, preview_or_apply
 from app.pages.flash import Flash
@@ -74,7 +74,7 @@ async def create(
         allowed, lifetime_ms = read_renewers(renewers), read_hours(hours, DEFAULT_PERIOD)
     except ValueError as wrong:
         given = {"token-owner": owner, "token-renewers": renewers, "token-hours": hours}
-        return access_control_page(request, str(wrong), 422, given)
+        return access_control_page(request, str(wrong), FORM_REFUSED, given)
 
     async def apply() -> Response:
         created = await services_of(request).actions.delegation_tokens.create(caller, wanted, allowed, lifetime_ms)
@@ -125,7 +125,7 @@ def _created_view(created: CreatedToken) -> TokenCreatedView:
 def _known(request: Request, token_id: str) -> DelegationToken:
     found = services_of(request).cluster.image.delegation_tokens.get(token_id)
     if found is None:
-        raise ApiError(404, f"There is no delegation token '{token_id[:40]}'.")
+        raise NotFoundError(f"There is no delegation token '{token_id[:40]}'.")
     return found
 
 

@@ -15,7 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from app.cluster.brokers import BrokerInUseError
-from app.http.errors import of_connection, of_kafka
+from app.http.errors import CHANGE_REFUSED, of_connection, of_kafka
 from app.http.locations import htmx_redirect, redirect
 from app.http.templating import make_environment, static_files
 from app.pages.flash import Flash, clear_flash, set_flash, take_flash
@@ -178,7 +178,7 @@ def go_to(request: Request, location: str, note: Flash | None = None) -> Respons
 def refusal(error: Exception) -> tuple[str, int]:
     """Return what to show for one of REFUSALS (the controller's message, then Kafka's error name), and its HTTP status."""
     if isinstance(error, BrokerInUseError):
-        return str(error), 409
+        return str(error), CHANGE_REFUSED
     if isinstance(error, KafkaError):
         answer, extra = of_kafka(error, v3=False)
         return f"{answer.message} ({extra['kafka_error']})", answer.status

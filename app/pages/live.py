@@ -20,7 +20,7 @@ from fastapi.responses import Response, StreamingResponse
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.quorum_words import clock, state_text, state_tone
-from app.http.errors import ApiError
+from app.http.errors import BadRequestError
 from app.services import Reader, services_of
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
@@ -52,7 +52,7 @@ class Subject:
 
     @classmethod
     def parse(cls, text: str) -> "Subject":
-        """Return the subject that `text` was made from. Raises ApiError 400."""
+        """Return the subject that `text` was made from. Raises BadRequestError."""
         kind, _, rest = text.partition("/")
         subject_id, _, name = rest.partition("/")
         found = cls(kind, unquote(subject_id), unquote(name))
@@ -64,7 +64,7 @@ class Subject:
             if kind not in {"topic", "broker", "voter"} or (kind != "topic" and not 0 <= int(found.id) < 2**31):
                 raise ValueError(text)
         except ValueError:
-            raise ApiError(400, f"'{text[:80]}' is not topic/ID/NAME, broker/ID or voter/ID/DIRECTORY-ID.") from None
+            raise BadRequestError(f"'{text[:80]}' is not topic/ID/NAME, broker/ID or voter/ID/DIRECTORY-ID.") from None
         return found
 
     @classmethod
@@ -84,7 +84,7 @@ class Subject:
                 found = cls.parse(f"voter/{given['voter_id']}/{given['directory_id']}")
             else:
                 return None
-        except ApiError:
+        except BadRequestError:
             return None
         return found if found.is_there(cluster) else None
 

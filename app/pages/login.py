@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.http.errors import ApiError
+from app.http.errors import ApiError, BadRequestError
 from app.http.locations import redirect
 from app.pages.frame import page_of, render
 from app.security.guard import SESSION_COOKIE, is_https
@@ -18,12 +18,12 @@ router = APIRouter(include_in_schema=False)
 def safe_next(address: str) -> str:
     """Return the page to open after the login: a path of this server, else the dashboard.
 
-    Raises ApiError 400 for text that is no address at all.
+    Raises BadRequestError for text that is no address at all.
     """
     try:
         parts = urlsplit(address)
     except ValueError:
-        raise ApiError(400, f"Bad Request: next is not an address of this server: {address[:100]!r}.") from None
+        raise BadRequestError(f"Bad Request: next is not an address of this server: {address[:100]!r}.") from None
     if parts.scheme or parts.netloc or not address.startswith("/") or address.startswith(("//", "/\\")):
         return "/"
     return address if address.isprintable() else "/"

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
-from app.http.errors import ApiError
+from app.http.errors import FORM_REFUSED, ForbiddenError
 from app.pages.flash import Flash
 from app.pages.frame import go_to, page_of, render
 from app.security.accounts import AccountError, OpenSession
@@ -44,7 +44,7 @@ async def _page(request: Request, caller: Caller, error: str = "", status: int =
 
 def _require_user(caller: Caller) -> None:
     if caller.principal.session_id is None:
-        raise ApiError(403, "An API token has no password and no sessions.")
+        raise ForbiddenError("An API token has no password and no sessions.")
 
 
 @router.get("")
@@ -65,7 +65,7 @@ async def set_password(
     try:
         await services_of(request).security.set_own_password(caller.principal, present, password, caller.info)
     except AccountError as refused:
-        return await _page(request, caller, str(refused), 422)
+        return await _page(request, caller, str(refused), FORM_REFUSED)
     return go_to(request, "/account", Flash("good", "Password set. Your other sessions have ended."))
 
 
@@ -78,7 +78,7 @@ async def end_session(request: Request, caller: Reader, session_id: int) -> Resp
             caller.principal, caller.principal.name, session_id, caller.info
         )
     except AccountError as refused:
-        return await _page(request, caller, str(refused), 422)
+        return await _page(request, caller, str(refused), FORM_REFUSED)
     return go_to(request, "/account", Flash("good", "Session ended."))
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
+from app.http.errors import FORM_REFUSED
 from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
@@ -146,7 +147,7 @@ async def reassign(
     try:
         wanted = read_plan(plan)
     except PlanError as wrong:
-        return _page(request, may_change=True, plan=plan[:PLAN_BYTES_MAX], error=str(wrong), status=422)
+        return _page(request, may_change=True, plan=plan[:PLAN_BYTES_MAX], error=str(wrong), status=FORM_REFUSED)
 
     async def dry_run() -> ConfirmView:
         failures = (await services.actions.partitions.alter_reassignments(caller, wanted, validate_only=True)).failures

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.cluster.quotas import QuotaEntity
+from app.http.errors import FORM_REFUSED
 from app.pages.access_control import ENTITY_TYPES, TITLE, access_control_page, entity_text
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
@@ -49,7 +50,9 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
     try:
         entity, value = read_entity(form), read_value(form.get("value", "").strip())
     except ValueError as error:
-        return access_control_page(request, str(error), 422, {f"quota-{name}": given for name, given in form.items()})
+        return access_control_page(
+            request, str(error), FORM_REFUSED, {f"quota-{name}": given for name, given in form.items()}
+        )
 
     async def alter(*, validate_only: bool) -> Flash:
         offset = await services.actions.quotas.alter(caller, entity, {key: value}, validate_only=validate_only)

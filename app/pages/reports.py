@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from markupsafe import Markup
 
-from app.http.errors import ApiError
+from app.http.errors import NotFoundError
 from app.pages import charts
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, go_to, number, page_of, render, whole_number
@@ -272,10 +272,10 @@ def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[
 
 
 async def known_report(services: Services, run_id: int) -> ReportRun:
-    """Return a run that succeeded. Raises ApiError 404."""
+    """Return a run that succeeded. Raises NotFoundError."""
     run = await services.database.read(store.get_run, run_id)
     if run is None or run.result is None:
-        raise ApiError(404, f"There is no report {run_id}.")
+        raise NotFoundError(f"There is no report {run_id}.")
     return run
 
 
@@ -356,7 +356,7 @@ async def violations_file(request: Request, _caller: Reader, run_id: int) -> Res
     await known_report(services, run_id)
     out = services.reports.folder_of(run_id) / "out"
     if not (out / "violations.parquet").exists():
-        raise ApiError(404, f"The list of violations of report {run_id} no longer exists.")
+        raise NotFoundError(f"The list of violations of report {run_id} no longer exists.")
     headers = {"Content-Disposition": f'attachment; filename="report-{run_id}-violations.csv"'}
     return StreamingResponse(violations_csv(out), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -381,7 +381,7 @@ async def report_log(request: Request, _caller: Reader, run_id: int) -> Response
     """Return the log of the job."""
     services = services_of(request)
     if await services.database.read(store.get_run, run_id) is None:
-        raise ApiError(404, f"There is no report {run_id}.")
+        raise NotFoundError(f"There is no report {run_id}.")
     text = services.reports.log_tail(run_id)
     if "text/html" not in request.headers.get("accept", "text/html"):
         return PlainTextResponse(text)

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.http.errors import FORM_REFUSED
 from app.pages.access_control import DEFAULT_ITERATIONS, TITLE, access_control_page
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
@@ -41,7 +42,7 @@ async def put_scram_user(
     }
     given = {"scram-name": name, "scram-mechanism": mechanism, "scram-iterations": iterations}
     if any(wrong.values()) or found is None or count is None:
-        return access_control_page(request, next(text for text, holds in wrong.items() if holds), 422, given)
+        return access_control_page(request, next(text for text, holds in wrong.items() if holds), FORM_REFUSED, given)
     existed = name in services.cluster.image.scram.get(found.type, {})
     try:
         offset = await services.actions.scram.put(caller, name, found, password, count)

@@ -3,7 +3,7 @@
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
-from app.http.errors import ApiError
+from app.http.errors import ApiError, NoSuchPathError
 from app.pages import (
     access_control,
     accounts,
@@ -67,8 +67,7 @@ def include(app: FastAPI) -> None:
 def error_page(request: Request, error: ApiError) -> Response:
     """Return an error as a page."""
     title = error.code.replace("-", " ").capitalize()
-    is_no_address = error.status == 404 and ("route" not in request.scope or bool(error.errors))
-    message = "There is no page at this address." if is_no_address else error.message
+    message = "There is no page at this address." if isinstance(error, NoSuchPathError) else error.message
     context = {"code": error.status, "message": message, "request_id": request.state.request_id}
     html = environment().get_template("error.html").render(page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.topic_table import TopicRow, TopicTable, partition_health
-from app.http.errors import ApiError
+from app.http.errors import NotFoundError
 from app.pages.changes import FeedLine, feed_lines
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page, preview_or_apply
 from app.pages.flash import Flash
@@ -116,10 +116,10 @@ class Concerns:
 
 
 def known_topic(cluster: Cluster, name: str) -> TopicImage:
-    """Return the topic of this name. Raises ApiError 404."""
+    """Return the topic of this name. Raises NotFoundError."""
     topic = cluster.image.topics.topic(name)
     if topic is None:
-        raise ApiError(404, deleted_topic_text(cluster, name))
+        raise NotFoundError(deleted_topic_text(cluster, name))
     return topic
 
 

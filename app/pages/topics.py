@@ -9,6 +9,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
+from app.http.errors import FORM_REFUSED, UNEXPECTED
 from app.http.locations import htmx_push
 from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
@@ -228,7 +229,7 @@ async def create_topic(
     except REFUSALS as refused:
         text, status = refusal(refused)
         where = FIELD_OF.get(refused.code, "") if isinstance(refused, KafkaError) else ""
-        return _form(request, typed, errors={where: text}, status=422 if status < 500 else status)
+        return _form(request, typed, errors={where: text}, status=status if status >= UNEXPECTED else FORM_REFUSED)
     if only_check:
         curl = cluster_curl(request, "POST", "topics", create_body(wish))
         preview = TopicPreview(made.partitions_count, made.replication_factor, curl)
@@ -243,10 +244,10 @@ def _form(
     *,
     errors: Mapping[str, str] | None = None,
     preview: TopicPreview | None = None,
-    status: int = 422,
+    status: int = FORM_REFUSED,
 ) -> Response:
     """Return the form again; for htmx, its fields only."""
     form = TopicForm(typed.name, typed.partitions, typed.replication_factor, typed.configs, errors or {}, preview)
     if request.headers.get("HX-Request"):
-        return render(request, "_topic_fields.html", 422 if status >= 500 else status, form=form)
+        return render(request, "_topic_fields.html", FORM_REFUSED if status >= UNEXPECTED else status, form=form)
     return render(request, "create_topic.html", status, page=page_of(request, "Create topic", "/topics"), form=form)

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from app.actions.audited import Caller
 from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused
-from app.http.errors import ApiError
+from app.http.errors import CHANGE_REFUSED, NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, UNKNOWN, go_to, refusal
@@ -22,11 +22,11 @@ Operation = Literal["add", "remove"]
 
 
 def _directory_id(text: str) -> uuid.UUID:
-    """Return the directory id of an address. Raises ApiError 404."""
+    """Return the directory id of an address. Raises NotFoundError."""
     try:
         return uuid_from_text(text)
     except ValueError:
-        raise ApiError(404, f"'{text[:40]}' is not a directory id.") from None
+        raise NotFoundError(f"'{text[:40]}' is not a directory id.") from None
 
 
 def _ids(ids: tuple[int, ...]) -> str:
@@ -122,7 +122,7 @@ async def _answer(
         if not validate_only:
             return go_to(request, "/quorum", Flash("good", done_text(change)))
     except VoterChangeRefused as refused:
-        change, status = refused.change, 200 if validate_only else 409
+        change, status = refused.change, 200 if validate_only else CHANGE_REFUSED
         error = "Not all preconditions are met. Nothing has changed."
     except REFUSALS as refused:
         error, status = refusal(refused)
