@@ -36,6 +36,7 @@ from kraft_core.server.node_config import (
     node_config,
     socket_limits,
 )
+from kraft_core.server.process_memory import FreeMemory
 from kraft_core.storage.files import StorageError
 from kraft_core.storage.folder_lock import FolderLock
 from kraft_core.storage.kafka_raft_log import KafkaRaftLog, LogConfig
@@ -261,6 +262,8 @@ async def _run(config: KafkaConfig) -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    free_memory = FreeMemory()
+    free_memory.start()
     server.failed.add_done_callback(lambda _: told.set())
     await told.wait()
     has_failed = server.failed.done()
@@ -268,6 +271,7 @@ async def _run(config: KafkaConfig) -> int:
         log.error("node_fatal", extra={"reason": server.failed.result()})
     else:
         log.info("node_stopping", extra={"node_id": config.node_id})
+    free_memory.stop()
     await server.stop(0 if has_failed else SHUTDOWN_TIMEOUT_MS)
     log.info("node_stopped", extra={"node_id": config.node_id})
     return 1 if has_failed else 0

@@ -8,8 +8,7 @@ Jobs of addresses, then of connections, that were hardly served lately come firs
 its own work; the rest is done one after the other.
 
 A step yields 0, or the bytes of memory that the next steps need (a decoder's window). Such a job starts when the jobs under way
-leave room for it; a part of the room is kept for owners that were hardly served lately. A step that yields NEEDS_PYARROW resumes
-when a thread has imported pyarrow, which would hold the loop for some 0.2 s; `decoding` does both for a batch.
+leave room for it; a part of the room is kept for owners that were hardly served lately.
 
 Source: our own; Apache Kafka does such work on its request handler threads.
 """
@@ -19,10 +18,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, Final, Generic, TypeVar
 
-from kraft_core.protocol.compression import is_loaded, load_pyarrow
-
 T = TypeVar("T")
-NEEDS_PYARROW: Final = -1
 Work = Generator[int, None, T]
 """Work that pauses after each step; see the module for what it yields."""
 
@@ -31,20 +27,15 @@ FIRST_STEPS_A_TURN_S: Final = 0.005
 """Bound on the first slices of all requests of one turn of the loop together."""
 _UNCOUNTED_S: Final = FIRST_STEPS_A_TURN_S / 5
 """Time of first slices that is carried into the next turn, so that a turn of few short ones costs no callback of the loop."""
-MEMORY_BYTES: Final = 64 * 1024 * 1024
-RESERVED_BYTES: Final = 32 * 1024 * 1024
-"""More memory, for owners that were served less than HARDLY_SERVED_S lately."""
+MEMORY_BYTES: Final = 18 * 1024 * 1024
+"""One zstd decoder of the largest window, or eight of the usual 2 MiB."""
+RESERVED_BYTES: Final = 9 * 1024 * 1024
+"""More memory, enough for a decoder of zstd's level 19, for owners that were served less than HARDLY_SERVED_S lately."""
 HARDLY_SERVED_S: Final = 0.05
 _HALF_LIFE_S: Final = 1.0
 
 Owner = tuple[str, str]
 """An address, and a connection of it."""
-
-
-def decoding(codec: int) -> Work[None]:
-    """Pause until batches of this codec can be decompressed; not at all when they can be."""
-    if not is_loaded(codec):
-        yield NEEDS_PYARROW
 
 
 class Job(Generic[T]):
@@ -67,7 +58,6 @@ class Slices:
         self._clock = clock
         self._ready: list[Job[Any]] = []
         self._waiting: list[Job[Any]] = []
-        self._loading: list[Job[Any]] = []
         self._held_bytes = 0
         self._queued = 0
         self._served_s: dict[str | Owner, float] = {}
@@ -108,7 +98,7 @@ class Slices:
         job.done = loop.create_future()
         self._queued += 1
         job.number = self._queued
-        self._enqueue(job, loop)
+        self._enqueue(job)
         self._start_pump(loop)
         try:
             return await job.done
@@ -119,21 +109,11 @@ class Slices:
         """Run work that nobody waits for in this turn; as `finish` otherwise."""
         return await self.finish(Job(work, owner, 0))
 
-    def _enqueue(self, job: Job[Any], loop: asyncio.AbstractEventLoop) -> None:
-        if job.needed == NEEDS_PYARROW:
-            job.needed = 0
-            self._loading.append(job)
-            if len(self._loading) == 1:
-                loop.run_in_executor(None, load_pyarrow).add_done_callback(lambda _: self._resume_loading(loop))
-        elif job.needed:
+    def _enqueue(self, job: Job[Any]) -> None:
+        if job.needed:
             self._waiting.append(job)
         else:
             self._ready.append(job)
-
-    def _resume_loading(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._ready += self._loading
-        self._loading.clear()
-        self._start_pump(loop)
 
     def _start_pump(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._is_pumping:
@@ -152,19 +132,19 @@ class Slices:
             self._release(job)
         else:
             started = self._clock()
-            self._run_slice(job, job.done, started + SLICE_S, loop)
+            self._run_slice(job, job.done, started + SLICE_S)
             self._serve(job.owner, self._clock() - started)
         loop.call_soon(self._pump, loop)
 
     def _turn(self, job: Job[Any]) -> tuple[int, float, float]:
-        """What jobs are ordered by: those of addresses that were hardly served lately, of such connections, then the oldest."""
+        """Return what jobs are ordered by: first addresses that were hardly served lately, then such connections, then the least served."""
         by_address = self._served_s.get(job.owner[0], 0.0)
         by_connection = self._served_s.get(job.owner, 0.0)
         if by_address < HARDLY_SERVED_S:
             return 0, by_address, by_connection
         if by_connection < HARDLY_SERVED_S:
             return 1, by_connection, 0.0
-        return 2, by_address, job.number
+        return 2, by_address, by_connection
 
     def _serve(self, owner: Owner, seconds: float) -> None:
         """Count what an owner got; it counts half as much a second later."""
@@ -174,16 +154,14 @@ class Slices:
             self._halved_s = self._clock()
             self._served_s = {key: served / 2 for key, served in self._served_s.items() if served > SLICE_S / 4}
 
-    def _run_slice(
-        self, job: Job[Any], done: asyncio.Future[Any], deadline: float, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def _run_slice(self, job: Job[Any], done: asyncio.Future[Any], deadline: float) -> None:
         try:
             while True:
                 needed = next(job.work)
                 if needed:
                     self._release(job)
                     job.needed = needed
-                    self._enqueue(job, loop)
+                    self._enqueue(job)
                     return
                 if self._clock() >= deadline:
                     self._ready.append(job)

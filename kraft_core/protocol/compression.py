@@ -1,23 +1,26 @@
-"""Decompression of record batches: gzip with the standard library, snappy, lz4 and zstd with pyarrow.
+"""Decompression of record batches: gzip and, from Python 3.14 on, zstd with the standard library; snappy with cramjam, lz4 with lz4.
 
-Batches are stored as producers sent them, so nothing here compresses. pyarrow is loaded only when a batch needs it.
+Batches are stored as producers sent them, so nothing here compresses. A package is imported at the first batch that needs it.
 
 A small batch may announce a huge content. Three bounds keep it harmless:
 
 1. `decompressed_bytes_max`, `records_max` and `headers_max` bound what one batch may hold, in relation to its own size.
 2. `decompress_chunks` hands out the content in pieces, so that a reader can stop or pause between them.
-3. `decoder_bytes` says how much memory the pieces take while they are made (a zstd window, a block of snappy).
+3. `decoder_bytes` says how much memory the pieces take while they are made (a zstd window, a block of snappy). A zstd frame
+   that announces a window beyond `_zstd_memory_max` may hold no more content than that, since the rest of the window is never touched.
 
 Source: CompressionType.java, SnappyCompression.java and Lz4BlockInputStream.java, Kafka 4.3.1 (snappy in xerial's framing).
 """
 
+import sys
 import zlib
-from collections.abc import Iterator
-from functools import cache
-from importlib import import_module
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError, OversizedBatch
+
+if TYPE_CHECKING:
+    from backports.zstd import ZstdDecompressor
 
 NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 CHUNK_BYTES: Final = 64 * 1024
@@ -34,18 +37,38 @@ _XERIAL_HEADER_BYTES: Final = 16
 _SNAPPY_RATIO_MAX: Final = 22
 """A copy of 64 bytes takes 3."""
 _SNAPPY_BLOCKS_A_CHUNK: Final = 64
+_SNAPPY_BLOCKS_MEASURED: Final = 256
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_INDEPENDENCE: Final = 0x20
 _LZ4_BYTES: Final = 8 * 1024 * 1024
-_DECODER_BYTES: Final = 2 * 1024 * 1024
-"""What any decoder takes: pyarrow decompresses 1 MiB ahead."""
+_DECODER_BYTES: Final = 512 * 1024
+"""What any decoder takes."""
 _ZSTD: Final = 4
-_PYARROW_CODECS: Final = (2, 3, _ZSTD)
-_ZSTD_AT_ONCE_BYTES: Final = 1024 * 1024
-"""At most what a stream decompresses ahead."""
-_ZSTD_WINDOW_MAX: Final = 128 * 1024 * 1024
+_ZSTD_WINDOW_MAX_LOG: Final = 27
+_ZSTD_MEMORY_LEAST: Final = 16 * 1024 * 1024
+"""Levels up to 19 have windows of 8 MiB."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SINGLE_SEGMENT: Final = 0x20
+_ZSTD_HEADER_BYTES: Final = 18
+
+
+class _Decompressor(Protocol):
+    """What decompressors of zstd and lz4 have in common; each reads one frame."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the frame has ended."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether there is no more content without more data."""
+
+    @property
+    def unused_data(self) -> bytes | None:
+        """What was given beyond the frame's end."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Take data in and return at most `max_length` bytes of content."""
 
 
 def decompressed_bytes_max(batch_bytes: int) -> int:
@@ -63,25 +86,11 @@ def headers_max(batch_bytes: int) -> int:
     return max(HEADERS_LEAST, batch_bytes)
 
 
-@cache
-def load_pyarrow() -> Any:
-    """Import pyarrow, once; None when it is missing. It takes some 0.2 s, so an event loop has a thread do it (`is_loaded`)."""
-    try:
-        return import_module("pyarrow")
-    except ImportError:
-        return None
-
-
-def is_loaded(codec: int) -> bool:
-    """Whether `decompress_chunks` needs no import for this codec."""
-    return codec not in _PYARROW_CODECS or bool(load_pyarrow.cache_info().currsize)
-
-
 def decompress_chunks(codec: int, data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
-    """Decompress the records of a batch, 64 KiB at a time; a piece may be empty, and a bare block of snappy comes whole.
+    """Decompress the records of a batch, 64 KiB at a time; a piece may be empty.
 
-    Raises CorruptBatch when the data is damaged, OversizedBatch when it grows beyond `limit_bytes`, and KafkaError
-    (UNSUPPORTED_COMPRESSION_TYPE) for an unknown codec or when pyarrow is missing.
+    Raises CorruptBatch when the data is damaged, OversizedBatch when it grows beyond `limit_bytes` or needs a larger window
+    of zstd than it may, and KafkaError (UNSUPPORTED_COMPRESSION_TYPE) for an unknown codec.
     """
     if codec == 0:
         yield bytes(data)
@@ -93,7 +102,7 @@ def decompress_chunks(codec: int, data: bytes | memoryview, limit_bytes: int) ->
             if size > limit_bytes:
                 raise _too_large(codec, limit_bytes)
             yield chunk
-    except (OSError, ValueError, zlib.error) as failure:
+    except (ValueError, zlib.error) as failure:
         raise CorruptBatch(0, f"{NAMES[codec]}: {failure}") from None
 
 
@@ -103,39 +112,49 @@ def decoder_bytes(codec: int, data: bytes | memoryview) -> int:
         case 0:
             return 0
         case 2:
-            return _DECODER_BYTES + _SNAPPY_RATIO_MAX * len(data)
+            return _DECODER_BYTES + _largest_snappy_block(memoryview(data))
         case 3:
             return _DECODER_BYTES + _LZ4_BYTES
         case 4:
-            return _DECODER_BYTES + _zstd_window(bytes(data))
+            return _DECODER_BYTES + _zstd_bytes(bytes(data))
     return _DECODER_BYTES
 
 
+def _zstd_memory_max(data_bytes: int) -> int:
+    """Return the bytes of a window that zstd data of this size may touch: 16 MiB or twice its size, whichever is more."""
+    return max(_ZSTD_MEMORY_LEAST, 2 * data_bytes)
+
+
+def _zstd_bytes(data: bytes) -> int:
+    """Return the part of its window that zstd data may touch; the most that is allowed when more frames may follow."""
+    most = _zstd_memory_max(len(data))
+    return most if data.find(_ZSTD_MAGIC, 4) >= 0 else min(_zstd_window(data), most)
+
+
 def _zstd_window(data: bytes) -> int:
-    """Return the window that a zstd frame announces; the largest that is read when more frames may follow."""
-    descriptor = data[4] if len(data) > 5 else 0
-    if data[:4] != _ZSTD_MAGIC or data.find(_ZSTD_MAGIC, 4) >= 0:
-        return _ZSTD_WINDOW_MAX
-    if descriptor & _ZSTD_SINGLE_SEGMENT:
-        window = _content_bytes(memoryview(data)) or 0
-    else:
-        base = 1 << (10 + (data[5] >> 3))
-        window = base + base // 8 * (data[5] & 7)
-    return min(window, _ZSTD_WINDOW_MAX)
-
-
-def _content_bytes(data: memoryview) -> int | None:
-    """Return the size of the content that the first zstd frame announces; None when it announces none."""
-    if bytes(data[:4]) != _ZSTD_MAGIC or len(data) < 6:
-        return None
+    """Return the window that the zstd frame announces; the largest there is for what is no frame."""
+    if data[:4] != _ZSTD_MAGIC or len(data) < 6:
+        return 1 << _ZSTD_WINDOW_MAX_LOG
     descriptor = data[4]
-    is_single = bool(descriptor & _ZSTD_SINGLE_SEGMENT)
-    size_flag = descriptor >> 6
-    if not is_single and not size_flag:
-        return None
-    begin = (5 if is_single else 6) + (0, 1, 2, 4)[descriptor & 3]
+    if not descriptor & _ZSTD_SINGLE_SEGMENT:
+        base = 1 << (10 + (data[5] >> 3))
+        return base + base // 8 * (data[5] & 7)
+    begin, size_flag = 5 + (0, 1, 2, 4)[descriptor & 3], descriptor >> 6
     size = int.from_bytes(data[begin : begin + (1 << size_flag)], "little")
     return size + 256 if size_flag == 1 else size
+
+
+def _largest_snappy_block(data: memoryview) -> int:
+    """Return the content of the largest snappy block; the most that the data can hold when it has very many blocks."""
+    largest = 0
+    try:
+        for number, block in enumerate(_xerial_blocks(data)):
+            if number == _SNAPPY_BLOCKS_MEASURED:
+                return _SNAPPY_RATIO_MAX * len(data)
+            largest = max(largest, _snappy_content(block))
+    except ValueError:
+        pass  # the decoder stops there too
+    return largest
 
 
 def _too_large(codec: int, limit_bytes: int) -> OversizedBatch:
@@ -147,20 +166,9 @@ def _pieces(codec: int, data: memoryview, limit_bytes: int) -> Iterator[bytes]:
         return _gunzip(data)
     if codec not in NAMES:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression codec {codec} is not known.")
-    pyarrow = load_pyarrow()
-    if pyarrow is None:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Reading {NAMES[codec]} batches needs the package pyarrow."
-        )
     if codec == 2:
-        return _unsnappy(pyarrow, data, limit_bytes)
-    if codec == 3:
-        _check_lz4(data)
-    else:
-        content = _content_bytes(data)
-        if content is not None and content <= min(_ZSTD_AT_ONCE_BYTES, limit_bytes):
-            return _unzstd_at_once(pyarrow, data, content)
-    return _stream(pyarrow, codec, data)
+        return _unsnappy(data, limit_bytes)
+    return _unlz4(data) if codec == 3 else _unzstd(data)
 
 
 def _gunzip(data: memoryview) -> Iterator[bytes]:
@@ -184,6 +192,34 @@ def _gunzip(data: memoryview) -> Iterator[bytes]:
         stream = zlib.decompressobj(wbits=31)
 
 
+def _frames(open_frame: Callable[[int], _Decompressor], data: memoryview) -> Iterator[bytes]:
+    """Decompress frame after frame; `open_frame` gets the position of each. Raises ValueError when the last one is cut."""
+    position = 0
+    while True:
+        frame = open_frame(position)
+        while not frame.eof:
+            fed = b""
+            if frame.needs_input:
+                fed = bytes(data[position : position + CHUNK_BYTES])
+                position += len(fed)
+                if not fed:
+                    raise ValueError("the data is cut")
+            yield frame.decompress(fed, CHUNK_BYTES)
+        position -= len(frame.unused_data or b"")
+        if position == len(data):
+            return
+
+
+def _unlz4(data: memoryview) -> Iterator[bytes]:
+    from lz4.frame import LZ4FrameDecompressor
+
+    _check_lz4(data)
+    try:
+        yield from _frames(lambda _: LZ4FrameDecompressor(), data)
+    except RuntimeError as failure:
+        raise ValueError(str(failure)) from None
+
+
 def _check_lz4(data: memoryview) -> None:
     """Refuse what Apache's reader of lz4 frames refuses though lz4 allows it: blocks that build on earlier ones."""
     head = bytes(data[:5])
@@ -193,45 +229,73 @@ def _check_lz4(data: memoryview) -> None:
         raise ValueError("the lz4 frame has dependent blocks, which Kafka's clients do not read")
 
 
-def _unzstd_at_once(pyarrow: Any, data: memoryview, content_bytes: int) -> Iterator[bytes]:
-    """Decompress one zstd frame of known content, which takes half the time; what is not just that is left to the stream."""
-    try:
-        content = pyarrow.Codec("zstd").decompress(data, decompressed_size=content_bytes, asbytes=True)
-    except OSError:
-        yield from _stream(pyarrow, _ZSTD, data)
+def _unzstd(data: memoryview) -> Iterator[bytes]:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
     else:
-        yield content
+        from backports import zstd
+    most = _zstd_memory_max(len(data))
+    has_wide_window = False
+    size = 0
 
+    def open_frame(position: int) -> "ZstdDecompressor":
+        nonlocal has_wide_window
+        window = _zstd_window(bytes(data[position : position + _ZSTD_HEADER_BYTES]))
+        has_wide_window = has_wide_window or window > most
+        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_MAX_LOG})
 
-def _stream(pyarrow: Any, codec: int, data: memoryview) -> Iterator[bytes]:
-    with pyarrow.CompressedInputStream(pyarrow.BufferReader(pyarrow.py_buffer(data)), NAMES[codec]) as stream:
-        while chunk := stream.read(CHUNK_BYTES):
+    try:
+        for chunk in _frames(open_frame, data):
+            size += len(chunk)
+            if has_wide_window and size > most:
+                raise OversizedBatch(f"its zstd data needs a window of more than {most} bytes")
             yield chunk
+    except zstd.ZstdError as failure:
+        raise ValueError(str(failure)) from None
 
 
-def _unsnappy(pyarrow: Any, data: memoryview, limit_bytes: int) -> Iterator[bytes]:
-    """Decompress snappy block by block; each block begins with the varint of its length."""
-    codec = pyarrow.Codec("snappy")
+def _unsnappy(data: memoryview, limit_bytes: int) -> Iterator[bytes]:
+    """Decompress snappy block by block."""
+    from cramjam import DecompressionError, snappy
+
     pending: list[bytes] = []
     pending_bytes = total = 0
     for block in _xerial_blocks(data):
-        size = shift = 0
-        for byte in block[:5]:
-            size |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        total += size
+        size = _snappy_content(block)
         if size > _SNAPPY_RATIO_MAX * len(block):
             raise ValueError(f"a block of {len(block)} bytes cannot hold {size}")
+        total += size
         if total > limit_bytes:
             raise _too_large(2, limit_bytes)
-        pending.append(codec.decompress(block, decompressed_size=size, asbytes=True))
+        content = bytearray(size)
+        try:
+            snappy.decompress_raw_into(block, content)
+        except DecompressionError as failure:
+            raise ValueError(str(failure)) from None
+        if size > CHUNK_BYTES:
+            yield b"".join(pending)
+            pending, pending_bytes = [], 0
+            view = memoryview(content)
+            for position in range(0, size, CHUNK_BYTES):
+                yield bytes(view[position : position + CHUNK_BYTES])
+            continue
+        pending.append(bytes(content))
         pending_bytes += size
         if pending_bytes >= CHUNK_BYTES or len(pending) >= _SNAPPY_BLOCKS_A_CHUNK:
             yield b"".join(pending)
             pending, pending_bytes = [], 0
     yield b"".join(pending)
+
+
+def _snappy_content(block: memoryview) -> int:
+    """Return the size of a block's content: the varint it begins with."""
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    return size
 
 
 def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:

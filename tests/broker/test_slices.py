@@ -100,13 +100,13 @@ def test_a_short_job_does_not_wait_for_long_ones() -> None:
 def test_an_owner_that_was_served_little_does_not_wait_for_one_that_was_served_much(other: tuple[str, str]) -> None:
     async def scenario(steps: Steps) -> None:
         greedy = [
-            asyncio.ensure_future(steps.slices.run(steps.work("greedy", 400, 10 * MIB), ("a", str(number))))
+            asyncio.ensure_future(steps.slices.run(steps.work("greedy", 400, 8 * MIB), ("a", str(number))))
             for number in range(8)
         ]
         while len(steps.log) < 1_000:
             await asyncio.sleep(0)
         before = len(steps.log)
-        await steps.slices.run(steps.work("other", 8, 10 * MIB), other)
+        await steps.slices.run(steps.work("other", 8, 8 * MIB), other)
         assert steps.log[before:].count("greedy") <= 3 * 4
         await asyncio.gather(*greedy)
 
@@ -118,9 +118,9 @@ def test_memory_is_shared_out() -> None:
 
     async def scenario(steps: Steps) -> None:
         def work(name: str) -> Work[None]:
-            yield 20 * MIB
+            yield 6 * MIB
             under_way.add(name)
-            assert len(under_way) * 20 * MIB <= slices.MEMORY_BYTES + slices.RESERVED_BYTES
+            assert len(under_way) * 6 * MIB <= slices.MEMORY_BYTES + slices.RESERVED_BYTES
             yield from steps.work(name, 40)
             under_way.discard(name)
 

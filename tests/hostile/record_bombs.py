@@ -56,7 +56,7 @@ def bombs() -> tuple[Bomb, ...]:
     return (
         Bomb("zstd, 100 MiB", crafted(many, 1, codec=4), too_large),
         Bomb("zstd, 60 MiB", crafted(value_of_zeros(60 * MIB), 1, codec=4), good),
-        Bomb("zstd, 60 MiB, a window of 128 MiB", crafted(wide, 1, codec=4, is_compressed=True), good),
+        Bomb("zstd, 60 MiB, a window of 128 MiB", crafted(wide, 1, codec=4, is_compressed=True), too_large),
         Bomb("gzip, 100 MiB", crafted(gzip.compress(many, 1), 1, codec=1, is_compressed=True), too_large),
         Bomb(
             "snappy, 19 MiB",

@@ -41,6 +41,7 @@ from tests.interop.kafka import PATIENCE_S, wait_until
 
 LONGEST_WAIT_S = 3.0
 SENDERS = 4
+PRODUCE_BY_NAME = 9
 GROUP = "bombed"
 BOMBS = {bomb.name: bomb for bomb in bombs()}
 
@@ -65,7 +66,7 @@ def produce_request(topic: str, data: bytes) -> ProduceRequest:
 
 
 async def produce(port: int, topic: str, data: bytes) -> ErrorCode:
-    answer = await call(port, produce_request(topic, data), 9, timeout_s=PATIENCE_S)
+    answer = await call(port, produce_request(topic, data), PRODUCE_BY_NAME, timeout_s=PATIENCE_S)
     return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
 
@@ -81,7 +82,8 @@ async def longest_small_produce(port: int, end: asyncio.Event) -> float:
         while not end.is_set():
             for compress in (False, True):
                 began = time.monotonic()
-                await connection.request(produce_request("quiet", batch([b"v" * 100] * 10, compress=compress)), 60_000)
+                small = produce_request("quiet", batch([b"v" * 100] * 10, compress=compress))
+                await connection.request(small, 60_000, PRODUCE_BY_NAME)
                 longest_s = max(longest_s, time.monotonic() - began)
             await asyncio.sleep(0.005)
     finally:

@@ -59,7 +59,7 @@ class _Answer:
             ProduceResponseLeaderIdAndEpoch,
             ProduceResponseNodeEndpoint,
         )
-        self._room = max(RECORD_ERRORS_MAX, len(request.frame) // _RECORD_ERROR_BYTES)
+        self._room = max(RECORD_ERRORS_MAX, request.size // _RECORD_ERROR_BYTES)
 
     def record_errors(self, error: KafkaError) -> tuple[ProduceResponseBatchIndexAndErrorMessage, ...]:
         """Name the invalid records of a batch (KIP-467), as many as the request's size allows, so that no answer outgrows its request by far."""
@@ -85,7 +85,7 @@ class ProduceHandler:
         Errors are per partition: those of `ReplicaManager.append` and UNKNOWN_TOPIC_ID,
         INVALID_REQUIRED_ACKS, INVALID_TXN_STATE, INVALID_TOPIC_EXCEPTION.
         """
-        body = request.body()
+        body = request.take_body()
         assert isinstance(body, ProduceRequest)
         self._context.work(request, self._append(request, body))
 

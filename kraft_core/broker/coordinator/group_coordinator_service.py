@@ -20,7 +20,7 @@ from kraft_core.broker.log.log_manager import PartitionKey
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.metadata_cache import MetadataCache
 from kraft_core.broker.replica_manager import ReplicaManager
-from kraft_core.broker.slices import Slices, Work, decoding
+from kraft_core.broker.slices import Slices, Work
 from kraft_core.protocol.batch_header import read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
@@ -186,7 +186,6 @@ class GroupCoordinatorService:
             offset = batches[-1].last_offset + 1
             for batch in batches:
                 try:
-                    yield from decoding(batch.codec)
                     yield batch.decoder_bytes
                     yield from self._replay_batch(batch, records, unread)
                 except KafkaError as error:

@@ -20,7 +20,7 @@ from typing import Final
 import crc32c
 
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.slices import Work, decoding
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.batch_header import (
     ATTRIBUTES_POSITION,
     BATCH_LENGTH_MIN,
@@ -35,18 +35,19 @@ from kraft_core.protocol.batch_header import (
 )
 from kraft_core.protocol.compression import decoder_bytes
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError, OversizedBatch
-from kraft_core.protocol.record_walk import Walked, walk_plain, walk_records
+from kraft_core.protocol.record_walk import WALK_RECORDS, Walked, walk_plain, walk_records
 
 ZSTD: Final = 4
 RECORD_ERRORS_MAX: Final = 1000
 """How many invalid records of a batch are named; each takes some 100 bytes in the answer."""
 
 _NEWEST_CODEC: Final = 4
-_SNAPPY: Final = 2
 _NO_TIMESTAMP: Final = -1
-_TRIAL_STEPS: Final = 16
-"""Some 0.5 MiB of content or 4,000 records: such a batch waits for nobody's memory. More would hold the loop for longer."""
-_TRIAL_SNAPPY_BYTES: Final = 64 * 1024
+_TRIAL_STEPS: Final = 40
+"""Some 1 MiB of content: such a batch waits for nobody's memory. More would hold the loop for longer."""
+_TRIAL_RECORDS: Final = 16 * WALK_RECORDS
+_TRIAL_BYTES: Final = 128 * 1024
+"""More compressed data seldom has little content; such a batch is not walked twice."""
 _SHOWN_ERRORS: Final = 3
 
 
@@ -75,8 +76,6 @@ def validate_produced(data: bytes, config: LogConfig, now_ms: int, partition: st
     header = _check_frame(data, config)
     _check_header(header)
     try:
-        if header.codec:
-            yield from decoding(header.codec)
         tally = _try_at_once(data, header, config, now_ms, partition)
         if tally is None:
             tally = _Tally(header, config, now_ms, partition)
@@ -162,7 +161,7 @@ def _walk(data: bytes, header: BatchHeader) -> Iterator[Walked]:
 
 def _try_at_once(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> "_Tally | None":
     """Walk over a batch that is done within a few steps; None, and no decoder is left behind, when it is not."""
-    if header.codec == _SNAPPY and len(data) > _TRIAL_SNAPPY_BYTES:
+    if header.codec and (header.record_count > _TRIAL_RECORDS or len(data) > _TRIAL_BYTES):
         return None
     tally = _Tally(header, config, now_ms, partition)
     if not header.codec:

@@ -21,7 +21,7 @@ from kraft_core.broker.log.log_dir_failure_channel import is_full
 from kraft_core.broker.log.log_segment import LogSegment, new_segment
 from kraft_core.broker.log.log_validator import ProducedBatch, stamp
 from kraft_core.broker.log.producer_state_manager import ProducerStateManager
-from kraft_core.broker.slices import Work, decoding
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.batch_header import BatchHeader, read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
@@ -296,7 +296,6 @@ class UnifiedLog:
             wanted = timestamp - batch.base_timestamp
             first_delta = self.log_start_offset - batch.base_offset
             try:
-                yield from decoding(batch.codec)
                 yield batch.decoder_bytes
                 for walked in batch.walk():
                     if max(walked.timestamp_deltas, default=wanted - 1) < wanted:
