@@ -4,11 +4,12 @@ A walk over the records of a batch may take a second of CPU, so it is a generato
 runs the first steps at once, which ends almost all work; `finish` queues the rest. One turn of the loop runs one slice of one job, and
 the jobs take turns, so another client's request waits for a slice and not for the job.
 
-Jobs of addresses, then of connections, that were hardly served lately come first, so that a sender of nothing but long work waits for
-its own work; the rest is done one after the other.
+A request may take time in proportion to its bytes; the excess is what a sender of dear requests is known by. Jobs of addresses with
+hardly any excess lately come first, and of the jobs of one address those of the connection with the least, so that a sender of nothing
+but long work waits for its own work. A job keeps its place for QUANTUM_S: most jobs are done by then, and their memory is free for the next.
 
 A step yields 0, or the bytes of memory that the next steps need (a decoder's window). Such a job starts when the jobs under way
-leave room for it; a part of the room is kept for owners that were hardly served lately.
+leave room for it; a part of the room is kept for addresses with hardly any excess lately, and for requests that may take long for their size.
 
 Source: our own; Apache Kafka does such work on its request handler threads.
 """
@@ -30,8 +31,13 @@ _UNCOUNTED_S: Final = FIRST_STEPS_A_TURN_S / 5
 MEMORY_BYTES: Final = 18 * 1024 * 1024
 """One zstd decoder of the largest window, or eight of the usual 2 MiB."""
 RESERVED_BYTES: Final = 9 * 1024 * 1024
-"""More memory, enough for a decoder of zstd's level 19, for owners that were served less than HARDLY_SERVED_S lately."""
-HARDLY_SERVED_S: Final = 0.05
+"""More memory, enough for a decoder of zstd's level 19, for addresses with an excess of less than HARDLY_ANY_S lately, and large requests."""
+HARDLY_ANY_S: Final = 0.05
+ALLOWED_S: Final = 0.005
+ALLOWED_S_PER_BYTE: Final = 0.1 / (1024 * 1024)
+"""Time that is no excess: a request with a MiB of usual records, compressed 10 : 1, takes some 0.1 s."""
+QUANTUM_S: Final = 0.05
+"""How long a job runs before others of its address may come in between."""
 _HALF_LIFE_S: Final = 1.0
 
 Owner = tuple[str, str]
@@ -41,13 +47,16 @@ Owner = tuple[str, str]
 class Job(Generic[T]):
     """Work that `Slices.begin` did not end."""
 
-    __slots__ = ("done", "needed", "number", "owner", "work")
+    __slots__ = ("allowed_s", "done", "excess_s", "needed", "number", "owner", "quantum_s", "work")
 
-    def __init__(self, work: Work[T], owner: Owner, needed: int) -> None:
+    def __init__(self, work: Work[T], owner: Owner, size: int = 0) -> None:
         self.work = work
         self.owner = owner
-        self.needed = needed
+        self.needed = 0
         self.number = 0
+        self.allowed_s = ALLOWED_S + size * ALLOWED_S_PER_BYTE
+        self.excess_s = 0.0
+        self.quantum_s = QUANTUM_S
         self.done: asyncio.Future[T] | None = None
 
 
@@ -60,27 +69,30 @@ class Slices:
         self._waiting: list[Job[Any]] = []
         self._held_bytes = 0
         self._queued = 0
-        self._served_s: dict[str | Owner, float] = {}
+        self._excess_s: dict[str | Owner, float] = {}
         self._halved_s = clock()
         self._is_pumping = False
         self._spent_s = 0.0
         self._ends_turn = False
 
-    def begin(self, work: Work[None], owner: Owner) -> Job[None] | None:
-        """Run the first steps of `work`; None when that was all, else the job for `finish`. Raises what the work raises."""
+    def begin(self, work: Work[None], owner: Owner, size: int = 0) -> Job[None] | None:
+        """Run the first steps of `work` for a request of `size` bytes; None when that was all, else the job for `finish`.
+
+        Raises what the work raises.
+        """
+        job = Job(work, owner, size)
         if self._spent_s >= FIRST_STEPS_A_TURN_S:
-            return Job(work, owner, 0)
+            return job
         started = self._clock()
-        needed = 0
         try:
-            while not needed and self._clock() - started < SLICE_S:
-                needed = next(work)
+            while not job.needed and self._clock() - started < SLICE_S:
+                job.needed = next(work)
         except StopIteration:
             return None
         finally:
             self._spend(self._clock() - started)
-        self._serve(owner, self._clock() - started)
-        return Job(work, owner, needed)
+        self._serve(job, self._clock() - started)
+        return job
 
     def _spend(self, seconds: float) -> None:
         self._spent_s += seconds
@@ -98,6 +110,7 @@ class Slices:
         job.done = loop.create_future()
         self._queued += 1
         job.number = self._queued
+        job.excess_s = self._balance(job)
         self._enqueue(job)
         self._start_pump(loop)
         try:
@@ -107,7 +120,7 @@ class Slices:
 
     async def run(self, work: Work[T], owner: Owner) -> T:
         """Run work that nobody waits for in this turn; as `finish` otherwise."""
-        return await self.finish(Job(work, owner, 0))
+        return await self.finish(Job(work, owner))
 
     def _enqueue(self, job: Job[Any]) -> None:
         if job.needed:
@@ -133,26 +146,31 @@ class Slices:
         else:
             started = self._clock()
             self._run_slice(job, job.done, started + SLICE_S)
-            self._serve(job.owner, self._clock() - started)
+            self._serve(job, self._clock() - started)
         loop.call_soon(self._pump, loop)
 
-    def _turn(self, job: Job[Any]) -> tuple[int, float, float]:
-        """Return what jobs are ordered by: first addresses that were hardly served lately, then such connections, then the least served."""
-        by_address = self._served_s.get(job.owner[0], 0.0)
-        by_connection = self._served_s.get(job.owner, 0.0)
-        if by_address < HARDLY_SERVED_S:
-            return 0, by_address, by_connection
-        if by_connection < HARDLY_SERVED_S:
-            return 1, by_connection, 0.0
-        return 2, by_address, by_connection
+    def _turn(self, job: Job[Any]) -> tuple[bool, float, float, int]:
+        """Return what jobs are ordered by: addresses with hardly any excess, then the least excess, then the oldest job."""
+        of_address = self._excess_s.get(job.owner[0], 0.0)
+        return of_address >= HARDLY_ANY_S, of_address, job.excess_s, job.number
 
-    def _serve(self, owner: Owner, seconds: float) -> None:
-        """Count what an owner got; it counts half as much a second later."""
-        for key in (owner[0], owner):
-            self._served_s[key] = self._served_s.get(key, 0.0) + seconds
+    def _balance(self, job: Job[Any]) -> float:
+        """Return the excess of the job's connection, less what the job may still take."""
+        return self._excess_s.get(job.owner, 0.0) - max(0.0, job.allowed_s)
+
+    def _serve(self, job: Job[Any], seconds: float) -> None:
+        """Count what a job took beyond what it may; it counts half as much a second later."""
+        excess_s = max(0.0, seconds - max(0.0, job.allowed_s))
+        job.allowed_s -= seconds
+        if excess_s:
+            for key in (job.owner[0], job.owner):
+                self._excess_s[key] = self._excess_s.get(key, 0.0) + excess_s
+        job.quantum_s -= seconds
+        if job.quantum_s <= 0:
+            job.quantum_s, job.excess_s = QUANTUM_S, self._balance(job)
         if self._clock() - self._halved_s >= _HALF_LIFE_S:
             self._halved_s = self._clock()
-            self._served_s = {key: served / 2 for key, served in self._served_s.items() if served > SLICE_S / 4}
+            self._excess_s = {key: excess / 2 for key, excess in self._excess_s.items() if excess > SLICE_S / 4}
 
     def _run_slice(self, job: Job[Any], done: asyncio.Future[Any], deadline: float) -> None:
         try:
@@ -180,11 +198,15 @@ class Slices:
     def _admit(self) -> None:
         """Start the waiting jobs that there is memory for."""
         self._waiting = [job for job in self._waiting if job.done is not None and not job.done.done()]
+        for job in self._waiting:
+            job.excess_s = self._balance(job)
+        is_full = False
         for job in sorted(self._waiting, key=self._turn):
-            room = MEMORY_BYTES - self._held_bytes
-            if self._turn(job)[0] < 2:
-                room += RESERVED_BYTES
-            if job.needed <= room or not self._held_bytes:
+            is_light = not self._turn(job)[0] or job.excess_s < -2 * ALLOWED_S
+            room = MEMORY_BYTES - self._held_bytes + (RESERVED_BYTES if is_light else 0)
+            if (job.needed <= room and (is_light or not is_full)) or not self._held_bytes:
                 self._held_bytes += job.needed
                 self._waiting.remove(job)
                 self._ready.append(job)
+            else:
+                is_full = True

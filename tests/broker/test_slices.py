@@ -10,6 +10,7 @@ from kraft_core.broker import slices
 from kraft_core.broker.slices import Job, Slices, Work
 
 STEP_S = slices.SLICE_S / 4
+QUANTUM = round(slices.QUANTUM_S / STEP_S)
 MIB = 1024 * 1024
 
 
@@ -73,14 +74,16 @@ def test_the_first_slices_of_one_turn_are_bounded_together() -> None:
 
 def test_one_turn_of_the_loop_runs_one_slice_of_one_job() -> None:
     async def scenario(steps: Steps) -> None:
-        jobs = [Job(steps.work(name, 40), ("a", name), 0) for name in "abc"]
+        jobs = [Job(steps.work(name, 2 * QUANTUM), ("a", name)) for name in "abc"]
         running = [asyncio.ensure_future(steps.slices.finish(job)) for job in jobs]
         before = 0
         while not all(each.done() for each in running):
             await asyncio.sleep(0)
             assert len(steps.log) - before <= 4
             before = len(steps.log)
-        assert steps.log[:12] == ["a"] * 4 + ["b"] * 4 + ["c"] * 4, "connections of one address take turns"
+        first, second = steps.log[: 3 * QUANTUM], steps.log[3 * QUANTUM :]
+        assert first == [name for name in "abc" for _ in range(QUANTUM)], "connections of one address take turns"
+        assert sorted(second) == first
 
     run(scenario)
 
@@ -96,19 +99,52 @@ def test_a_short_job_does_not_wait_for_long_ones() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("other", [("b", "1"), ("a", "other")], ids=["another address", "another connection"])
-def test_an_owner_that_was_served_little_does_not_wait_for_one_that_was_served_much(other: tuple[str, str]) -> None:
+async def memory_flood(steps: Steps) -> list[asyncio.Future[None]]:
+    """Jobs of eight connections of one address, that take a quantum each and most of the memory; some of them were served."""
+    flood = [
+        asyncio.ensure_future(steps.slices.run(steps.work("greedy", QUANTUM, 6 * MIB), ("a", str(number % 8))))
+        for number in range(40)
+    ]
+    while len(steps.log) < 10 * QUANTUM:
+        await asyncio.sleep(0)
+    return flood
+
+
+def test_an_address_that_was_served_little_does_not_wait_for_one_that_was_served_much() -> None:
     async def scenario(steps: Steps) -> None:
-        greedy = [
-            asyncio.ensure_future(steps.slices.run(steps.work("greedy", 400, 8 * MIB), ("a", str(number))))
-            for number in range(8)
-        ]
-        while len(steps.log) < 1_000:
-            await asyncio.sleep(0)
+        flood = await memory_flood(steps)
         before = len(steps.log)
-        await steps.slices.run(steps.work("other", 8, 8 * MIB), other)
+        await steps.slices.run(steps.work("other", 8, 8 * MIB), ("b", "1"))
         assert steps.log[before:].count("greedy") <= 3 * 4
-        await asyncio.gather(*greedy)
+        await asyncio.gather(*flood)
+
+    run(scenario)
+
+
+def test_a_connection_waits_for_the_memory_of_one_job_of_a_flood_from_its_own_address() -> None:
+    """Whatever other connections of its address have waiting, and though it was served some itself."""
+
+    async def scenario(steps: Steps) -> None:
+        await steps.slices.run(steps.work("other", 8, 8 * MIB), ("a", "other"))
+        flood = await memory_flood(steps)
+        before = len(steps.log)
+        await steps.slices.run(steps.work("other", 8, 8 * MIB), ("a", "other"))
+        assert steps.log[before:].count("greedy") <= 2 * QUANTUM
+        await asyncio.gather(*flood)
+
+    run(scenario)
+
+
+def test_a_large_request_does_not_wait_for_small_ones_that_take_long() -> None:
+    """Not even one of their own address, from a connection that nothing is known about."""
+
+    async def scenario(steps: Steps) -> None:
+        flood = await memory_flood(steps)
+        before = len(steps.log)
+        large = Job(steps.work("large", 20, 4 * MIB), ("a", "new"), 300_000)
+        await steps.slices.finish(large)
+        assert steps.log[before:].count("greedy") <= 3 * 4
+        await asyncio.gather(*flood)
 
     run(scenario)
 

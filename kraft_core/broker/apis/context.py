@@ -57,7 +57,7 @@ class BrokerContext:
 
     def work(self, request: Request, work: Work[None]) -> None:
         """Run the work that answers a request: now if it is short, else in slices, while its connection hands over no further request."""
-        job = self.slices.begin(work, request.owner)
+        job = self.slices.begin(work, request.owner, request.size)
         if job is not None:
             request.hold()
             self.spawn(self._finish(request, job))
