@@ -34,8 +34,9 @@ RESERVED_BYTES: Final = 9 * 1024 * 1024
 """More memory, enough for a decoder of zstd's level 19, for addresses with an excess of less than HARDLY_ANY_S lately, and large requests."""
 HARDLY_ANY_S: Final = 0.05
 ALLOWED_S: Final = 0.005
-ALLOWED_S_PER_BYTE: Final = 0.1 / (1024 * 1024)
-"""Time that is no excess: a request with a MiB of usual records, compressed 10 : 1, takes some 0.1 s."""
+ALLOWED_S_PER_BYTE: Final = 0.25 / (1024 * 1024)
+ALLOWED_S_MAX: Final = 0.1
+"""Time that is no excess: a request with a MiB of usual records, compressed 10 : 1, takes some 0.1 s of CPU on an idle machine."""
 QUANTUM_S: Final = 0.05
 """How long a job runs before others of its address may come in between."""
 _HALF_LIFE_S: Final = 1.0
@@ -54,17 +55,20 @@ class Job(Generic[T]):
         self.owner = owner
         self.needed = 0
         self.number = 0
-        self.allowed_s = ALLOWED_S + size * ALLOWED_S_PER_BYTE
+        self.allowed_s = min(ALLOWED_S + size * ALLOWED_S_PER_BYTE, ALLOWED_S_MAX)
         self.excess_s = 0.0
         self.quantum_s = QUANTUM_S
         self.done: asyncio.Future[T] | None = None
 
 
 class Slices:
-    """The queue of jobs of one event loop. `clock` is in seconds."""
+    """The queue of jobs of one event loop. `clock` and `cpu`, what its thread has used of a processor, are in seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, cpu: Callable[[], float] = time.thread_time
+    ) -> None:
         self._clock = clock
+        self._cpu = cpu
         self._ready: list[Job[Any]] = []
         self._waiting: list[Job[Any]] = []
         self._held_bytes = 0
@@ -83,7 +87,7 @@ class Slices:
         job = Job(work, owner, size)
         if self._spent_s >= FIRST_STEPS_A_TURN_S:
             return job
-        started = self._clock()
+        started, used = self._clock(), self._cpu()
         try:
             while not job.needed and self._clock() - started < SLICE_S:
                 job.needed = next(work)
@@ -91,7 +95,7 @@ class Slices:
             return None
         finally:
             self._spend(self._clock() - started)
-        self._serve(job, self._clock() - started)
+        self._serve(job, self._cpu() - used)
         return job
 
     def _spend(self, seconds: float) -> None:
@@ -144,9 +148,9 @@ class Slices:
         if job.done.done():
             self._release(job)
         else:
-            started = self._clock()
-            self._run_slice(job, job.done, started + SLICE_S)
-            self._serve(job, self._clock() - started)
+            used = self._cpu()
+            self._run_slice(job, job.done, self._clock() + SLICE_S)
+            self._serve(job, self._cpu() - used)
         loop.call_soon(self._pump, loop)
 
     def _turn(self, job: Job[Any]) -> tuple[bool, float, float, int]:

@@ -20,7 +20,7 @@ class Steps:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.log: list[str] = []
-        self.slices = Slices(lambda: self.now_s)
+        self.slices = Slices(lambda: self.now_s, lambda: self.now_s)
 
     def work(self, name: str, steps: int, memory: int = 0) -> Generator[int, None, None]:
         if memory:
