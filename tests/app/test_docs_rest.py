@@ -1,4 +1,4 @@
-"""docs/rest.md: every example runs, in order, with the status it names; and every endpoint is in it."""
+"""docs/rest.md: every example runs, in order, with the status that it names; every endpoint is documented."""
 
 import os
 import re
@@ -14,12 +14,12 @@ EXAMPLE = re.compile(r"```sh\n(?P<commands>.*?)```\n→ (?P<statuses>[^\n]+)", r
 
 
 def commands(block: str) -> list[str]:
-    """Each curl of a block, with its continuation lines."""
+    """Return each curl command of a block with its continuation lines."""
     return ["curl" + part for part in re.split(r"^curl", block, flags=re.MULTILINE) if part.strip()]
 
 
-def test_every_example_answers_as_it_says(tmp_path: Path) -> None:
-    assert TEXT.count("```sh\n") == len(list(examples())), "an example does not say its status"
+def test_every_example_answers_with_the_status_that_it_names(tmp_path: Path) -> None:
+    assert TEXT.count("```sh\n") == len(list(examples())), "an example names no status"
     with combined_node(tmp_path / "node") as node, running_web(tmp_path, node.bootstrap) as web:
         web.wait_ready().wait_for_broker()
         environment = {
@@ -43,16 +43,12 @@ def examples() -> list[tuple[str, set[str]]]:
 
 def test_every_endpoint_is_documented(web: LiveWeb) -> None:
     paths = web.http().get("/openapi.json").json()["paths"]
-    missing = [path for path in paths if path not in TEXT]
-    assert missing == []
-    flat = TEXT.replace("`PUT` and `DELETE ", "`PUT ")
     for path, operations in paths.items():
-        documented = {method for method in ("GET", "POST", "PUT", "PATCH", "DELETE") if f"{method} {path}" in TEXT}
-        documented |= {"PUT", "DELETE"} if f"PUT {path}" in flat and f"DELETE {path}" in TEXT else set()
-        assert {method.upper() for method in operations} <= documented, path
+        for method in operations:
+            assert f"`{method.upper()} {path}`" in TEXT
 
 
-def test_every_operation_of_the_controllers_has_its_place() -> None:
+def test_every_api_of_the_controllers_is_in_the_table_of_operations() -> None:
     table = TEXT.partition("## Kafka's operations")[2]
     named = [name for row in table.splitlines() if row.startswith("| ") for name in row.split("|")[1].split(",")]
     served = {ApiKey(key).name for key in controller_versions()}
