@@ -1,4 +1,4 @@
-"""`python -m kraft_core FILE`: run the node that a server.properties file describes, without the rest of Conclave."""
+"""`python -m kraft_core FILE`: run a node with a server.properties file, without the web process and its packages."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from kraft_core.server.log_format import configure_logging
 
 
 def main(arguments: list[str]) -> int:
-    """Run the node; 0 when it was told to stop, 1 when it failed, 2 for wrong use."""
+    """Run the node; return 0 after an orderly stop, 1 after a failure, 2 for wrong usage."""
     if len(arguments) != 1:
         print("usage: python -m kraft_core FILE", file=sys.stderr)  # noqa: T201  # a command's own words
         return 2

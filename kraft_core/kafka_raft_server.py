@@ -1,9 +1,9 @@
-"""A node as a process: the roles that process.roles names, from the folder's checks to the exit code.
+"""KafkaRaftServer: a node as a process, with the roles of process.roles.
 
-`run_node` is what `conclave node` calls. The order of a start: read and check the settings (the caller's), lock the
-folders, check meta.properties, recover the log, listen, run. A refusal is one line and exit code 1, with nothing
-written before the check that failed. SIGTERM and SIGINT stop in good order; a fatal fault ends with exit code 1.
-Source: Kafka, KafkaRaftServer, SharedServer, Kafka 4.3.1.
+`conclave node` calls `run_node`. A start locks the folders, checks meta.properties, recovers the log, then listens. A
+failed start is one line of log and exit code 1; nothing is written before the check that failed. SIGTERM and SIGINT
+cause an orderly stop; a fatal error ends the process with exit code 1.
+Source: Kafka, KafkaRaftServer and SharedServer, Kafka 4.3.1.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from kraft_core.storage.quorum_state_store import QuorumStateStore
 
 try:
     import uvloop
-except ImportError:  # not built for every platform; asyncio's own loop is slower, nothing else
+except ImportError:  # not available on every platform; asyncio's loop is slower
     LOOP_FACTORY: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 else:
     LOOP_FACTORY = uvloop.new_event_loop
@@ -53,11 +53,11 @@ else:
 log = logging.getLogger(__name__)
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000
-"""How long a leader waits for a successor before it goes all the same. Source: KafkaRaftClient's shutdown timeout."""
+"""How long a stopping leader waits for a successor. Source: the shutdown timeout of KafkaRaftClient."""
 GC_THRESHOLDS: Final = (50_000, 20, 50)
-"""Messages and images are immutable and mostly not tracked, so the collector has little to find."""
+"""Messages and images are immutable and mostly untracked, so that collections rarely find garbage."""
 SWITCH_INTERVAL_S: Final = 0.0005
-"""A flush that is done must not wait for a busy event loop to let its thread say so."""
+"""Short, so that the thread of a finished flush can post its result while the event loop is busy."""
 
 
 class StartupError(Exception):
@@ -65,27 +65,27 @@ class StartupError(Exception):
 
 
 class Role(Protocol):
-    """What a process runs: a controller, a broker."""
+    """A role of the process: controller or broker."""
 
     @property
     def listeners(self) -> Sequence[SocketServer]:
-        """Its listeners, for their counters."""
+        """The listeners of the role, for their counters."""
         ...
 
     async def stop(self, timeout_ms: int) -> None:
-        """End in good order within about `timeout_ms`."""
+        """Stop in an orderly way within about `timeout_ms`."""
 
 
 class BrokerPart(Role, Protocol):
-    """The broker, as the process needs it."""
+    """The interface of the broker role that the process uses."""
 
     def gauges(self) -> Iterable[Gauge]:
-        """Give what the broker counts."""
+        """Return the gauges of the broker."""
         ...
 
 
 class KafkaRaftServer:
-    """One process with its roles. `failed` resolves with a reason when it can not go on."""
+    """One process with its roles. `failed` resolves with the reason after a fatal error."""
 
     def __init__(self, config: KafkaConfig) -> None:
         self.config = config
@@ -98,7 +98,7 @@ class KafkaRaftServer:
         self._quotas = connection_quotas(config)
 
     async def start(self) -> None:
-        """Start every role. Raises StartupError with nothing left running."""
+        """Start every role. Raises StartupError; nothing is left running then."""
         try:
             properties = self._open_folders()
             meta = properties[self.config.metadata_log_dir]
@@ -116,7 +116,7 @@ class KafkaRaftServer:
             raise StartupError(f"Cannot listen on {listeners}: {error.strerror or error}") from error
 
     def _open_folders(self) -> dict[Path, MetaProperties]:
-        """Lock the log directories and check what they belong to."""
+        """Lock the log directories and check their meta.properties."""
         config = self.config
         folders = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
         if not config.metadata_log_dir.is_dir():
@@ -133,7 +133,7 @@ class KafkaRaftServer:
         settings = node_config(config, meta.cluster_id, meta.directory_id, advertised_endpoints(config))
         log_config = LogConfig(segment_bytes=config.metadata_segment_bytes, segment_ms=config.metadata_log_segment_ms)
         store = QuorumStateStore(config.metadata_log_dir)
-        store.read()  # refuses before the log is touched
+        store.read()  # raises before the log is touched
         raft_log = KafkaRaftLog.open(config.metadata_log_dir, log_config)
         self.controller = ControllerServer(
             settings,
@@ -174,7 +174,7 @@ class KafkaRaftServer:
         return ControllerRegistrationManager(identity, controller, send)
 
     async def _start_broker(self, folders: dict[Path, MetaProperties]) -> None:
-        from kraft_core.broker.broker_role import BrokerRole  # a controller does without its memory
+        from kraft_core.broker.broker_role import BrokerRole  # a controller does not need to load it
 
         broker = BrokerRole(self.config, folders, self.controller, self._quotas)
         broker.failed.add_done_callback(self._role_failed)
@@ -182,12 +182,12 @@ class KafkaRaftServer:
         await broker.start()
 
     async def _start_metrics(self) -> None:
-        """Serve the page of metrics, if the settings say where. Raises StartupError."""
+        """Serve the metrics if `conclave.metrics.port` is set. Raises StartupError."""
         host, port = self.config.conclave_metrics_host, self.config.conclave_metrics_port
         if port is None:
             return
         from kraft_core.server.metrics.node_metrics import (
-            NodeMetrics,  # a node without the page does without its memory
+            NodeMetrics,  # loaded only by a node that serves metrics
         )
 
         roles: list[Role] = [role for role in (self.controller, self._broker) if role is not None]
@@ -205,7 +205,7 @@ class KafkaRaftServer:
             self.failed.set_result(failed.result())
 
     async def stop(self, timeout_ms: int) -> None:
-        """Stop the broker first, which needs a controller for it, then the controller; release the folders."""
+        """Stop the broker, which needs a controller for its shutdown, then the controller; release the folders."""
         if self._metrics is not None:
             await self._metrics.stop()
         if self._registration is not None:
@@ -219,7 +219,7 @@ class KafkaRaftServer:
 
 
 def _warn_of_another_directory(controller: ControllerServer) -> None:
-    """Say so when the voter set knows this node by another directory: it will neither vote nor lead (KIP-853)."""
+    """Log if the voter set has this node with another directory id: it will neither vote nor lead (KIP-853)."""
     mine = controller.config.raft
     voters = controller.node.raft.voters
     known = voters.by_id.get(mine.node_id)
@@ -235,13 +235,14 @@ def _warn_of_another_directory(controller: ControllerServer) -> None:
         extra = {
             "node_id": mine.node_id,
             "meaning": "the metadata log is empty: this node follows until it is added as a voter",
-            "remedy": "add it; if it was one, its metadata directory is lost: format it anew, remove the old voter, add this one",
+            "remedy": "add it; if it was a voter, its metadata directory is lost: "
+            "format it again, remove the old voter, add this one",
         }
         log.error("no_voter_set", extra=extra)
 
 
 def run_node(config: KafkaConfig) -> int:
-    """Run a node until it is told to stop; returns the exit code. Logging is set up by the caller."""
+    """Run a node until SIGTERM, SIGINT or a fatal error; return the exit code. The caller configures logging."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     warn_of_few_files(raise_file_limit())
     with asyncio.Runner(loop_factory=LOOP_FACTORY) as runner:
@@ -250,9 +251,9 @@ def run_node(config: KafkaConfig) -> int:
 
 async def _run(config: KafkaConfig) -> int:
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
+    stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stopping.set)
     server = KafkaRaftServer(config)
     try:
         await server.start()
@@ -264,8 +265,8 @@ async def _run(config: KafkaConfig) -> int:
     gc.set_threshold(*GC_THRESHOLDS)
     free_memory = FreeMemory()
     free_memory.start()
-    server.failed.add_done_callback(lambda _: told.set())
-    await told.wait()
+    server.failed.add_done_callback(lambda _: stopping.set())
+    await stopping.wait()
     has_failed = server.failed.done()
     if has_failed:
         log.error("node_fatal", extra={"reason": server.failed.result()})

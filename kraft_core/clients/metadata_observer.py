@@ -68,7 +68,7 @@ class LeaderLoss:
 
 LeaderLostListener = Callable[[LeaderLoss], None]
 LeaderFoundListener = Callable[[int, int], None]
-"""Called with (epoch, time of day in ms) when a leader answers the first fetch of its epoch, or the first after a loss."""
+"""Called with (epoch, time of day in ms) when a leader first answers in an epoch, and when it answers after a loss."""
 
 LeadershipListener = Callable[[], None]
 """Called when `epoch` or `confirmed_leader` of the observer has changed."""

@@ -1,1 +1,1 @@
-"""The settings of a node: server.properties, read and checked."""
+"""The settings of a node: server.properties, parsed and validated."""

@@ -1,4 +1,4 @@
-"""AbstractKafkaConfig: the settings of server.properties as typed attributes and what follows from them.
+"""AbstractKafkaConfig: typed access to the settings of server.properties and to values derived from them.
 
 Source: AbstractKafkaConfig, KRaftConfigs, QuorumConfig and SocketServerConfigs, Kafka 4.3.1.
 """
@@ -27,10 +27,10 @@ _HOUR_MS: Final = 3_600_000
 
 
 class AbstractKafkaConfig(Settings):
-    """The checked values of one node's settings; immutable. `originals` holds the texts as given, variables filled in.
+    """The settings of one node; immutable. `originals` holds the texts of the file with variables replaced.
 
-    Each value is right for its key; `KafkaConfig` also checks the settings against each other. Properties that parse a
-    text raise ConfigError when they are first read.
+    Each value is valid for its key; `KafkaConfig` also validates the settings against each other. Properties that parse
+    a text raise ConfigError when they are first read.
     """
 
     def __init__(self, originals: Mapping[str, str], values: Mapping[str, Value]) -> None:
@@ -41,17 +41,17 @@ class AbstractKafkaConfig(Settings):
 
     @cached_property
     def process_roles(self) -> frozenset[str]:
-        """Some of "broker" and "controller"."""
+        """The roles of this node: "broker", "controller" or both."""
         return frozenset(self._list("process.roles"))
 
     @property
     def is_controller(self) -> bool:
-        """Whether this node takes part in the quorum."""
+        """Whether this node has the controller role."""
         return "controller" in self.process_roles
 
     @property
     def is_broker(self) -> bool:
-        """Whether this node serves clients."""
+        """Whether this node has the broker role."""
         return "broker" in self.process_roles
 
     # Folders
@@ -64,7 +64,7 @@ class AbstractKafkaConfig(Settings):
 
     @cached_property
     def metadata_log_dir(self) -> Path:
-        """`metadata.log.dir`, else the first of `log_dirs`: where __cluster_metadata-0 lives."""
+        """`metadata.log.dir`, else the first of `log_dirs`: the parent of __cluster_metadata-0."""
         given = self.values["metadata.log.dir"]
         return Path(str(given)) if given else self.log_dirs[0]
 
@@ -99,16 +99,16 @@ class AbstractKafkaConfig(Settings):
 
     @cached_property
     def advertised_broker_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told; an empty host stands for this machine's name."""
+        """The listeners that clients get to know; an empty host means this machine's name."""
         advertised = self._advertised if self.values["advertised.listeners"] is not None else self.listeners
         return tuple(each for each in advertised if each.name not in self._controller_names)
 
     @cached_property
     def advertised_controller_listeners(self) -> tuple[Listener, ...]:
-        """What the quorum is told, in the order of controller.listener.names.
+        """The listeners that other nodes get to know, in the order of controller.listener.names.
 
-        Without an advertised entry the listener itself; a wildcard host of the first one is taken from this
-        node's entry in controller.quorum.voters, else left empty (this machine's name).
+        Without an advertised entry it is the listener; a wildcard host of the first one is replaced by the host of this
+        node's entry in controller.quorum.voters, else by "" (this machine's name).
         """
         found: list[Listener] = []
         for index, name in enumerate(self._controller_names):
@@ -146,7 +146,7 @@ class AbstractKafkaConfig(Settings):
 
     @cached_property
     def connection_limits(self) -> ConnectionLimits:
-        """How many connections the node takes. Raises ConfigError."""
+        """The limits on connections. Raises ConfigError."""
         names = tuple(listener.name for listener in self.listeners)
         return ConnectionLimits(
             max_connections=self.max_connections,
@@ -180,7 +180,7 @@ class AbstractKafkaConfig(Settings):
 
     @property
     def log_retention_ms(self) -> int:
-        """How long a broker keeps records; -1: for ever."""
+        """Retention of records on a broker; -1: unlimited."""
         values = self.values
         if values["log.retention.ms"] is not None:
             retention_ms = _integer(values["log.retention.ms"])
@@ -192,13 +192,13 @@ class AbstractKafkaConfig(Settings):
 
     @property
     def log_roll_ms(self) -> int:
-        """After how long a broker starts a new segment."""
+        """Age at which a broker rolls a log segment."""
         given = self.values["log.roll.ms"]
         return _integer(given) if given is not None else _integer(self.values["log.roll.hours"]) * _HOUR_MS
 
     @property
     def metadata_segment_bytes(self) -> int:
-        """Size at which the metadata log rolls: the internal key, meant for tests, goes first."""
+        """Size at which the metadata log rolls; the internal key for tests overrides the public one."""
         return self.internal_metadata_log_segment_bytes or self.metadata_log_segment_bytes
 
     def _list(self, key: str) -> tuple[str, ...]:

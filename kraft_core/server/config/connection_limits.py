@@ -1,4 +1,4 @@
-"""The settings of connections that are more than a number: addresses with limits of their own, listeners with theirs.
+"""Parsers of the connection limits of single addresses and listeners.
 
 Source: SocketServerConfigs and AbstractKafkaConfig.getMap, Kafka 4.3.1.
 """
@@ -11,9 +11,9 @@ from kraft_core.server.config.server_properties import ConfigError
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Read max.connections.per.ip.overrides, `host:limit,…` -> limit by address; a host name counts for its addresses.
+    """Parse max.connections.per.ip.overrides, `host:limit,…` -> limit by address, for all addresses of a host name.
 
-    Raises ConfigError for an entry that is no such pair, and for a host without an address.
+    Raises ConfigError for an invalid entry, and for a host without an address.
     """
     key = "max.connections.per.ip.overrides"
     found: dict[str, int] = {}
@@ -41,7 +41,7 @@ def _addresses(key: str, host: str) -> set[str]:
 
 
 def by_listener(originals: Mapping[str, str], listener_names: tuple[str, ...], key: str) -> dict[str, int]:
-    """Read `listener.name.<name>.<key>` -> value by listener. Raises ConfigError for what is no number from 0 on."""
+    """Parse `listener.name.<name>.<key>` -> value by listener. Raises ConfigError for all but numbers of at least 0."""
     found: dict[str, int] = {}
     for name in listener_names:
         full_key = f"listener.name.{name.lower()}.{key}"

@@ -1,10 +1,10 @@
-"""KafkaConfig: one node's server.properties, read, checked and typed.
+"""KafkaConfig: the validated server.properties of one node.
 
-Everything is checked before any socket or any file but key stores is touched, and every refusal is one line that names the key, the value
-and what is allowed. A key that nobody knows is named once in a warning. Settings of Kafka that this version cannot
-honour and that would leave a cluster less safe than its file says (Java classes, other SASL mechanisms) are refused.
+All settings are validated before any socket is opened and any file but key stores is read; an error is one line with
+the key, the value and what is allowed. An unknown key is logged once as a warning. Kafka's settings that this version
+does not support are refused if the cluster would be less safe without them (Java classes, other SASL mechanisms).
 
-Source: KafkaConfig, KRaftConfigs and QuorumConfig of Kafka 4.3.1.
+Source: KafkaConfig, KRaftConfigs and QuorumConfig, Kafka 4.3.1.
 """
 
 import logging
@@ -26,13 +26,13 @@ __all__ = ["ConfigError", "KafkaConfig", "Listener", "Voter", "unknown_keys"]
 
 log = logging.getLogger(__name__)
 
-_PREFIXES: Final = ("listener.name.", "config.providers.")  # Kafka reads these by prefix
+_PREFIXES: Final = ("listener.name.", "config.providers.")  # keys that Kafka reads by prefix
 _SUFFIXES: Final = (".sasl.jaas.config", ".connections.max.reauth.ms")  # settings of one SASL mechanism
 _WARNED: Final[set[str]] = set()
 
 
 def unknown_keys(properties: Mapping[str, str]) -> list[str]:
-    """Keys that neither Kafka nor this program has."""
+    """Return the keys that neither Kafka nor this program defines."""
     known = definitions()
     return [
         key
@@ -45,11 +45,9 @@ def unknown_keys(properties: Mapping[str, str]) -> list[str]:
 
 
 class KafkaConfig(AbstractKafkaConfig):
-    """The settings of one node, checked against each other; immutable.
+    """The validated settings of one node; immutable. The constructor raises ConfigError for invalid ones.
 
-    `node.id` and the older `broker.id` stand for each other, as in Kafka. `security` holds TLS, SASL and the authorizer.
-
-    Raises ConfigError from the constructor for a file that cannot be run.
+    `node.id` and the older `broker.id` are synonyms, as in Kafka. `security` holds TLS, SASL and the authorizer.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -66,13 +64,13 @@ class KafkaConfig(AbstractKafkaConfig):
         super().__init__(originals, values)
         validate(self)
         self.security = read_node_security(self)
-        assert self.connection_limits is not None, "reading them is the check"
+        assert self.connection_limits is not None, "the first read validates them"
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a server.properties file; unknown keys are named in a warning, once each.
+        """Read a server.properties file; each unknown key is logged once as a warning.
 
-        Raises ConfigError, also when the file cannot be read.
+        Raises ConfigError, also if the file cannot be read.
         """
         try:
             properties = parse_properties(path.read_text(encoding="utf-8"))
@@ -87,7 +85,7 @@ class KafkaConfig(AbstractKafkaConfig):
         return config
 
     def public_values(self) -> dict[str, Value]:
-        """Every setting with its value; secrets hidden."""
+        """Return every setting with its value, secrets hidden."""
         known = definitions()
         return {
             name: HIDDEN if known[name].is_sensitive and value is not None else value

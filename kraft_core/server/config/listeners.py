@@ -1,4 +1,4 @@
-"""Listeners, voters and bootstrap servers as server.properties writes them.
+"""Parsers of the listeners, voters and bootstrap servers in server.properties.
 
 Source: SocketServerConfigs, AbstractKafkaConfig.listenerListToEndPoints and QuorumConfig, Kafka 4.3.1.
 """
@@ -28,7 +28,7 @@ class Listener:
     port: int
 
     def __str__(self) -> str:
-        """Write it as in a file: NAME://host:port."""
+        """Return NAME://host:port, as in the file."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
 
@@ -43,9 +43,9 @@ class Voter:
 
 
 def parse_security_protocol_map(entries: str, controller_names: Sequence[str], *, is_default: bool) -> dict[str, str]:
-    """Read listener.security.protocol.map -> {LISTENER: PROTOCOL}.
+    """Parse listener.security.protocol.map -> {LISTENER: PROTOCOL}.
 
-    A controller listener that the default map does not name is PLAINTEXT (KIP-801).
+    A controller listener without an entry in the default map is PLAINTEXT (KIP-801).
     """
     key = "listener.security.protocol.map"
     found: dict[str, str] = {}
@@ -71,10 +71,10 @@ def parse_security_protocol_map(entries: str, controller_names: Sequence[str], *
 def parse_listeners(
     key: str, entries: Iterable[str], protocols: Mapping[str, str], *, require_distinct_ports: bool
 ) -> tuple[Listener, ...]:
-    """Read `listeners` or `advertised.listeners`.
+    """Parse `listeners` or `advertised.listeners`.
 
-    Raises ConfigError for an entry that is not NAME://host:port, a name without a security protocol, a name twice,
-    and (`require_distinct_ports`) one port twice unless one is IPv4 and the other IPv6.
+    Raises ConfigError for an entry that is not NAME://host:port, a name without a security protocol, a duplicate name,
+    and (with `require_distinct_ports`) a duplicate port unless one is IPv4 and the other IPv6.
     """
     found: list[Listener] = []
     for entry in filter(None, entries):
@@ -106,7 +106,7 @@ def _same_port(one: Listener, other: Listener) -> bool:
 
 
 def parse_voters(entries: Iterable[str]) -> tuple[Voter, ...]:
-    """Read controller.quorum.voters: id@host:port entries."""
+    """Parse controller.quorum.voters: id@host:port entries."""
     found: dict[int, Voter] = {}
     for entry in filter(None, entries):
         voter_id, separator, address = entry.partition("@")
@@ -123,7 +123,7 @@ def parse_voters(entries: Iterable[str]) -> tuple[Voter, ...]:
 
 
 def parse_bootstrap_servers(key: str, entries: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Read host:port entries -> ((host, port), …), in their order."""
+    """Parse host:port entries -> ((host, port), …), in their order."""
     found: list[tuple[str, int]] = []
     for entry in filter(None, entries):
         match = _HOST_PORT.fullmatch(entry)

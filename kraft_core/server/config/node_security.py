@@ -1,6 +1,6 @@
-"""The security of one node: what each of its listeners asks of clients, how it connects to controllers, who may do what.
+"""NodeSecurity: TLS and SASL of a node's listeners and of its connections to controllers, and its authorizer.
 
-Source: KafkaConfig, StandardAuthorizer.configure, Kafka 4.3.1.
+Source: KafkaConfig and StandardAuthorizer.configure, Kafka 4.3.1.
 """
 
 from collections.abc import Mapping
@@ -22,25 +22,25 @@ from kraft_core.server.config.server_properties import ConfigError
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
-"""Keys of the authorizer, which are no keys of Kafka's own definitions."""
+"""Keys of the authorizer, which are not among Kafka's config definitions."""
 _CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSecurity:
-    """`listeners` by name; `controllers`: how this node connects to controllers; `authorizer` None: everyone may do all."""
+    """Security of `listeners` by name and of connections to `controllers`; `authorizer` None: no authorization."""
 
     listeners: Mapping[str, ServerSecurity] = field(default_factory=dict)
     controllers: ClientSecurity = PLAINTEXT_CLIENT
     authorizer: StandardAuthorizer | None = None
 
     def of_listener(self, name: str) -> ServerSecurity:
-        """What a listener asks; nothing of one that is not named here."""
+        """Return the security of a listener; PLAINTEXT for an unknown one."""
         return self.listeners.get(name, PLAINTEXT_SERVER)
 
 
 def read_node_security(config: AbstractKafkaConfig) -> NodeSecurity:
-    """Read and check all of it. Raises ConfigError."""
+    """Parse and validate the security settings. Raises ConfigError."""
     originals = config.originals
     name = config.controller_listener_names[0].upper()
     protocol = config.listener_security_protocol_map.get(name, "PLAINTEXT")

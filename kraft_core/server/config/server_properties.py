@@ -1,6 +1,6 @@
-"""The settings of server.properties as values: how a text becomes one, and the refusal of a text that cannot.
+"""The definitions of server.properties and the parser of its values.
 
-The settings are the broker keys that the controller describes to clients: one table serves both. A few are ours.
+They are the broker configs that nodes also describe to clients, and a few settings that Kafka does not have.
 Source: AbstractKafkaConfig.CONFIG_DEF, Kafka 4.3.1; tests/interop compares the two.
 """
 
@@ -15,7 +15,7 @@ HIDDEN: Final = "[hidden]"
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be used; the message is one line for the person who wrote the file."""
+    """An invalid setting; the message is one line for the author of the file."""
 
 
 OURS: Final = (
@@ -24,7 +24,7 @@ OURS: Final = (
         type=ConfigType.STRING,
         default="127.0.0.1",
         importance="low",
-        documentation="Address that the page of metrics is served at.",
+        documentation="Address on which the metrics are served.",
     ),
     ConfigKey(
         name="conclave.metrics.port",
@@ -32,7 +32,7 @@ OURS: Final = (
         default=None,
         importance="low",
         validator=between(0, 65535),
-        documentation="Port of the page of metrics; 0 takes a free one. Without it there is none.",
+        documentation="Port on which the metrics are served; 0 for any free port, unset for no metrics.",
     ),
 )
 """Settings that Kafka does not have."""
@@ -40,14 +40,14 @@ OURS: Final = (
 
 @cache
 def definitions() -> ConfigDef:
-    """All settings by name: Kafka's and ours."""
+    """Return all config definitions by name: Kafka's and ours."""
     return ConfigDef([*config_def(BROKER).values(), *OURS])
 
 
 def parse_value(key: ConfigKey, text: str | None) -> Value:
-    """Turn the text of a file, None for a setting that is not in it, into the setting's checked value.
+    """Return the value for the text in the file; the default for None, a setting that is not in the file.
 
-    Raises ConfigError: wrong type, out of range, not one of the choices, or absent without a default.
+    Raises ConfigError for a wrong type, a value out of range or not among the choices, and a missing required setting.
     """
     if text is None:
         if key.is_required:

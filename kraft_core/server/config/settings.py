@@ -1,6 +1,6 @@
-"""The settings that this program reads, as typed attributes named like their keys (dots become underscores).
+"""The settings that this program uses, as typed attributes named like their keys, with underscores for dots.
 
-Times are in the unit that the name ends in, sizes in bytes. Source: the `…Configs` classes of Kafka 4.3.1.
+Times are in the unit at the end of the name, sizes in bytes. Source: the `…Configs` classes of Kafka 4.3.1.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class Setting(Generic[T]):
-    """Descriptor: reads the attribute `num_partitions` from the key `num.partitions`."""
+    """Descriptor of a typed attribute: `num_partitions` has the value of the key `num.partitions`."""
 
     def __init__(self) -> None:
         self.key = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Take the key from the attribute's name."""
+        """Derive the key from the attribute's name."""
         self.key = name.replace("_", ".")
 
     @overload
@@ -28,7 +28,7 @@ class Setting(Generic[T]):
     def __get__(self, instance: "Settings", owner: type) -> T: ...
 
     def __get__(self, instance: "Settings | None", owner: type) -> "Setting[T] | T":
-        """Read the checked value."""
+        """Return the value."""
         if instance is None:
             return self
         value: T = instance.values[self.key]  # type: ignore[assignment]  # a test compares T with the table's type
@@ -36,7 +36,7 @@ class Setting(Generic[T]):
 
 
 class Settings:
-    """Typed view of checked values; `values` has every known key, also those without an attribute here."""
+    """Typed view of the values; `values` has every known key, also those without an attribute."""
 
     values: Mapping[str, Value]
 

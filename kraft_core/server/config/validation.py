@@ -1,4 +1,4 @@
-"""Checks that need more than one setting: roles, listeners, the quorum, and what this version can honour.
+"""Validation across settings: roles, listeners, the quorum, times, and unsupported settings.
 
 Source: KafkaConfig.validateValues, Kafka 4.3.1.
 """
@@ -19,7 +19,7 @@ def _require(condition: object, message: str) -> None:
 
 
 def validate(config: AbstractKafkaConfig) -> None:
-    """Check what one key cannot tell alone. Source: KafkaConfig.validateValues."""
+    """Raise ConfigError for settings that contradict each other or are not supported."""
     values = config.values
     _require(values["node.id"] == values["broker.id"], "You must set `node.id` to the same value as `broker.id`.")
     _require(config.process_roles, 'Missing required configuration "process.roles": it names no role.')
@@ -35,16 +35,16 @@ UNSUPPORTED_CLASSES: Final = (
     "client.quota.callback.class",
     "create.topic.policy.class.name",
 )
-"""Keys that name Java classes which would refuse something; without them the cluster would allow it in silence."""
+"""Keys of Java classes that restrict what clients may do; to ignore them would silently allow more."""
 
 
 def _validate_supported(config: AbstractKafkaConfig) -> None:
-    """Refuse what would make the cluster less safe than its file says."""
+    """Refuse settings whose absence would make the cluster less safe than its file says."""
     authorizer = config.values["authorizer.class.name"]
     _require(
         not (authorizer and config.is_broker),
-        f"Invalid value {authorizer} for configuration authorizer.class.name: the broker of this version checks no ACLs; "
-        "an authorizer is for nodes whose process.roles is controller",
+        f"Invalid value {authorizer} for configuration authorizer.class.name: the broker of this version checks no "
+        "ACLs; an authorizer is for nodes whose process.roles is controller",
     )
     for key in UNSUPPORTED_CLASSES:
         value = config.originals.get(key, "")
@@ -58,21 +58,21 @@ def _validate_quorum(config: AbstractKafkaConfig) -> None:
     roles = config.process_roles
     _require(
         voter_ids or config.controller_quorum_bootstrap_servers,
-        "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of bootstrap controllers "
-        "or controller.quorum.voters must contain a parseable set of controllers.",
+        "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of bootstrap "
+        "controllers or controller.quorum.voters must contain a parseable set of controllers.",
     )
     _require(config.controller_listener_names, "controller.listener.names must contain at least one value")
     if config.is_controller:
         _require(
             not voter_ids or config.node_id in voter_ids,
-            f"If process.roles contains the 'controller' role, the node id {config.node_id} must be included in the set of "
-            f"voters controller.quorum.voters={sorted(voter_ids)}",
+            f"If process.roles contains the 'controller' role, the node id {config.node_id} must be included in the "
+            f"set of voters controller.quorum.voters={sorted(voter_ids)}",
         )
     else:
         _require(
             config.node_id not in voter_ids,
-            f"If process.roles contains just the 'broker' role, the node id {config.node_id} must not be included in the "
-            f"set of voters controller.quorum.voters={sorted(voter_ids)}",
+            f"If process.roles contains just the 'broker' role, the node id {config.node_id} must not be included in "
+            f"the set of voters controller.quorum.voters={sorted(voter_ids)}",
         )
         _require(
             not config.controller_quorum_auto_join_enable,
@@ -92,8 +92,8 @@ def _validate_listeners(config: AbstractKafkaConfig) -> None:
         )
         _require(
             set(controller_names) <= names,
-            "controller.listener.names must only contain values appearing in the 'listeners' configuration when running "
-            "the KRaft controller role",
+            "controller.listener.names must only contain values appearing in the 'listeners' configuration when "
+            "running the KRaft controller role",
         )
         _require(
             config.is_broker or not config.broker_listeners,
@@ -103,8 +103,8 @@ def _validate_listeners(config: AbstractKafkaConfig) -> None:
     else:
         _require(
             not config.controller_listeners,
-            "controller.listener.names must not contain a value appearing in the 'listeners' configuration when running "
-            "KRaft with just the broker role",
+            "controller.listener.names must not contain a value appearing in the 'listeners' configuration when "
+            "running KRaft with just the broker role",
         )
         for name in controller_names:
             _require(
@@ -117,13 +117,14 @@ def _validate_listeners(config: AbstractKafkaConfig) -> None:
         _require(advertised, "There must be at least one broker advertised listener.")
         _require(
             config.inter_broker_listener_name in advertised,
-            "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options based on "
-            f"currently configured listeners are {','.join(advertised)}",
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options "
+            f"based on currently configured listeners are {','.join(advertised)}",
         )
         _require(
             set(advertised) <= names,
             "advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. "
-            f"Found {','.join(advertised)}. The valid options based on the current configuration are {','.join(sorted(names))}",
+            f"Found {','.join(advertised)}. "
+            f"The valid options based on the current configuration are {','.join(sorted(names))}",
         )
     for listener in (*config.advertised_broker_listeners, *config.advertised_controller_listeners):
         _require(
@@ -141,7 +142,8 @@ def _validate_times(config: AbstractKafkaConfig) -> None:
     )
     _require(
         config.replica_fetch_wait_max_ms <= config.replica_socket_timeout_ms,
-        "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts",
+        "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary "
+        "socket timeouts",
     )
     _require(
         config.replica_fetch_wait_max_ms <= config.replica_lag_time_max_ms,

@@ -1,1 +1,1 @@
-"""Metrics of a node, and the HTTP page that serves them."""
+"""Metrics of a node, and the HTTP server for them."""

@@ -1,6 +1,7 @@
-"""A page of metrics for Prometheus over HTTP/1.1: one path, GET and HEAD, a fixed number of bytes and seconds for a reader.
+"""Serves the metrics for Prometheus over HTTP/1.1, for GET and HEAD of one path, if `conclave.metrics.port` is set.
 
-Not a web server: it reads one request head a connection, answers and closes. Off unless `conclave.metrics.port` is set.
+Not a general web server: each connection sends one request head, within bounds of bytes and time, and is closed after
+the answer.
 """
 
 import asyncio
@@ -17,13 +18,13 @@ TIMEOUT_SECONDS: Final = 10.0
 READERS_MAX: Final = 16
 
 Page = Callable[[], Awaitable[bytes]]
-"""Makes the page anew for each reader."""
+"""Returns the current metrics; called for each request."""
 Gauge = tuple[str, str, float]
-"""Name, help text and value of a number that goes up and down."""
+"""Name, help text and value of a gauge."""
 
 
 class MetricsHttpServer:
-    """Listens from `start` to `stop`. `port` 0 takes a free one, readable as `.port` after `start`."""
+    """Listens from `start` to `stop`. For `port` 0 a free port is taken, which is `.port` after `start`."""
 
     def __init__(self, host: str, port: int, page: Page) -> None:
         self.host = host
@@ -33,13 +34,13 @@ class MetricsHttpServer:
         self._readers: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listen. Raises OSError when the address cannot be had."""
+        """Listen. Raises OSError if the address cannot be bound."""
         self._server = await asyncio.start_server(self._accept, self.host, self.port, limit=HEAD_BYTES_MAX)
         self.port = self._server.sockets[0].getsockname()[1]
         log.info("metrics_served", extra={"host": self.host, "port": self.port})
 
     async def stop(self) -> None:
-        """Stop listening and leave readers where they are."""
+        """Stop listening and abort open connections."""
         if self._server is not None:
             self._server.close()
             for reader in tuple(self._readers):
@@ -64,8 +65,8 @@ class MetricsHttpServer:
                 await writer.drain()
             writer.close()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            writer.transport.abort()  # too slow, too long or gone
-        except Exception:  # a metric that cannot be made must not end the node
+            writer.transport.abort()  # the client is too slow, its head too long, or it is gone
+        except Exception:  # a failing metric must not stop the node
             log.exception("metrics_failed")
             writer.transport.abort()
         finally:

@@ -1,9 +1,9 @@
-"""A node's metrics for Prometheus, under the names that a JMX exporter gives to Kafka's.
+"""A node's metrics for Prometheus, with the names that the JMX exporter gives to Kafka's.
 
-Nothing is measured on the way of a request but a few counters of the listener and of the controller; all else is read
-from the node when somebody asks. The names are those of the rules that Strimzi ships for the JMX exporter, so existing dashboards fit; the
-page docs/operations.md lists each with its MBean. Source: KafkaRaftMetrics, QuorumControllerMetrics,
-ControllerMetadataMetrics, BrokerRegistrationState, MetadataLoaderMetrics, SnapshotEmitterMetrics, SocketServer of
+Requests only increment a few counters of the listener and the controller; all other metrics are read from the node on
+demand. The names follow the rules that Strimzi ships for the JMX exporter, so that existing dashboards work;
+docs/operations.md lists each with its MBean. Source: KafkaRaftMetrics, QuorumControllerMetrics,
+ControllerMetadataMetrics, BrokerRegistrationState, MetadataLoaderMetrics, SnapshotEmitterMetrics and SocketServer,
 Kafka 4.3.1.
 """
 
@@ -44,7 +44,10 @@ _COUNTERS: Final = (
 
 
 class NodeMetrics(Collector):
-    """Makes the page. `controller` is None on a node that is only a broker; `listeners` and `gauges` give those of the moment."""
+    """Collects a node's metrics. `controller` is None on a node that is only a broker.
+
+    `listeners` and `gauges` return the current ones.
+    """
 
     def __init__(
         self,
@@ -63,14 +66,14 @@ class NodeMetrics(Collector):
         ProcessCollector(registry=self._registry)
 
     async def page(self) -> bytes:
-        """Return the page. Partitions are counted off the node's loop; the rest takes it less than a millisecond."""
+        """Return the metrics as text. Partitions are counted on a thread; the rest takes less than 1 ms on the loop."""
         if self._controller is not None:
             async with self._counting:
                 self._counts = await asyncio.to_thread(self._counter.count, self._controller.image)
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield everything. Called by the registry, on the node's loop."""
+        """Yield all metrics. Called by the registry, on the node's loop."""
         if self._controller is not None:
             of_raft = self._controller.node.raft.metrics(self._controller.now_ms())
             yield from self._of_raft(of_raft)
@@ -87,7 +90,7 @@ class NodeMetrics(Collector):
         for name, value in sorted(metrics.items()):
             family = RAFT + name.replace("-", "_")
             text = f"raft-metrics {name}"
-            if isinstance(value, str):  # as the exporter has it: the text is a label, the value 1
+            if isinstance(value, str):  # as the exporter does: the text is a label, the value 1
                 label = name.replace("-", "_")
                 gauge = GaugeMetricFamily(family, text, labels=(label,))
                 gauge.add_metric((value,), 1.0)
@@ -100,7 +103,9 @@ class NodeMetrics(Collector):
         fenced = sum(broker.fenced for broker in brokers)
         leaving = sum(broker.in_controlled_shutdown for broker in brokers)
         counts, applied_ms = self._counts, node.last_applied_timestamp_ms
-        applied = node.raft.log_end_offset if node.is_active else node.applied_offset  # the active one applies first
+        applied = (
+            node.raft.log_end_offset if node.is_active else node.applied_offset
+        )  # the active controller applies records before the commit
         lag_ms = 0 if node.is_active else max(0, controller.now_ms() - applied_ms)
         numbers = (
             ("ActiveControllerCount", "1 on the active controller", node.is_active),
@@ -112,8 +117,8 @@ class NodeMetrics(Collector):
             ("OfflinePartitionsCount", "partitions without a leader", counts.offline),
             ("PreferredReplicaImbalanceCount", "partitions not led by their preferred replica", counts.imbalanced),
             ("LastAppliedRecordOffset", "last offset in this controller's memory", applied - 1),
-            ("LastAppliedRecordTimestamp", "when the last applied batch was written", applied_ms),
-            ("LastAppliedRecordLagMs", "its age; 0 on the active controller", lag_ms),
+            ("LastAppliedRecordTimestamp", "time at which the last applied batch was written", applied_ms),
+            ("LastAppliedRecordLagMs", "age of the last applied batch; 0 on the active controller", lag_ms),
             ("LastCommittedRecordOffset", "last offset known to be committed", max(-1, controller.high_watermark - 1)),
         )
         for name, text, value in numbers:
@@ -130,7 +135,7 @@ class NodeMetrics(Collector):
             for listener in listeners:
                 family.add_metric((listener.listener_name,), getattr(listener.counters, attribute))
             yield family
-        requests = CounterMetricFamily(REQUESTS, "requests taken in", labels=("listener", "request"))
+        requests = CounterMetricFamily(REQUESTS, "requests received", labels=("listener", "request"))
         for listener in listeners:
             for api_key, number in sorted(listener.counters.requests.items()):
                 requests.add_metric((listener.listener_name, _api_name(api_key)), number)
@@ -140,19 +145,23 @@ class NodeMetrics(Collector):
 def _of_work(controller: ControllerServer, of_raft: Mapping[str, float | str]) -> Iterable[Metric]:
     counts, elections = controller.node.controller.metrics, controller.elections
     gauges = (
-        ("EventQueueOperationsStartedCount", "events taken up", counts.operations_started),
-        ("EventQueueOperationsTimedOutCount", "requests that were too late", counts.operations_timed_out),
-        ("TimedOutBrokerHeartbeatCount", "heartbeats among these", counts.timed_out_heartbeats),
-        ("NewActiveControllersCount", "changes of the active controller seen", counts.new_active_controllers),
-        ("MetadataErrorCount", "faults of listeners, snapshots and events", controller.metadata_errors),
-        ("IgnoredStaticVoters", "1 if the settings' voters are not used", of_raft["ignored-static-voters"]),
+        ("EventQueueOperationsStartedCount", "events started", counts.operations_started),
+        ("EventQueueOperationsTimedOutCount", "requests that timed out", counts.operations_timed_out),
+        ("TimedOutBrokerHeartbeatCount", "heartbeats that timed out", counts.timed_out_heartbeats),
+        ("NewActiveControllersCount", "changes of the active controller", counts.new_active_controllers),
+        (
+            "MetadataErrorCount",
+            "failures of metadata listeners, snapshots and controller events",
+            controller.metadata_errors,
+        ),
+        ("IgnoredStaticVoters", "1 if controller.quorum.voters is ignored", of_raft["ignored-static-voters"]),
     )
     for name, text, value in gauges:
         yield GaugeMetricFamily(CONTROLLER + name.lower(), text, value=float(value))
-    idle = float(of_raft["poll-idle-ratio-avg"])  # one loop does the work of both
+    idle = float(of_raft["poll-idle-ratio-avg"])  # one loop runs both raft and the controller
     yield GaugeMetricFamily(f"{EVENTS}avgidleratio", "share of idle time", value=idle)
-    yield _histogram("EventQueueTimeMs", "time until a request was begun", counts.event_queue_time)
-    yield _histogram("EventQueueProcessingTimeMs", "time from then to its end", counts.event_queue_processing_time)
+    yield _histogram("EventQueueTimeMs", "time of an event in the queue", counts.event_queue_time)
+    yield _histogram("EventQueueProcessingTimeMs", "time to process an event", counts.event_queue_processing_time)
     for name, text, value in (
         ("uncleanleaderelections", "leaders elected that may lack records", elections.unclean),
         ("electionfromeligibleleaderreplicas", "leaders elected from the ELR", elections.from_elr),
@@ -167,7 +176,7 @@ def _histogram(name: str, text: str, values: Histogram) -> Metric:
 
 
 def _of_brokers(controller: ControllerServer) -> Iterable[Metric]:
-    """Tell where each broker stands, and on the active controller when it was last heard of."""
+    """Yield the registration state of each broker, and on the active controller the time since its last heartbeat."""
     node = controller.node
     session_ms = node.config.controller.session_timeout_ms
     state = GaugeMetricFamily(
@@ -191,9 +200,11 @@ def _of_features(controller: ControllerServer) -> Iterable[Metric]:
     features = controller.image.features
     version = features.metadata_version
     if version is not None:
-        yield GaugeMetricFamily(LOADER + "currentmetadataversion", "metadata.version in force", value=float(version))
-    yield GaugeMetricFamily(LOADER + "currentcontrollerid", "the leader, or -1", value=float(controller.node.leader_id))
-    levels = GaugeMetricFamily(LOADER + "finalizedlevel", "level of a feature in force", labels=("featureName",))
+        yield GaugeMetricFamily(LOADER + "currentmetadataversion", "finalized metadata.version", value=float(version))
+    yield GaugeMetricFamily(
+        LOADER + "currentcontrollerid", "id of the active controller, or -1", value=float(controller.node.leader_id)
+    )
+    levels = GaugeMetricFamily(LOADER + "finalizedlevel", "finalized level of a feature", labels=("featureName",))
     finalized = {**features.levels, KRAFT_VERSION: controller.node.kraft_version}
     if version is not None:
         finalized[METADATA_VERSION] = version
@@ -211,20 +222,24 @@ def _of_snapshots(controller: ControllerServer) -> Iterable[Metric]:
             "snapshots loaded in place of records",
             controller.node.load_snapshot_count,
         ),
-        (f"{EMITTER}latestsnapshotgeneratedbytes", "size of the last snapshot made", emitter.latest_generated_bytes),
-        (f"{EMITTER}latestsnapshotgeneratedagems", "since it was made, or since the start", age_ms),
+        (f"{EMITTER}latestsnapshotgeneratedbytes", "size of the last snapshot", emitter.latest_generated_bytes),
+        (
+            f"{EMITTER}latestsnapshotgeneratedagems",
+            "age of the last snapshot; time since the start if there is none",
+            age_ms,
+        ),
     ):
         yield GaugeMetricFamily(name, text, value=float(value))
 
 
 def _camel(name: str) -> str:
-    """Kafka's label of a feature: eligible.leader.replicas.version is eligibleLeaderReplicasVersion."""
+    """Return Kafka's label of a feature: eligibleLeaderReplicasVersion for eligible.leader.replicas.version."""
     first, *rest = name.split(".")
     return first + "".join(part.capitalize() for part in rest)
 
 
 def _api_name(api_key: int) -> str:
-    """Kafka's name of a request: BROKER_HEARTBEAT is BrokerHeartbeat."""
+    """Return Kafka's name of a request: BrokerHeartbeat for BROKER_HEARTBEAT."""
     try:
         return "".join(part.capitalize() for part in ApiKey(api_key).name.split("_"))
     except ValueError:

@@ -1,6 +1,6 @@
-"""How many partitions are without a leader, or led by another broker than their preferred one.
+"""Counts of partitions without a leader and of partitions not led by their preferred replica.
 
-Images share what did not change, so a topic that is the same object as last time is not counted again.
+Successive images share unchanged topics, so a topic that is the same object as in the last image is not recounted.
 Source: ControllerMetadataMetrics and ControllerMetricsChanges, Kafka 4.3.1.
 """
 
@@ -13,7 +13,7 @@ from kraft_core.image.trie_items import items_of, values_of
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """`imbalanced`: not led by their preferred replica, those without a leader included, as Kafka counts them."""
+    """`imbalanced` partitions are not led by their preferred replica; as in Kafka, those without a leader count too."""
 
     topics: int = 0
     partitions: int = 0
@@ -22,7 +22,7 @@ class PartitionCounts:
 
 
 class PartitionCounter:
-    """Counts an image; meant to be called with one image after the other, by one thread at a time."""
+    """Counts one image after the other; not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[UUID, tuple[TopicImage, PartitionCounts]] = {}

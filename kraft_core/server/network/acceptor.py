@@ -1,7 +1,7 @@
-"""Accepting connections for one listener: no more than the quotas allow, and quiet when there is no room.
+"""Acceptor: accepts the connections of one listener, as many as the quotas allow.
 
-asyncio's own servers accept whatever comes and spin or log when descriptors run out; here the listener stops looking
-until there is room. What waits meanwhile waits in the system's queue.
+asyncio's servers accept without limit, and spin when descriptors run out. This one pauses until there is room;
+connections wait in the system's backlog meanwhile.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ log = logging.getLogger(__name__)
 
 BACKLOG: Final = 512
 SETTLE_S: Final = 0.005
-"""How long a listener waits after a connection that took another one's place, so that the other is gone by then."""
+"""Pause after a connection that replaced another, so that the other is closed by then."""
 ACCEPTED_PER_TURN: Final = 64
-"""Connections taken in one turn of the loop, so that a flood of them leaves time for others."""
+"""Connections accepted in one turn of the loop, so that a flood of them does not block it."""
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _GONE: Final = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH})
 """Errors of a connection that ended before it was accepted."""
 
 
 class Acceptor:
-    """Listening sockets of one listener. `make_protocol` gets the client's address."""
+    """The listening sockets of one listener. `make_protocol` is called with the client's address."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Acceptor:
         self._is_started = False
 
     async def bind(self, host: str, port: int) -> int:
-        """Bind every address of a host ("" for all) and return the port. Raises OSError naming the address."""
+        """Bind every address of a host ("" for all) and return the port. Raises OSError with the address."""
         found = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
             for family, kind, protocol, _, address in dict.fromkeys(found):
@@ -58,16 +58,16 @@ class Acceptor:
         return port
 
     def start(self) -> None:
-        """Listen and accept."""
+        """Listen and start accepting."""
         self._is_started = True
         for listening in self._sockets:
             listening.listen(BACKLOG)
-        self._look()
+        self._accept_again()
 
     def stop(self) -> None:
-        """Close the listening sockets. Connections being made still reach their protocols.
+        """Close the listening sockets. Connections in the middle of being accepted still reach their protocols.
 
-        Their tasks are not cancelled: a transport that was cancelled after connection_made never calls connection_lost.
+        Their tasks are not cancelled: a transport cancelled after connection_made never calls connection_lost.
         """
         self._pause(math.inf)
         self._is_started = False
@@ -76,18 +76,18 @@ class Acceptor:
         self._sockets = []
 
     def resume(self) -> None:
-        """Look for connections again, a moment from now: others may end as well."""
+        """Accept again after SETTLE_S, in which more connections may end."""
         if self._is_started and not self._is_accepting:
             self._set_timer(SETTLE_S)
 
-    def _look(self) -> None:
+    def _accept_again(self) -> None:
         self._timer = None
         self._is_accepting = True
         for listening in self._sockets:
             self._loop.add_reader(listening, self._accept, listening)
 
     def _pause(self, seconds: float) -> None:
-        """Stop looking for so long, or until `resume`."""
+        """Stop accepting for so many seconds, or until `resume`."""
         if self._is_accepting:
             self._is_accepting = False
             for listening in self._sockets:
@@ -99,7 +99,7 @@ class Acceptor:
             self._timer.cancel()
             self._timer = None
         if seconds < math.inf:
-            self._timer = self._loop.call_later(seconds, self._look)
+            self._timer = self._loop.call_later(seconds, self._accept_again)
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTED_PER_TURN):
@@ -141,7 +141,7 @@ class Acceptor:
         protocol = self._make_protocol(address)
         try:
             await self._loop.connect_accepted_socket(lambda: protocol, accepted)
-        except OSError as error:  # it ended before it began
+        except OSError as error:  # the client closed it already
             log.debug("connection_not_made", extra={"listener": self._name, "cause": str(error)})
             accepted.close()
             self._quotas.release(self._name, address)

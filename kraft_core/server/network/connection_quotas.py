@@ -1,16 +1,14 @@
-"""How many connections a node takes: of one address, on one listener and in all, and how quickly.
+"""ConnectionQuotas: limits on the connections of an address, of a listener and of the node, and on their rate.
 
-One object for all listeners of a process. An ordinary listener waits while there is no room: its connections stay in
-the system's queue. The listeners that keep the cluster together are protected: those of the controllers, and the one
-between brokers when clients have another. A connection to a protected listener is taken although the node is full,
-and the least recently used idle connection of the listener that has the most is closed for it. A connection above
-the limit of its address is closed at once.
+All listeners of a process share one object. At a limit, an ordinary listener stops accepting, so that connections wait
+in the system's backlog. Controller listeners are protected, and so is the inter-broker listener if clients have
+another: they accept also on a full node, and the least recently used idle connection of the listener with the most
+connections is closed instead. A connection above the limit of its address is closed at once.
 
-The same order holds for open files (`file_limit`): ordinary connections leave slots free, so that logs can roll and
-administrators get in.
+Open files (`file_limit`) are handled alike: ordinary connections leave descriptors free for logs and administrators.
 
-Source: ConnectionQuotas in SocketServer, Kafka 4.3.1, which protects the listener between brokers only and closes
-connections of other listeners only. Limits of addresses count protected listeners apart, as Kafka's controllers do.
+Source: ConnectionQuotas in SocketServer, Kafka 4.3.1, which protects only the inter-broker listener and closes only
+connections of other listeners. Protected listeners have a separate count by address, as Kafka's controllers do.
 """
 
 import logging
@@ -29,12 +27,12 @@ log = logging.getLogger(__name__)
 UNLIMITED: Final = 2**31 - 1
 WARNING_INTERVAL_S: Final = 60.0
 NO_FILES_PAUSE_S: Final = 1.0
-"""How long a listener accepts nothing after descriptors ran short."""
+"""Pause in accepting after descriptors ran short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Kafka's settings in brackets; maps by listener name, by address."""
+    """Kafka's settings, named in the comments; the mappings are by listener name or address."""
 
     max_connections: int = UNLIMITED  # max.connections
     max_connections_per_ip: int = UNLIMITED  # max.connections.per.ip
@@ -45,54 +43,54 @@ class ConnectionLimits:
 
 
 class Admission(Enum):
-    """What becomes of a connection that was accepted."""
+    """Decision on an accepted connection."""
 
-    ADMITTED = "it is counted"
-    EXCHANGED = "it is counted, and another connection closes for it"
-    REFUSED = "it is above a limit"
-    NO_FILES = "descriptors run short"
+    ADMITTED = "admitted"
+    EXCHANGED = "admitted, and another connection is closed for it"
+    REFUSED = "refused: above a limit"
+    NO_FILES = "refused: descriptors run short"
 
 
 class QuotaListener(Protocol):
-    """What the quotas need of a listener."""
+    """The interface of a listener that the quotas use."""
 
     @property
     def listener_name(self) -> str:
-        """Its name."""
+        """Name of the listener."""
         ...
 
     @property
     def max_connections(self) -> int:
-        """The most it can hold whatever the settings say."""
+        """Upper bound of connections, regardless of the settings."""
         ...
 
     def resume_accepting(self) -> None:
-        """Accept again: there may be room."""
+        """Accept connections again, since there may be room."""
 
     def least_recently_used(self) -> "IdleConnection | None":
-        """Return the idle connection that may go first; None when none is idle."""
+        """Return the idle connection to close first; None if none is idle."""
         ...
 
 
 class IdleConnection(Protocol):
-    """A connection without a request in flight. Those that never asked anything go first, then those silent longest."""
+    """A connection without a request in flight. Those without any request yet go first, then the longest idle."""
 
     has_asked: bool
     last_activity: float
 
     def close(self, cause: str) -> None:
-        """End it."""
+        """Close the connection."""
 
 
 class _Rate:
-    """Tokens that come at `limit` a second, at most a second's worth."""
+    """A token bucket: `limit` tokens per second, at most those of one second."""
 
     def __init__(self, now_s: float) -> None:
         self._tokens = 1.0
         self._at_s = now_s
 
     def wait_s(self, limit: int, now_s: float) -> float:
-        """Return how long until there is a token; 0 for now."""
+        """Return the seconds until the next token; 0 if there is one."""
         if limit >= UNLIMITED:
             return 0.0
         self._tokens = min(max(1.0, float(limit)), self._tokens + (now_s - self._at_s) * limit)
@@ -102,12 +100,12 @@ class _Rate:
         return (1.0 - self._tokens) / limit if limit > 0 else NO_FILES_PAUSE_S
 
     def take(self) -> None:
-        """Take a token."""
+        """Consume a token."""
         self._tokens -= 1.0
 
 
 class ConnectionQuotas:
-    """Counts the connections of all listeners. `protected` are names of listeners."""
+    """Counts the connections of all listeners. `protected` has the names of protected listeners."""
 
     def __init__(
         self,
@@ -123,35 +121,33 @@ class ConnectionQuotas:
         self._slots = slots or FileSlots.of(file_limit())
         self._listeners: dict[str, QuotaListener] = {}
         self._by_listener: Counter[str] = Counter()
-        self._by_address: Counter[tuple[bool, str]] = Counter()  # protected listeners apart
+        self._by_address: Counter[tuple[bool, str]] = Counter()  # (is protected, address)
         self._total = 0
-        self._most_for_files = (
-            UNLIMITED  # connections there were when descriptors ran short, until a tenth of them is gone
-        )
+        self._most_for_files = UNLIMITED  # connections when descriptors ran short, until a tenth of them has ended
         self._rate = _Rate(clock_s())
         self._listener_rates: dict[str, _Rate] = {}
         self._refused: Counter[str] = Counter()
         self._warned_s: dict[str, float] = {}
 
     def add_listener(self, listener: QuotaListener) -> None:
-        """Count a listener's connections from now on."""
+        """Start to count a listener's connections."""
         self._listeners[listener.listener_name] = listener
         self._listener_rates[listener.listener_name] = _Rate(self._clock_s())
 
     def remove_listener(self, listener: QuotaListener) -> None:
-        """Forget a listener that stops."""
+        """Remove a stopped listener."""
         if self._listeners.get(listener.listener_name) is listener:
             del self._listeners[listener.listener_name]
 
     def update(self, limits: ConnectionLimits) -> None:
-        """Put other limits in force; connections above them stay."""
+        """Change the limits; open connections above them stay."""
         self._limits = limits
         self._resume()
 
     # -- before a connection is accepted
 
     def wait_s(self, name: str) -> float:
-        """Return how long a listener must not accept: 0 when it may, infinite until a connection ends."""
+        """Return how long a listener must not accept: 0 if it may, infinity until a connection ends."""
         limits, now_s = self._limits, self._clock_s()
         is_protected = name in self._protected
         wait_s = self._listener_rates[name].wait_s(limits.listener_max_creation_rate.get(name, UNLIMITED), now_s)
@@ -175,20 +171,23 @@ class ConnectionQuotas:
         return min(configured, self._listeners[name].max_connections)
 
     def _make_room(self, listeners: Iterable[QuotaListener]) -> bool:
-        """Close an idle connection: one that never asked, else of the listener that has the most; False when none is idle."""
+        """Close an idle connection: one without any request yet, else one of the listener with the most connections.
+
+        Return False if none is idle.
+        """
         found = [
             (idle.has_asked, -self._by_listener[listener.listener_name], idle.last_activity, idle)
             for listener in listeners
             if (idle := listener.least_recently_used()) is not None
         ]
         if found:
-            min(found, key=lambda entry: entry[:3])[3].close("another connection needs its place")
+            min(found, key=lambda entry: entry[:3])[3].close("closed to make room for another connection")
         return bool(found)
 
     # -- when it is accepted
 
     def admit(self, name: str, address: str, descriptor: int) -> Admission:
-        """Decide on an accepted connection, and count it in unless it is to be closed."""
+        """Decide on an accepted connection, and count it if it is admitted."""
         limits = self._limits
         is_protected = name in self._protected
         if descriptor >= self._slots.clients and not is_protected:
@@ -220,7 +219,7 @@ class ConnectionQuotas:
         return admission
 
     def release(self, name: str, address: str) -> None:
-        """Count a connection out that has ended."""
+        """Uncount a connection that has ended."""
         self._by_listener[name] -= 1
         place = (name in self._protected, address)
         self._by_address[place] -= 1
@@ -232,7 +231,7 @@ class ConnectionQuotas:
         self._resume()
 
     def out_of_files(self, name: str) -> None:
-        """Note that descriptors run short."""
+        """Record that descriptors run short."""
         self._refuse("open files run short", name)
 
     def _resume(self) -> None:
@@ -240,7 +239,7 @@ class ConnectionQuotas:
             listener.resume_accepting()
 
     def _refuse(self, cause: str, name: str, address: str = "") -> None:
-        """Warn at most once a minute for each cause, with the number of times since."""
+        """Log a warning at most once a minute for each cause, with the number of refusals since the last."""
         self._refused[cause] += 1
         now_s = self._clock_s()
         if now_s - self._warned_s.get(cause, -WARNING_INTERVAL_S) >= WARNING_INTERVAL_S:

@@ -1,6 +1,6 @@
-"""How many files and sockets the process may have open.
+"""The limit on open files and sockets of the process.
 
-A descriptor's number is the lowest that is free, so the number of a new one says how many are in use.
+A new descriptor gets the lowest free number, so its number tells about how many are in use.
 """
 
 import logging
@@ -11,15 +11,15 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 FEW_FILES: Final = 4096
-"""With fewer the start says so: a broker keeps a file open for each segment of its logs."""
+"""Below this limit a warning is logged: a broker keeps a file open for each log segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSlots:
-    """Numbers of descriptors from which on connections are refused, so that something is left for what matters more.
+    """Descriptor numbers from which connections are refused, so that logs, snapshots and other nodes can use the rest.
 
-    From `clients` on only connections of protected listeners are taken; from `protected` on these only in exchange for
-    another connection. What is above is for logs, snapshots and connections to other nodes.
+    From `clients` on only connections to protected listeners are admitted, from `protected` on only in exchange for
+    another connection.
     """
 
     clients: int
@@ -27,14 +27,14 @@ class FileSlots:
 
     @classmethod
     def of(cls, limit: int) -> "FileSlots":
-        """Divide a limit: an eighth, at least 32 and at most 4,096, for files; a sixteenth, 8 to 256, is protected."""
+        """Divide a limit: an eighth (32 to 4,096) for files, a sixteenth (8 to 256) for protected listeners."""
         for_files = min(4096, max(32, limit // 8))
         for_protected = min(256, max(8, limit // 16))
         return cls(max(0, limit - for_files - for_protected), max(0, limit - for_files))
 
 
 def file_limit() -> int:
-    """Return how many descriptors the process may have."""
+    """Return how many descriptors the process may open."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 

@@ -1,24 +1,24 @@
-"""The bounds of one listener, and what it counts."""
+"""Limits and counters of one listener."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketServerLimits:
-    """Bounds of one listener. Names in brackets are Kafka's settings."""
+    """Limits of one listener; the comments name Kafka's settings."""
 
     max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
     max_connections: int = 4096  # max.connections
     connections_max_idle_ms: int = 600_000  # connections.max.idle.ms
     max_in_flight: int = 256  # unanswered requests of one connection
-    max_buffered_bytes: int = 268_435_456  # unfinished input of all connections together
+    max_buffered_bytes: int = 268_435_456  # incomplete frames of all connections together
     max_queued_bytes: int = 268_435_456  # unanswered requests of all connections together: queued.max.request.bytes
-    max_unsent_bytes: int = 268_435_456  # answers of all connections together that wait to be sent
-    write_high_water_bytes: int = 4_194_304  # unsent answers that stop the reading of one connection
+    max_unsent_bytes: int = 268_435_456  # unsent answers of all connections together
+    write_high_water_bytes: int = 4_194_304  # unsent answers of one connection at which it is no longer read
 
 
 class ListenerCounters:
-    """What went through a listener since it was made; only ever added to. Source: socket-server-metrics of Kafka."""
+    """Counters of a listener since its start, which never decrease. Source: Kafka's socket-server-metrics."""
 
     __slots__ = ("connections_closed", "connections_opened", "incoming_bytes", "outgoing_bytes", "requests")
 

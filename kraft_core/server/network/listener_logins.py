@@ -1,4 +1,4 @@
-"""How the listeners of one node know their clients, put together from its settings, SCRAM users and delegation tokens."""
+"""The logins of a node's listeners, from its settings, SCRAM users and delegation tokens."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -29,10 +29,10 @@ def listener_logins(
     log: RaftLog | None = None,
     bootstrap: Iterable[MetadataRecord] = (),
 ) -> LoginOf:
-    """Return what makes a listener's login from its name.
+    """Return a function from a listener's name to its login.
 
-    `image` gives the newest committed image, `token_of` delegation tokens. A controller, which must know its peers' SCRAM users before it has one,
-    gives its log and the records of bootstrap.checkpoint as well.
+    `image` returns the newest committed image, `token_of` delegation tokens. A controller also passes its log and the
+    records of bootstrap.checkpoint, since it needs its peers' SCRAM users before it has an image.
     """
     credential_of: CredentialOf = lambda mechanism, name: find_in(image(), mechanism, name)  # noqa: E731  # typed here
     if log is not None and any(map(_has_scram, security.listeners.values())):
@@ -51,9 +51,9 @@ def listener_logins(
 
 
 def token_finder(image: Callable[[], MetadataImage], secret_key: str | None, clock: Clock) -> TokenOf:
-    """Return what finds delegation tokens in the newest image; none without `delegation.token.secret.key`.
+    """Return a lookup of delegation tokens in the newest image; without `delegation.token.secret.key` it finds none.
 
-    A token whose time is over is not found; Kafka lets it in and ends the session with the next request.
+    An expired token is not found. (Kafka accepts it and ends the session at the next request.)
     """
     if secret_key is None:
         return no_tokens

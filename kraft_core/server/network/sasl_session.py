@@ -1,7 +1,7 @@
-"""The login of one accepted connection: frames to the authenticator, its answers and verdicts back to the connection.
+"""SaslSession: connects an accepted connection with its SaslServerAuthenticator.
 
-A connection that does not log in within LOGIN_TIMEOUT_MS is closed. A failed login is answered after the listener's
-`connection.failed.authentication.delay.ms` and then closed; until then nothing of the connection is read.
+A connection that does not log in within LOGIN_TIMEOUT_MS is closed. After a failed login the connection is not read any
+more; after the listener's `connection.failed.authentication.delay.ms` it gets the answer and is closed.
 
 Source: KafkaChannel, Selector.DelayedAuthenticationFailureClose and Processor.processCompletedReceives, Kafka 4.3.1.
 """
@@ -23,12 +23,12 @@ from kraft_core.security.sasl_server_authenticator import (
 log = logging.getLogger(__name__)
 
 LOGIN_TIMEOUT_MS: Final = 30_000
-"""How long a TLS handshake, and then a login, may take; Kafka has only connections.max.idle.ms for it."""
+"""Timeout of a TLS handshake, and of the login after it; in Kafka only connections.max.idle.ms limits them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerLogin:
-    """How a listener knows its clients. `mechanisms` is empty without SASL."""
+    """The authentication of a listener's clients. `mechanisms` is empty or None without SASL."""
 
     security: ServerSecurity = PLAINTEXT_SERVER
     mechanisms: Mapping[str, SaslMechanism] | None = None
@@ -36,33 +36,33 @@ class ListenerLogin:
 
 
 class LoginConnection(Protocol):
-    """What a session needs of its connection."""
+    """The interface of a connection that a session uses."""
 
     client_host: str
     principal: str
     token_authenticated: bool
 
     def reply(self, frame: bytes, answer: bytes) -> None:
-        """Send `answer` to `frame` once all earlier requests are answered."""
+        """Send the answer to `frame` once all earlier requests are answered."""
 
     def mute(self) -> None:
-        """Read nothing more."""
+        """Stop reading."""
 
     def limit_frames(self, max_frame_bytes: int | None) -> None:
-        """Take frames up to this size; None for the listener's own limit."""
+        """Accept frames up to this size; None for the listener's limit."""
 
     def close(self, cause: str) -> None:
-        """End the connection."""
+        """Close the connection."""
 
 
 class SaslSession:
-    """One connection's logins, on the event loop. `end` it when the connection ends."""
+    """The logins of one connection, on the event loop. Call `end` when the connection ends."""
 
     def __init__(
         self, connection: LoginConnection, login: ListenerLogin, listener_name: str, loop: asyncio.AbstractEventLoop
     ) -> None:
         assert login.mechanisms is not None, "a listener with SASL has mechanisms"
-        assert login.api_versions is not None, "a listener with SASL answers ApiVersions itself before the login"
+        assert login.api_versions is not None, "a listener with SASL answers ApiVersions before the login"
         self._connection = connection
         self._login = login.security
         self._listener_name = listener_name
@@ -74,19 +74,19 @@ class SaslSession:
         connection.limit_frames(self._login.max_receive_bytes)
 
     def take(self, frame: bytes) -> bool:
-        """Take a frame if it belongs to a login or may not be served; False for a request to serve."""
+        """Handle a frame of a login or after its expiry; return False for a request to serve."""
         now_ms = int(self._loop.time() * 1000)
         authenticator = self._authenticator
         if authenticator.is_due(frame, now_ms):
             self._carry_out(frame, authenticator.receive(frame, now_ms))
             return True
         if authenticator.is_expired(now_ms):
-            self._connection.close("the session has ended and the client did not log in again")
+            self._connection.close("the login has expired and the client did not renew it")
             return True
         return False
 
     def end(self) -> None:
-        """Forget the timer."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

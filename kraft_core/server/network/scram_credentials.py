@@ -1,8 +1,8 @@
-"""Where a node finds SCRAM users: the committed image, and until it is loaded, the node's own log.
+"""ScramCredentials: SCRAM users from the committed image and, until it is loaded, from the node's log.
 
-Controllers that log in at each other with SCRAM need credentials before there is a leader, thus before anything is
-known to be committed. Until the image has caught up with the log as it was at the start, users are taken from that log
-and from bootstrap.checkpoint; Kafka's controllers cannot start again in this case.
+Controllers that log in to each other with SCRAM need credentials before there is a leader, so before any record is
+known to be committed. Until the image has caught up with the log as it was at the start, users are read from that log
+and from bootstrap.checkpoint. (Kafka's controllers cannot restart in this case.)
 
 Source: ScramPublisher and CredentialProvider, Kafka 4.3.1; KIP-900.
 """
@@ -24,11 +24,11 @@ from kraft_core.raft.raft_log import RaftLog
 
 _PIECE_BYTES: Final = 1_048_576
 _KEYS: Final = (bytes((1, UserScramCredentialRecord.API_KEY)), bytes((1, RemoveUserScramCredentialRecord.API_KEY)))
-"""How such a record's value begins: frame version 1, then its key, each a varint."""
+"""First bytes of the values of SCRAM records: frame version 1 and the API key, each a varint."""
 
 
 class ScramCredentials:
-    """Finds credentials by mechanism and user. `image` gives the newest committed image."""
+    """Finds credentials by mechanism and user. `image` returns the newest committed image."""
 
     def __init__(self, image: Callable[[], MetadataImage], log: RaftLog, bootstrap: Iterable[MetadataRecord]) -> None:
         self._image = image
@@ -38,7 +38,7 @@ class ScramCredentials:
             _replay(self._at_start, record)
 
     def find(self, mechanism: int, name: str) -> ScramCredential | None:
-        """Return a user's credential; None when there is no such user."""
+        """Return a user's credential, None for an unknown user."""
         image = self._image()
         if self._at_start is not None:
             if image.offset + 1 < self._log_end or image.offset < 0:
@@ -48,20 +48,20 @@ class ScramCredentials:
 
 
 def find_in(image: MetadataImage, mechanism: int, name: str) -> ScramCredential | None:
-    """Return a user's credential in an image; None when there is no such user."""
+    """Return a user's credential in an image, None for an unknown user."""
     users = image.scram.get(mechanism)
     return None if users is None else users.get(name)
 
 
 class UsualIterations:
-    """Says how many iterations most users of a mechanism have; counted when the users have changed."""
+    """Returns the iterations that most users of a mechanism have; counted when the users have changed."""
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
         self._counted: dict[int, tuple[object, int]] = {}
 
     def __call__(self, mechanism: int) -> int:
-        """Return that number by the mechanism's number; the least that Kafka allows when there are no users."""
+        """Return the iterations for a mechanism's number; Kafka's minimum if the mechanism has no users."""
         users = self._image().scram.get(mechanism)
         if not users:
             return MIN_ITERATIONS
@@ -74,7 +74,7 @@ class UsualIterations:
 
 
 def _scram_records(log: RaftLog) -> Iterator[MetadataRecord]:
-    """Read the newest snapshot and the log behind it, and only the records that matter."""
+    """Yield the SCRAM records of the newest snapshot and of the log after it."""
     snapshot_id = log.latest_snapshot_id()
     offset = log.start_offset
     if snapshot_id is not None and snapshot_id.offset > 0:
@@ -92,7 +92,7 @@ def _scram_records(log: RaftLog) -> Iterator[MetadataRecord]:
 
 
 def _records(data: bytes) -> tuple[int, list[MetadataRecord]]:
-    """Read batches -> (end offset, the records that matter)."""
+    """Read batches -> (end offset, their SCRAM records)."""
     end, found = -1, []
     for batch in read_batches(data):
         end = batch.last_offset + 1

@@ -1,19 +1,19 @@
-"""The Kafka listener: sockets in, requests out, answers back in the order of the requests.
+"""SocketServer: one Kafka listener, which passes requests to a handler and sends the answers in their order.
 
-One `SocketServer` is one listener. It knows frames and request headers, not what a request means: each
-request goes to the handler, which answers it at once or later, in any order; the connection sends the
-answers in Kafka's order, that of the requests.
+The listener parses frames and request headers only. The handler answers a request at once or later, in any order.
 
-What a stranger can make it hold is bounded. Buffers grow with the bytes that came, never with the size a frame announces. A connection
-with `max_in_flight` unanswered requests, or whose peer does not read its answers, is not read until that changes; nobody is read while `max_queued_bytes`
-of requests wait for their answers. When all connections together hold more than `max_buffered_bytes` of unfinished input, the one with the most is closed,
-so that a few stalled giants cannot starve the rest. More than `max_unsent_bytes` of answers that nobody reads close the connection with the most of them.
-All listeners of a loop share its turns (`request_turns`), and none of them takes more than its share. A frame that is no Kafka request closes the connection without an answer.
+Limits on what clients can make it hold
+---------------------------------------
+- Buffers grow with the received bytes, never with the size that a frame announces.
+- A connection is not read while it has `max_in_flight` unanswered requests or its peer does not read its answers; no
+  connection is read while `max_queued_bytes` of requests are unanswered.
+- Above `max_buffered_bytes` of incomplete frames in all connections together, the connection with the most is closed;
+  likewise above `max_unsent_bytes` of unsent answers.
+- All listeners of a loop share its turns (`request_turns`).
+- A frame that is not a Kafka request closes its connection without an answer.
 
-On a listener with TLS or SASL nothing reaches the handler before the client has shown who it is (`tls_transport`,
-`sasl_session`); on a plain one both cost nothing.
-
-Source: Kafka's SocketServer and Selector.
+With TLS or SASL no request reaches the handler before the client is authenticated (`tls_transport`, `sasl_session`).
+Source: SocketServer and Selector, Kafka 4.3.1.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _PLAINTEXT: Final = ListenerLogin()
 
 
 class SocketServer:
-    """One listener on one address. `port` 0 takes a free port, readable as `.port` after `start`."""
+    """One listener on one address. For `port` 0 a free port is taken, which is `.port` after `start`."""
 
     def __init__(
         self,
@@ -70,16 +70,16 @@ class SocketServer:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop the server runs on."""
+        """The event loop of the server."""
         return self._loop
 
     @property
     def connection_count(self) -> int:
-        """Connections open now."""
+        """Number of open connections."""
         return len(self._connections)
 
     async def bind(self) -> None:
-        """Take the address without serving it yet. Raises OSError when it cannot be had."""
+        """Bind the address without listening yet. Raises OSError if it cannot be bound."""
         self._loop = asyncio.get_running_loop()
         self.turns = turns_of(self._loop)
         self._acceptor = Acceptor(self.listener_name, self._quotas, self._new_protocol)
@@ -93,7 +93,7 @@ class SocketServer:
         return TlsTransport(connection, self.login.security, self._loop)
 
     async def start(self) -> None:
-        """Listen; bind first if that is still to do. Raises OSError when the address cannot be had."""
+        """Listen; bind first if necessary. Raises OSError if the address cannot be bound."""
         if self._acceptor is None:
             await self.bind()
         assert self._acceptor is not None, "bound above"
@@ -101,7 +101,7 @@ class SocketServer:
         self._schedule_sweep()
 
     async def stop(self) -> None:
-        """Stop listening and close every connection; what was answered is still sent, for LINGER_S at most."""
+        """Stop listening and close every connection; answers are still sent, for LINGER_S at most."""
         if self._sweep is not None:
             self._sweep.cancel()
         if self._acceptor is None:
@@ -114,25 +114,25 @@ class SocketServer:
         if self._open:
             await self._nobody.wait()
 
-    # -- how many
+    # -- for the quotas
 
     @property
     def max_connections(self) -> int:
-        """The most connections of this listener, whatever the settings say."""
+        """Upper bound of this listener's connections, regardless of the settings."""
         return self.limits.max_connections
 
     def resume_accepting(self) -> None:
-        """Accept again: there may be room."""
+        """Accept connections again, since there may be room."""
         if self._acceptor is not None:
             self._acceptor.resume()
 
     def least_recently_used(self) -> ClientConnection | None:
-        """Return the idle connection that may go first; None when none is idle."""
+        """Return the idle connection to close first; None if none is idle."""
         idle = (connection for connection in self._connections if connection.idle)
         return min(idle, key=lambda connection: (connection.has_asked, connection.last_activity), default=None)
 
     def enter(self, connection: ClientConnection) -> None:
-        """Take a new connection in; it is closed at once when the listener has stopped meanwhile."""
+        """Add a new connection; it is closed at once if the listener has stopped meanwhile."""
         self._open += 1
         self._nobody.clear()
         self._connections.add(connection)
@@ -141,14 +141,14 @@ class SocketServer:
             connection.close(LISTENER_STOPPED)
 
     def left(self, address: str) -> None:
-        """Count out a connection whose socket is closed."""
+        """Uncount a connection whose socket is closed."""
         self._open -= 1
         self._quotas.release(self.listener_name, address)
         if not self._open:
             self._nobody.set()
 
     def forget(self, connection: ClientConnection) -> None:
-        """Drop a connection that ended."""
+        """Remove a connection that has ended."""
         if connection in self._connections:
             self._connections.discard(connection)
             self.counters.connections_closed += 1
@@ -157,11 +157,11 @@ class SocketServer:
 
     @property
     def is_full(self) -> bool:
-        """Whether the requests that wait for answers take all the room there is for them."""
+        """Whether unanswered requests have reached `max_queued_bytes`."""
         return self.queued_bytes > self.limits.max_queued_bytes
 
     def dequeued(self, size: int) -> None:
-        """Count answered requests out; when that makes room, read the connections that waited for it."""
+        """Uncount answered requests; if that makes room, read the waiting connections again."""
         was_full = self.is_full
         self.queued_bytes -= size
         if was_full and not self.is_full:
@@ -169,15 +169,15 @@ class SocketServer:
                 connection.read_on()
 
     def shed_unsent(self) -> None:
-        """Measure all unsent answers again, and close the connection that has most of them if they are still too many."""
+        """Sum up all unsent answers and close the connection with the most of them if the limit is exceeded."""
         for connection in self._connections:
             connection.measure_unsent()
         if self.unsent_bytes > self.limits.max_unsent_bytes:
             max(self._connections, key=lambda connection: connection.unsent_bytes).close(UNSENT)
 
     def shed(self) -> None:
-        """Close the connection that holds the most unfinished input."""
-        max(self._connections, key=lambda connection: connection.buffered_bytes).close("too much unfinished input")
+        """Close the connection with the most incomplete input."""
+        max(self._connections, key=lambda connection: connection.buffered_bytes).close("too much incomplete input")
 
     def _schedule_sweep(self) -> None:
         interval_s = min(30.0, self.limits.connections_max_idle_ms / 4000)

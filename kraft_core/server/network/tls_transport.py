@@ -1,8 +1,8 @@
-"""TLS between an accepted socket and its connection: a protocol to the one, the transport to the other.
+"""TlsTransport: TLS between an accepted socket, to which it is a protocol, and its connection, to which a transport.
 
-The connection is counted as soon as it is accepted, so that handshakes which never end are bounded like all else, and
-buffers nothing in clear: what arrives is decrypted and handed on, what is sent goes straight to the socket's buffer.
-asyncio's own TLS for listeners does neither.
+The connection is counted as soon as it is accepted, so that handshakes that never end are limited too. No plaintext is
+buffered: received bytes are decrypted and passed on, sent bytes go to the socket's buffer at once. asyncio's TLS for
+servers does neither.
 
 Source: SslTransportLayer and SslChannelBuilder.SslAuthenticator, Kafka 4.3.1.
 """
@@ -18,31 +18,31 @@ from kraft_core.server.network.sasl_session import LOGIN_TIMEOUT_MS
 
 
 class SecuredConnection(Protocol):
-    """The connection behind TLS, itself a protocol of asyncio's."""
+    """The connection behind TLS, an asyncio protocol."""
 
     principal: str
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport: count the connection in."""
+        """Take the transport; the connection is counted from now on."""
 
     def data_received(self, data: bytes) -> None:
-        """Take data in clear."""
+        """Handle plaintext."""
 
     def pause_writing(self) -> None:
-        """Hear that the peer does not read."""
+        """Stop writing: the peer does not read."""
 
     def resume_writing(self) -> None:
-        """Hear that the peer reads again."""
+        """Resume writing: the peer reads again."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Hear of the end."""
+        """Handle the end of the connection."""
 
     def close(self, cause: str) -> None:
-        """End the connection."""
+        """Close the connection."""
 
 
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
-    """One accepted connection with TLS; the handshake must be done within LOGIN_TIMEOUT_MS."""
+    """One accepted connection with TLS; the handshake must complete within LOGIN_TIMEOUT_MS."""
 
     def __init__(
         self, connection: SecuredConnection, security: ServerSecurity, loop: asyncio.AbstractEventLoop
@@ -55,15 +55,15 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._timer = loop.call_later(LOGIN_TIMEOUT_MS / 1000, connection.close, "no TLS handshake in time")
         self._plain: asyncio.Transport | None = None
 
-    # -- what the socket says
+    # -- protocol of the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin. Called by asyncio."""
+        """Begin the handshake. Called by asyncio."""
         self._plain = cast("asyncio.Transport", transport)
         self._connection.connection_made(self)
 
     def data_received(self, data: bytes) -> None:
-        """Decrypt and hand on. Called by asyncio."""
+        """Decrypt and pass on. Called by asyncio."""
         if self.is_closing():
             return
         is_new = not self._tls.is_established
@@ -82,28 +82,28 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self.close()
 
     def pause_writing(self) -> None:
-        """Pass on that the peer does not read. Called by asyncio."""
+        """Pause the connection: the peer does not read. Called by asyncio."""
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on that the peer reads again. Called by asyncio."""
+        """Resume the connection: the peer reads again. Called by asyncio."""
         self._connection.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass the end on. Called by asyncio."""
+        """Pass on the end. Called by asyncio."""
         self._timer.cancel()
         self._connection.connection_lost(exc)
 
-    # -- what the connection says
+    # -- transport of the connection
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send data, encrypted."""
+        """Encrypt and send data."""
         if not self.is_closing():
             self._tls.send(bytes(data))
             self._flush()
 
     def close(self) -> None:
-        """Say the end of TLS and close once everything is sent."""
+        """Send TLS's close alert and close once everything is sent."""
         if self._plain is not None and not self._plain.is_closing():
             self._tls.close()
             self._flush()
@@ -115,30 +115,30 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._plain.abort()
 
     def is_closing(self) -> bool:
-        """Whether the end has begun."""
+        """Whether the transport is closing or closed."""
         return self._plain is None or self._plain.is_closing()
 
     def pause_reading(self) -> None:
-        """Take nothing more from the socket for now."""
+        """Pause reading from the socket."""
         if self._plain is not None:
             self._plain.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading from the socket."""
         if self._plain is not None:
             self._plain.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set from how many unsent bytes on the connection is told to pause."""
+        """Set the number of unsent bytes at which the connection is paused."""
         if self._plain is not None:
             self._plain.set_write_buffer_limits(high=high, low=low)
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes wait to be sent."""
+        """Return the number of unsent bytes."""
         return 0 if self._plain is None else self._plain.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what the socket knows of its peer."""
+        """Return information about the socket."""
         return default if self._plain is None else self._plain.get_extra_info(name, default)
 
     # -- inside
@@ -149,13 +149,13 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._plain.write(data)
 
     def _admit(self) -> bool:
-        """Name the client by its certificate; False when no rule gives it a name, which ends the connection."""
+        """Set the principal from the client's certificate; return False and close if no rule matches."""
         self._timer.cancel()
         certificate = None if self._security.has_sasl else self._tls.peer_certificate
         if certificate is None:
             self._connection.principal = ANONYMOUS
             return True
-        from kraft_core.security.distinguished_name import subject_of  # brings `cryptography`: not for plain listeners
+        from kraft_core.security.distinguished_name import subject_of  # imports `cryptography`, which only TLS needs
 
         try:
             name = self._security.principal_mapper.name_of(subject_of(certificate))
