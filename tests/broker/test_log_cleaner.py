@@ -22,9 +22,9 @@ from kraft_core.broker.log.cleaner import (
 )
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_directory import LogDirectory
+from kraft_core.broker.log.log_file_utils import delete_files
 from kraft_core.broker.log.log_loader import LoadOptions, open_log
 from kraft_core.broker.log.log_manager import LogManager, LogManagerConfig
-from kraft_core.broker.log.log_segment import delete_files
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.batch_header import read_header
 from tests.broker.batches import append, batch

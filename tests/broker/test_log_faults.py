@@ -9,8 +9,9 @@ import pytest
 
 from kraft_core.broker.log import checkpoints
 from kraft_core.broker.log.log_config import LogConfig
+from kraft_core.broker.log.log_file_utils import delete_files
 from kraft_core.broker.log.log_loader import LoadOptions, open_log
-from kraft_core.broker.log.log_segment import delete_files, rename_deleted
+from kraft_core.broker.log.log_segment import rename_deleted
 from kraft_core.broker.log.producer_state_manager import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.errors import ErrorCode, KafkaError

@@ -24,7 +24,7 @@ from typing import Final
 
 from kraft_core.broker.log.cleaned_batch import empty_batch, with_records
 from kraft_core.broker.log.log_config import LogConfig
-from kraft_core.broker.log.log_loader import CLEANED_SUFFIX, SWAP_SUFFIX
+from kraft_core.broker.log.log_file_utils import CLEANED_SUFFIX, SWAP_SUFFIX
 from kraft_core.broker.log.log_segment import LogSegment, new_segment, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.batch_header import BatchHeader

@@ -163,8 +163,3 @@ class TimeIndex:
                 for timestamp, relative in entries
             )
         )
-
-
-def remove_if_there(path: Path) -> None:
-    """Delete a file that may already be gone."""
-    path.unlink(missing_ok=True)

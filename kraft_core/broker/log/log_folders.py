@@ -22,6 +22,7 @@ from kraft_core.broker.caught_up_image import CaughtUpImage
 from kraft_core.broker.log.checkpoints import read_topic_id
 from kraft_core.broker.log.file_records import scan_headers
 from kraft_core.broker.log.log_directory import LogDirectory
+from kraft_core.broker.log.log_file_utils import LOG_SUFFIX, base_offsets, file_name
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
 
 log = logging.getLogger(__name__)
@@ -118,12 +119,12 @@ def find_folders(path: Path, directory_id: uuid.UUID) -> Iterator[PartitionFolde
 
 def log_end(folder: Path) -> int:
     """Return the offset behind the last whole batch of a folder, 0 when it never had one. Raises FolderError."""
-    bases = [int(path.stem) for path in folder.glob("*.log") if path.stem.isdecimal()]
+    bases = base_offsets(folder)
     if not bases:
         return 0
-    end = max(bases)
+    end = bases[-1]
     try:
-        with (folder / f"{end:020d}.log").open("rb") as file:
+        with (folder / file_name(end, LOG_SUFFIX)).open("rb") as file:
             for _, header in scan_headers(file.fileno(), 0, os.fstat(file.fileno()).st_size):
                 end = header.last_offset + 1
     except OSError as error:

@@ -11,7 +11,6 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from kraft_core.broker.log.checkpoints import (
     CorruptCheckpointError,
@@ -21,19 +20,25 @@ from kraft_core.broker.log.checkpoints import (
     write_topic_id,
 )
 from kraft_core.broker.log.file_records import scan_headers
-from kraft_core.broker.log.indexes import remove_if_there
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_dir_failure_channel import is_full
-from kraft_core.broker.log.log_segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, new_segment
+from kraft_core.broker.log.log_file_utils import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    base_offsets,
+    delete_files,
+)
+from kraft_core.broker.log.log_segment import LogSegment, new_segment
 from kraft_core.broker.log.producer_state_manager import ProducerStateManager
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.protocol.batch_header import BatchHeader
 from kraft_core.storage.leader_epochs import LeaderEpochs
 
 log = logging.getLogger(__name__)
-
-CLEANED_SUFFIX: Final = ".cleaned"
-SWAP_SUFFIX: Final = ".swap"
 
 
 class TopicIdMismatchError(Exception):
@@ -140,20 +145,19 @@ def _without_an_older_topics_start(options: LoadOptions, epochs: LeaderEpochs, d
 
 
 def _finish_interrupted_work(directory: Path) -> None:
-    """Delete what was doomed or half made, and put finished compacted segments in place of those they were made from."""
-    for path in list(directory.iterdir()):
-        if path.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
-            remove_if_there(path)
+    """Delete what was dropped or half made, and put finished compacted segments in place of those they were made from."""
+    unfinished = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
+    delete_files([path for path in directory.iterdir() if path.name.endswith(unfinished)])
     for swap in sorted(directory.glob("*" + LOG_SUFFIX + SWAP_SUFFIX)):
         base_offset = int(swap.name.split(".", 1)[0])
         next_offset = _next_offset(swap)
         if next_offset is None:  # a crash kept the name and not the bytes; the segments it was to replace are all there
-            remove_if_there(swap)
+            delete_files([swap])
             continue
         for path in list(directory.glob("*" + LOG_SUFFIX)):
             if base_offset <= int(path.stem) < max(next_offset, base_offset + 1):
-                for suffix in (LOG_SUFFIX, ".index", ".timeindex"):
-                    remove_if_there(path.with_suffix(suffix))
+                suffixes = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+                delete_files(path.with_suffix(suffix) for suffix in suffixes)
         swap.rename(swap.with_name(swap.name.removesuffix(SWAP_SUFFIX)))
 
 
@@ -171,7 +175,7 @@ def _open_segments(
     segments: list[LogSegment], directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs
 ) -> None:
     """Open what is in the folder, each segment added to `segments` before it is read. Raises OSError."""
-    bases = sorted(int(path.stem) for path in directory.glob("*" + LOG_SUFFIX) if path.stem.isdecimal())
+    bases = base_offsets(directory)
     rebuilt = epochs.latest is None
 
     def note_epoch(header: BatchHeader) -> None:
@@ -193,8 +197,7 @@ def _open_segments(
             extra = {"partition": directory.name, "segment": segment.path.name, "bytes": cut}
             log.warning("log_truncated_at_torn_batch", extra=extra)
             for later in bases[index + 1 :]:
-                doomed = LogSegment(directory, later, config.index_interval_bytes, options.now_ms)
-                doomed.close()
-                for path in doomed.files():
-                    remove_if_there(path)
+                dropped = LogSegment(directory, later, config.index_interval_bytes, options.now_ms)
+                dropped.close()
+                delete_files(dropped.files())
             break

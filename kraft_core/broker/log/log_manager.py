@@ -25,9 +25,10 @@ from kraft_core.broker.log.log_cleaner import LogCleaner
 from kraft_core.broker.log.log_config import LogConfig
 from kraft_core.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_full
 from kraft_core.broker.log.log_directory import LogDirectory
+from kraft_core.broker.log.log_file_utils import delete_files
 from kraft_core.broker.log.log_folders import DELETE_SUFFIX, Kept, delete_folder, folder_name, set_aside, sort_folders
 from kraft_core.broker.log.log_loader import LoadOptions, TopicIdMismatchError, open_log
-from kraft_core.broker.log.log_segment import LogSegment, delete_files, rename_deleted
+from kraft_core.broker.log.log_segment import LogSegment, rename_deleted
 from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.recurring import Recurring
 from kraft_core.protocol.errors import ErrorCode, KafkaError

@@ -15,17 +15,19 @@ from typing import Final
 import crc32c
 
 from kraft_core.broker.log.file_records import scan_headers
-from kraft_core.broker.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, remove_if_there
+from kraft_core.broker.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex
+from kraft_core.broker.log.log_file_utils import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
 from kraft_core.protocol.batch_header import CRC_POSITION, BatchHeader
 
-LOG_SUFFIX: Final = ".log"
-DELETED_SUFFIX: Final = ".deleted"
 _CRC_DATA_POSITION: Final = CRC_POSITION + 4
-
-
-def file_name(base_offset: int, suffix: str) -> str:
-    """Kafka's file name: the offset as 20 digits and the suffix."""
-    return f"{base_offset:020d}{suffix}"
 
 
 class LogSegment:
@@ -43,8 +45,8 @@ class LogSegment:
         self.first_timestamp: int | None = None
         self._index_interval_bytes = index_interval_bytes
         self._bytes_since_index = 0
-        self._offset_index = OffsetIndex(directory / file_name(base_offset, ".index"), base_offset)
-        self._time_index = TimeIndex(directory / file_name(base_offset, ".timeindex"), base_offset)
+        self._offset_index = OffsetIndex(directory / file_name(base_offset, OFFSET_INDEX_SUFFIX), base_offset)
+        self._time_index = TimeIndex(directory / file_name(base_offset, TIME_INDEX_SUFFIX), base_offset)
         self.file_descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._is_open = True
         self.size = os.fstat(self.file_descriptor).st_size
@@ -193,10 +195,8 @@ class LogSegment:
 
     def files(self) -> list[Path]:
         """The segment's files, there or not."""
-        return [
-            self.path,
-            *(self.path.with_suffix(suffix) for suffix in (".index", ".timeindex", ".snapshot", ".txnindex")),
-        ]
+        others = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX)
+        return [self.path, *(self.path.with_suffix(suffix) for suffix in others)]
 
 
 def new_segment(
@@ -228,9 +228,3 @@ def rename_deleted(segment: LogSegment) -> list[Path]:
             path.rename(target)
             renamed.append(target)
     return renamed
-
-
-def delete_files(paths: list[Path]) -> None:
-    """Delete files that may already be gone; runs on the I/O thread."""
-    for path in paths:
-        remove_if_there(path)

@@ -16,13 +16,11 @@ from typing import Final
 
 import crc32c
 
-from kraft_core.broker.log.indexes import remove_if_there
-from kraft_core.broker.log.log_segment import file_name
+from kraft_core.broker.log.log_file_utils import PRODUCER_SNAPSHOT_SUFFIX, delete_files, file_name
 from kraft_core.protocol.batch_header import MAX_SEQUENCE, BatchHeader
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.storage.files import Sync, replace_file
 
-SNAPSHOT_SUFFIX: Final = ".snapshot"
 BATCHES_TO_RETAIN: Final = 5
 _SNAPSHOT_VERSION: Final = 1
 _PREFIX: Final = struct.Struct(">hIi")
@@ -137,7 +135,7 @@ class ProducerStateManager:
         """Write the state as of `offset` (exclusive) and return the file; one that is there already is replaced. Raises OSError."""
         entries = b"".join(self._entries())
         body = struct.pack(">i", len(entries) // _ENTRY.size) + entries
-        path = self._directory / file_name(offset, SNAPSHOT_SUFFIX)
+        path = self._directory / file_name(offset, PRODUCER_SNAPSHOT_SUFFIX)
         prefix = struct.pack(">hI", _SNAPSHOT_VERSION, crc32c.crc32c(body))
         replace_file(path, prefix + body, sync=Sync.NONE)
         return path
@@ -168,7 +166,7 @@ class ProducerStateManager:
         self.clear()
         for offset, path in sorted(self.snapshots(), reverse=True):
             if offset > log_end_offset:
-                remove_if_there(path)
+                delete_files([path])
                 continue
             if offset < log_start_offset:
                 break
@@ -176,7 +174,7 @@ class ProducerStateManager:
                 self._load(path)
             except CorruptProducerSnapshotError:
                 self.clear()
-                remove_if_there(path)
+                delete_files([path])
                 continue
             return offset
         return log_start_offset
@@ -206,10 +204,14 @@ class ProducerStateManager:
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """(offset, file) of the snapshots on disk, in no order."""
-        return [(int(path.stem), path) for path in self._directory.glob("*" + SNAPSHOT_SUFFIX) if path.stem.isdecimal()]
+        return [
+            (int(path.stem), path)
+            for path in self._directory.glob("*" + PRODUCER_SNAPSHOT_SUFFIX)
+            if path.stem.isdecimal()
+        ]
 
     def delete_snapshots_before(self, offset: int) -> None:
         """Delete snapshots that no longer help: all below the log's start."""
         for known, path in self.snapshots():
             if known < offset:
-                remove_if_there(path)
+                delete_files([path])
