@@ -1,9 +1,10 @@
-"""Kafka's small text files beside the logs: checkpoints, partition.metadata and the clean-shutdown mark.
+"""Kafka's small text files in log directories: checkpoints, partition.metadata and the clean-shutdown file.
 
-A checkpoint is line "0", the count of entries, one entry a line. Every file is written beside its place, synced and renamed over it, so a
-crash leaves the old or the new one whole.
+A checkpoint has the line "0", the number of entries, and one entry per line. Every file is replaced as a whole, so that
+after a crash either the old or the new one is complete.
 
-Source: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile, PartitionMetadataFile, CleanShutdownFileHandler, Kafka 4.3.1.
+Source: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile, PartitionMetadataFile,
+CleanShutdownFileHandler, Kafka 4.3.1.
 """
 
 import json
@@ -24,11 +25,11 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 
 class CorruptCheckpointError(Exception):
-    """A checkpoint file that does not read as one; names the file and the line."""
+    """A malformed file; the message names the file and the line."""
 
 
 def read_checkpoint(path: Path) -> list[list[str]]:
-    """The words of each entry; empty when there is no file. Raises CorruptCheckpointError."""
+    """Return the words of each entry; none if there is no file. Raises CorruptCheckpointError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -41,7 +42,7 @@ def read_checkpoint(path: Path) -> list[list[str]]:
 
 
 def read_offsets(path: Path) -> dict[tuple[str, int], int]:
-    """Offsets by (topic, partition). Raises CorruptCheckpointError."""
+    """Return offsets by (topic, partition). Raises CorruptCheckpointError."""
     offsets = {}
     for words in read_checkpoint(path):
         try:
@@ -72,12 +73,12 @@ def read_leader_epochs(directory: Path) -> LeaderEpochs:
 
 
 def write_leader_epochs(directory: Path, epochs: LeaderEpochs) -> None:
-    """Write the leader epochs of a partition folder, without a sync: they can be rebuilt from the batches. Raises OSError."""
+    """Write the leader epochs of a partition folder, without a sync: batches contain them too. Raises OSError."""
     replace_file(directory / CHECKPOINT_NAME, epochs.checkpoint_text().encode(), sync=Sync.NONE)
 
 
 def read_topic_id(directory: Path) -> uuid.UUID | None:
-    """The topic id of a partition folder, None when the file is missing. Raises CorruptCheckpointError."""
+    """Return the topic id of a partition's folder, None if the file is missing. Raises CorruptCheckpointError."""
     path = directory / PARTITION_METADATA
     try:
         text = path.read_text(encoding="utf-8")
@@ -99,7 +100,10 @@ def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
 
 
 def read_clean_shutdown(directory: Path) -> int | None:
-    """Return the broker epoch of the mark of a clean shutdown (-1 when it names none), None without a mark. Raises OSError."""
+    """Return the broker epoch in the clean-shutdown file.
+
+    The epoch is -1 if the file does not contain one, None if there is no file. Raises OSError.
+    """
     try:
         text = (directory / CLEAN_SHUTDOWN).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -111,7 +115,7 @@ def read_clean_shutdown(directory: Path) -> int | None:
 
 
 def take_clean_shutdown(directory: Path) -> bool:
-    """Delete the mark of a clean shutdown, durably, and say whether there was one. Raises OSError."""
+    """Delete the clean-shutdown file durably, and return whether there was one. Raises OSError."""
     try:
         (directory / CLEAN_SHUTDOWN).unlink()
     except FileNotFoundError:
@@ -121,6 +125,6 @@ def take_clean_shutdown(directory: Path) -> bool:
 
 
 def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:
-    """Leave the mark that every log of this folder is flushed and closed."""
+    """Write the clean-shutdown file: every log of this directory is flushed and closed. Raises OSError."""
     text = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
     replace_file(directory / CLEAN_SHUTDOWN, text.encode())

@@ -1,7 +1,7 @@
-"""Batches that compaction writes: with some of their records, or with none.
+"""Batches written by compaction, with some of their records or none.
 
-A record's bytes, and with them its offset delta, stay as they are. A batch that was compressed is compressed again, with gzip, whatever
-its codec was: readers have to know every codec.
+The bytes of a record stay as they are, and with them its offset delta. A compressed batch is compressed again with
+gzip, whatever its codec was; readers support every codec.
 
 Source: MemoryRecords.filterTo, Kafka 4.3.1.
 """
@@ -27,9 +27,9 @@ _GZIP_WINDOW: Final = 31  # zlib's number for a gzip header and the largest wind
 
 
 def with_records(header: BatchHeader, raw: bytes, kept: Collection[int], step: Callable[[], None]) -> bytes:
-    """Return the batch with only the records at the positions `kept`; the batch as it is where that would not be smaller.
+    """Return the batch with only the records at the positions `kept`, or unchanged where that would not be smaller.
 
-    `step` is called for each record and each piece decompressed. Raises as `whole_records` does.
+    `step` is called for each record and each decompressed piece. Raises as `whole_records` does.
     """
     compressor = zlib.compressobj(wbits=_GZIP_WINDOW) if header.codec else None
     parts: list[bytes] = []
@@ -53,7 +53,7 @@ def with_records(header: BatchHeader, raw: bytes, kept: Collection[int], step: C
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """Return a batch without records that keeps the last offset of the log and a producer's last sequence."""
+    """Return a batch without records that keeps the last offset and a producer's last sequence."""
     return _with_body(header, b"", 0, 0)
 
 

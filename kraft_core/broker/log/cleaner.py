@@ -1,15 +1,17 @@
-"""Compaction: of a compacted log's closed segments only the newest record of each key survives.
+"""One compaction of a log: of its closed segments only the newest record of each key remains.
 
-1. The newest offset of each key in the dirty part (from the first offset that no pass has seen) goes into a map of bounded size; when it is full,
-   the pass ends there.
-2. All closed segments up to there are copied without the records that a later one of the same key replaces. A tombstone (null value)
-   goes once it is `delete.retention.ms` old. Offsets never change. Segments are copied into as few as fit the limits of a segment.
-3. Each copy is put in place of its segments, the earliest first: `.cleaned`, synced, renamed to `.swap`; then the old segments are renamed to
-   `.deleted`, and the copy takes the first one's name. `log_loader` finishes what a crash leaves.
+1. The newest offset of each key in the dirty part (after the first offset that no compaction has seen) goes into a map
+   of bounded size. When the map is full, the compaction ends there.
+2. All closed segments up to there are copied without the records that a later one of the same key replaces. A tombstone
+   (null value) is dropped once it is `delete.retention.ms` old. Offsets never change. Segments are merged into as few
+   as fit the limits of a segment.
+3. Each copy replaces its segments, the earliest first: `.cleaned`, synced, renamed to `.swap`; then the old segments
+   are renamed to `.deleted`, and the copy takes the name of the first one. `log_loader` completes what a crash
+   interrupts.
 
-It runs on a thread of its own and sleeps as long as it works, a few ms at a time, so that the event loop gets its turn.
+The thread sleeps as long as it works, a few ms at a time, so that the event loop can run.
 
-Source: Cleaner and LogCleaner, Kafka 4.3.1.
+Source: Cleaner, Kafka 4.3.1.
 """
 
 import os
@@ -33,8 +35,8 @@ from kraft_core.protocol.record_batch import RecordBatch, read_batches
 from kraft_core.storage.files import OPERATING_SYSTEM
 
 KEYS_MAX: Final = 250_000
-"""Keys of one pass, some 180 bytes each."""
-_OFFSETS_MAX: Final = 2**31 - 1  # of one segment, behind its base offset
+"""Upper bound of keys in one map, some 180 bytes each."""
+_OFFSETS_MAX: Final = 2**31 - 1  # of one segment, relative to its base offset
 _DIGEST_BYTES: Final = 16
 _SLICE_S: Final = 0.002
 _STEPS_A_LOOK: Final = 64
@@ -42,11 +44,11 @@ _COPY_BYTES: Final = 1024 * 1024
 
 
 class CleaningStoppedError(Exception):
-    """The log manager stops; what was copied is thrown away at the next start."""
+    """The log manager stops; unfinished copies are deleted at the next start."""
 
 
 class Pacer:
-    """Makes the cleaner's thread sleep as long as it worked, and end when `stop` was called."""
+    """Makes the cleaner's thread sleep as long as it has worked, and stop after `stop`."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
@@ -54,11 +56,11 @@ class Pacer:
         self._began = time.perf_counter()
 
     def stop(self) -> None:
-        """End the work at its next step. Called on any thread."""
+        """Stop the work at its next step. Called on any thread."""
         self._stopped.set()
 
     def step(self) -> None:
-        """Note a bounded step of work. Raises CleaningStoppedError."""
+        """Count a bounded step of work. Raises CleaningStoppedError."""
         self._steps += 1
         if self._steps % _STEPS_A_LOOK:
             return
@@ -71,7 +73,10 @@ class Pacer:
 
 @dataclass(frozen=True, slots=True)
 class CleaningPlan:
-    """Closed segments that one pass may copy, of which those from `first_dirty_offset` on were not seen by a pass before."""
+    """The closed segments of one compaction.
+
+    Those from `first_dirty_offset` on are dirty: no compaction has seen them.
+    """
 
     segments: tuple[LogSegment, ...]
     first_dirty_offset: int
@@ -80,9 +85,10 @@ class CleaningPlan:
 
 
 def plan_cleaning(log: UnifiedLog, now_ms: int) -> CleaningPlan | None:
-    """What to compact now, or None when too little is dirty.
+    """Return what to compact now, None when too little is dirty.
 
-    All closed segments whose newest record is older than `min.compaction.lag.ms`; worth it when `min.cleanable.dirty.ratio` of their bytes are dirty.
+    The segments are those whose newest record is older than `min.compaction.lag.ms`; at least
+    `min.cleanable.dirty.ratio` of their bytes must be dirty.
     """
     if not log.config.is_compacted:
         return None
@@ -103,19 +109,19 @@ def plan_cleaning(log: UnifiedLog, now_ms: int) -> CleaningPlan | None:
 
 
 def _digest(key: bytes) -> bytes:
-    """A key, or for a long one a digest that no short key can be."""
+    """Return a short key itself, and for a long one a digest that differs from every short key."""
     return key if len(key) < _DIGEST_BYTES else blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(slots=True)
 class OffsetMap:
-    """Newest offset of each key in the dirty part of a log up to `end_offset` (exclusive)."""
+    """The newest offset of each key in the dirty part of a log, up to `end_offset` (exclusive)."""
 
     offsets: dict[bytes, int] = field(default_factory=dict)
     end_offset: int = 0
 
     def replaces(self, key: bytes, offset: int) -> bool:
-        """Whether a later record of the key is known."""
+        """Return whether a later record of the key is known."""
         return self.offsets.get(_digest(key), -1) > offset
 
 
@@ -126,7 +132,7 @@ def _batches(segment: LogSegment, from_offset: int | None = None) -> Iterator[tu
 
 
 def build_offset_map(plan: CleaningPlan, pacer: Pacer, keys_max: int = KEYS_MAX) -> OffsetMap:
-    """Read the dirty part, as far as `keys_max` keys reach."""
+    """Read the dirty part up to `keys_max` keys."""
     found = OffsetMap(end_offset=plan.first_dirty_offset)
     for segment in plan.segments:
         for header, batch in _batches(segment, plan.first_dirty_offset):
@@ -138,7 +144,7 @@ def build_offset_map(plan: CleaningPlan, pacer: Pacer, keys_max: int = KEYS_MAX)
 
 
 def _note_keys(batch: RecordBatch, found: OffsetMap, pacer: Pacer, keys_max: int) -> bool:
-    """Note the keys of one batch; False when the map is full, with its end set."""
+    """Add the keys of one batch. Return False when the map is full; its end is set then."""
     try:
         for record in batch.paced_records():
             pacer.step()
@@ -149,23 +155,23 @@ def _note_keys(batch: RecordBatch, found: OffsetMap, pacer: Pacer, keys_max: int
                 found.end_offset = record.offset
                 return False
             found.offsets[digest] = record.offset
-    except KafkaError:  # cannot be taken apart: the batch stays whole, so the rest of it replaces nothing either
+    except KafkaError:  # unreadable: the batch stays whole, so its later records replace nothing
         pass
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """Consecutive segments and their copy, a `.swap` file that is on disk."""
+    """Consecutive segments and their copy, a synced `.swap` file."""
 
     segments: tuple[LogSegment, ...]
     swap: Path
 
 
 def write_group(plan: CleaningPlan, first: int, newest: OffsetMap, pacer: Pacer) -> CleanedGroup | None:
-    """Copy segments from number `first` of the plan on, as many as fit one segment; None when the pass ends before.
+    """Copy segments from number `first` on, as many as fit one segment; None when the compaction ends before.
 
-    Raises OSError, and then no copy is left; CleaningStoppedError.
+    Raises CleaningStoppedError, and OSError without leaving a copy.
     """
     if first == len(plan.segments) or plan.segments[first].base_offset >= newest.end_offset:
         return None
@@ -199,7 +205,7 @@ def write_group(plan: CleaningPlan, first: int, newest: OffsetMap, pacer: Pacer)
 
 
 def _fits(plan: CleaningPlan, first: LogSegment, segment: LogSegment, newest: OffsetMap) -> bool:
-    """Whether a segment's offsets fit behind those of the group's first, and the pass reaches into it."""
+    """Return whether a segment's offsets fit into a segment with the group's first, and the map reaches into it."""
     last = segment.last_header()
     end = segment.base_offset if last is None else last.last_offset
     return segment.base_offset < newest.end_offset and end - first.base_offset <= _OFFSETS_MAX
@@ -208,9 +214,10 @@ def _fits(plan: CleaningPlan, first: LogSegment, segment: LogSegment, newest: Of
 def _copy(
     segment: LogSegment, descriptor: int, position: int, plan: CleaningPlan, newest: OffsetMap, pacer: Pacer
 ) -> tuple[int, bytes]:
-    """Write what is left of a segment at `position`, in pieces -> the position behind it, and what a copy that ends here ends with.
+    """Write the remaining records of a segment at `position`, in pieces.
 
-    That is an empty batch where the last one goes, so that the copy covers every offset of its segments.
+    Return the position after them, and the end of a copy that ends with this segment: an empty batch if the last one is
+    dropped, so that the copy covers every offset of its segments.
     """
     pending = bytearray()
     last: BatchHeader | None = None
@@ -236,7 +243,7 @@ def _write(descriptor: int, pending: bytearray, position: int) -> int:
 def _retain(
     header: BatchHeader, batch: RecordBatch, newest: OffsetMap, tombstones_before_ms: int, pacer: Pacer
 ) -> bytes:
-    """The batch without its superseded records; b"" when none is left."""
+    """Return the batch without its superseded records; b"" when none is left."""
     if header.is_control or header.base_offset >= newest.end_offset:
         return batch.raw
     kept: set[int] = set()
@@ -260,9 +267,10 @@ def _retain(
 
 
 def swap_in(group: CleanedGroup, config: LogConfig, now_ms: int, pacer: Pacer) -> tuple[LogSegment, list[Path]]:
-    """Put a copy in place of its segments, whose files stay open for readers -> (the new segment, the old files, renamed to `.deleted`).
+    """Replace segments by their copy. Return the new segment and the old files, renamed to `.deleted`.
 
-    Nothing is deleted. Raises OSError, after which only `log_loader` can tell how far it got.
+    The old segments stay open for readers, and nothing is deleted. Raises OSError, after which the log must be loaded
+    again.
     """
     first = group.segments[0]
     renamed = [path for segment in group.segments[1:] for path in rename_deleted(segment)]

@@ -1,7 +1,7 @@
-"""The sparse indexes of a segment: offset to file position, and time to offset.
+"""The sparse indexes of a segment: offset to file position, and timestamp to offset.
 
-Both are append-only files of fixed entries, kept in memory as plain arrays once used, so a lookup is a bisection without system calls.
-An index is derived data: any doubt about it is settled by rebuilding it from the segment.
+Both are append-only files of fixed-size entries. They are kept in memory as arrays once used, so that a lookup is a
+bisection without system calls. An index is derived data: one in doubt is rebuilt from the segment.
 
 Source: OffsetIndex and TimeIndex, Kafka 4.3.1.
 """
@@ -23,7 +23,7 @@ TIME_ENTRY_BYTES: Final = _TIME_ENTRY.size
 
 
 class CorruptIndexError(Exception):
-    """An index file that cannot be right; the segment's owner rebuilds it."""
+    """An invalid index file; the owner of the segment rebuilds it."""
 
 
 def _big_endian(values: "array[int]") -> bytes:
@@ -34,7 +34,7 @@ def _big_endian(values: "array[int]") -> bytes:
 
 
 def _append(path: Path, entry: bytes, position: int) -> None:
-    """Write an entry behind the last one, at `position`, over what a write that failed may have left there."""
+    """Write an entry at `position`, after the last one. The rest of a failed write may be there; it is overwritten."""
     file_descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         written = os.pwrite(file_descriptor, entry, position)
@@ -45,9 +45,9 @@ def _append(path: Path, entry: bytes, position: int) -> None:
 
 
 class OffsetIndex:
-    """(offset relative to the segment's base, byte position) every `index.interval.bytes`; file `%020d.index`, 4 + 4 bytes an entry.
+    """Entries (offset relative to the base offset, byte position) in the file `%020d.index`, 4 + 4 bytes each.
 
-    `base_offset` is the segment's. Entries rise strictly in both columns.
+    There is an entry every `index.interval.bytes`. Both columns increase strictly. `base_offset` is the segment's.
     """
 
     def __init__(self, path: Path, base_offset: int) -> None:
@@ -60,7 +60,10 @@ class OffsetIndex:
         return len(self._positions)
 
     def load(self, segment_bytes: int) -> None:
-        """Read the file. Raises CorruptIndexError when entries do not rise or point behind the segment's end, or no file is there."""
+        """Read the file.
+
+        Raises CorruptIndexError when it is missing, its entries do not increase or they point after the segment's end.
+        """
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -81,7 +84,7 @@ class OffsetIndex:
         self._relative_offsets, self._positions = offsets, positions
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry behind the last one; an entry that does not rise is left out."""
+        """Add an entry at the end. An entry that is not larger than the last one is ignored."""
         relative = offset - self._base_offset
         if self._positions and (relative <= self._relative_offsets[-1] or position <= self._positions[-1]):
             return
@@ -90,12 +93,12 @@ class OffsetIndex:
         self._positions.append(position)
 
     def lookup(self, offset: int) -> int:
-        """Byte position of the last entry at or before `offset`; 0 when there is none."""
+        """Return the byte position of the last entry at or before `offset`, 0 when there is none."""
         index = bisect.bisect_right(self._relative_offsets, offset - self._base_offset) - 1
         return self._positions[index] if index >= 0 else 0
 
     def truncate(self, position: int) -> None:
-        """Drop the entries at or behind a byte position and write the file anew."""
+        """Drop the entries at or after a byte position and rewrite the file."""
         keep = bisect.bisect_left(self._positions, position)
         del self._relative_offsets[keep:], self._positions[keep:]
         pairs: array[int] = array("I", bytes(8 * keep))
@@ -104,7 +107,10 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """(largest timestamp so far in ms, its offset); file `%020d.timeindex`, 8 + 4 bytes an entry. Timestamps rise strictly."""
+    """Entries (largest timestamp so far in ms, its offset) in the file `%020d.timeindex`, 8 + 4 bytes each.
+
+    Timestamps increase strictly.
+    """
 
     def __init__(self, path: Path, base_offset: int) -> None:
         self._path = path
@@ -116,7 +122,7 @@ class TimeIndex:
         return len(self._timestamps)
 
     def load(self) -> None:
-        """Read the file. Raises CorruptIndexError when it is missing, cut, or does not rise."""
+        """Read the file. Raises CorruptIndexError when it is missing, truncated, or its timestamps do not increase."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -133,13 +139,13 @@ class TimeIndex:
         self._timestamps, self._relative_offsets = timestamps, offsets
 
     def last(self) -> tuple[int, int] | None:
-        """(timestamp, absolute offset) of the last entry, None when empty."""
+        """Return (timestamp, absolute offset) of the last entry, None when empty."""
         if not self._timestamps:
             return None
         return self._timestamps[-1], self._base_offset + self._relative_offsets[-1]
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry; one that does not rise is left out."""
+        """Add an entry. One that is not larger than the last one is ignored."""
         if timestamp < 0 or (self._timestamps and timestamp <= self._timestamps[-1]):
             return
         relative = offset - self._base_offset
@@ -148,12 +154,12 @@ class TimeIndex:
         self._relative_offsets.append(relative)
 
     def lookup(self, timestamp: int) -> int:
-        """An offset before which every timestamp is smaller than `timestamp`; the segment's base offset when unknown."""
+        """Return an offset before which every timestamp is smaller than `timestamp`; the base offset when unknown."""
         index = bisect.bisect_left(self._timestamps, timestamp) - 1
         return self._base_offset + self._relative_offsets[index] if index >= 0 else self._base_offset
 
     def truncate(self, offset: int) -> None:
-        """Drop the entries at or behind an offset and write the file anew."""
+        """Drop the entries at or after an offset and rewrite the file."""
         keep = bisect.bisect_left(self._relative_offsets, max(0, offset - self._base_offset))
         del self._timestamps[keep:], self._relative_offsets[keep:]
         entries = zip(self._timestamps, self._relative_offsets, strict=True)

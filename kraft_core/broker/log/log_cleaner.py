@@ -1,11 +1,14 @@
-"""The thread that compacts logs, one at a time, and what it hands back to the event loop."""
+"""The thread that compacts logs, one at a time.
+
+Source: LogCleaner, Kafka 4.3.1.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from kraft_core.broker.log.cleaner import (
     CleaningPlan,
@@ -24,13 +27,14 @@ from kraft_core.broker.log.unified_log import UnifiedLog
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 Discard = Callable[[UnifiedLog, list[LogSegment], list[Path]], None]
 
 
 class LogCleaner:
-    """Compacts logs. `lock` is held while a log is worked on: its closed segments and its folder's name must not change then.
+    """Compacts logs. While `lock` is held, the closed segments and the folder of a log must not change.
 
-    `discard` gets the segments that a copy has replaced and the renamed files to delete.
+    `discard` receives the replaced segments and the renamed files to delete.
     """
 
     def __init__(self, clock_ms: Callable[[], int], discard: Discard) -> None:
@@ -41,17 +45,18 @@ class LogCleaner:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-cleaner")
 
     async def stop(self) -> None:
-        """End the work in progress at its next step and wait for it."""
+        """Stop the work in progress at its next step and wait for it."""
         self._pacer.stop()
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def _run(self, work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     async def clean(self, partition_log: UnifiedLog) -> bool:
-        """Compact one log's closed segments now if they are dirty enough; False when there was nothing to do or it could not be done.
+        """Compact a log's closed segments if they are dirty enough.
 
-        A full disk is left for the next time; any other error takes the log's directory offline.
+        Return False when there was nothing to do or it failed. On a full disk it is retried next time; any other disk
+        error takes the log's directory offline.
         """
         async with self.lock:
             plan = plan_cleaning(partition_log, self._clock_ms())
@@ -59,7 +64,7 @@ class LogCleaner:
                 return False
             before = partition_log.size
             try:
-                newest = await self._run(lambda: build_offset_map(plan, self._pacer))
+                newest = await self._run(build_offset_map, plan, self._pacer)
                 await self._replace_groups(partition_log, plan, newest)
             except CleaningStoppedError:
                 return False
@@ -67,7 +72,7 @@ class LogCleaner:
                 if not is_full(error):
                     partition_log.storage_error("compact", error)
                 extra = {"partition": partition_log.directory.name, "cause": str(error)}
-                log.error("log_not_compacted", extra=extra)  # noqa: TRY400  # the cause says it all
+                log.error("log_not_compacted", extra=extra)  # noqa: TRY400 # the cause is enough
                 return False
             partition_log.first_dirty_offset = newest.end_offset
         sizes = {"bytes_before": before, "bytes_after": partition_log.size}
@@ -77,12 +82,10 @@ class LogCleaner:
     async def _replace_groups(self, partition_log: UnifiedLog, plan: CleaningPlan, newest: OffsetMap) -> None:
         done = 0
         while not partition_log.is_offline:
-            group = await self._run(lambda first=done: write_group(plan, first, newest, self._pacer))  # type: ignore[misc]  # binds the loop variable
+            group = await self._run(write_group, plan, done, newest, self._pacer)
             if group is None:
                 return
-            new, renamed = await self._run(
-                lambda group=group: swap_in(group, partition_log.config, self._clock_ms(), self._pacer)  # type: ignore[misc]  # binds the loop variable
-            )
+            new, renamed = await self._run(swap_in, group, partition_log.config, self._clock_ms(), self._pacer)
             partition_log.replace(list(group.segments), new)
             self._discard(partition_log, list(group.segments), renamed)
             done += len(group.segments)

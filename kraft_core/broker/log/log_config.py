@@ -1,4 +1,4 @@
-"""The settings of one partition log, read from a topic's effective configuration.
+"""The configs of one log, from a topic's effective configs.
 
 Source: LogConfig and TopicConfig, Kafka 4.3.1.
 """
@@ -11,7 +11,7 @@ NO_LIMIT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """Kafka's topic settings that the log itself obeys; -1 means no limit where Kafka says so. Defaults are Kafka's."""
+    """The topic configs that a log uses, with Kafka's defaults; -1 means no limit where Kafka says so."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 3600 * 1000
@@ -34,12 +34,12 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether old values of a key may go, so that every record needs a key."""
+        """Whether older values of a key may be dropped, so that every record needs a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def is_deleted(self) -> bool:
-        """Whether time and size retention apply."""
+        """Whether retention by time and size applies."""
         return "delete" in self.cleanup_policy
 
 
@@ -63,9 +63,9 @@ _INTEGERS = {
 
 
 def log_config(effective: Mapping[str, str]) -> LogConfig:
-    """Read a topic's effective settings (Kafka's names, values as text); a missing name keeps Kafka's default.
+    """Return the configs of a log from a topic's effective configs, Kafka's names and values as text.
 
-    The controller has validated the values before they were recorded, so a value that does not parse raises ValueError.
+    A missing name keeps the default. Raises ValueError for an invalid value; the controller has validated all of them.
     """
     values: dict[str, int | float | str | bool | frozenset[str]] = {
         field: int(effective[name]) for name, field in _INTEGERS.items() if name in effective
@@ -77,4 +77,4 @@ def log_config(effective: Mapping[str, str]) -> LogConfig:
         values["cleanup_policy"] = frozenset(policy for policy in policies if policy)
     if "message.timestamp.type" in effective:
         values["log_append_time"] = effective["message.timestamp.type"] == "LogAppendTime"
-    return LogConfig(**values)  # type: ignore[arg-type]  # each name above is mapped to a field of that type
+    return LogConfig(**values)  # type: ignore[arg-type] # each name is mapped to a field of its type

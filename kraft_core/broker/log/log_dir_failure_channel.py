@@ -1,7 +1,7 @@
-"""Log directories that have failed: a directory is online until one operation on it fails, and offline for the rest of the process.
+"""Failed log directories: one failed operation takes a directory offline until the process restarts.
 
-A failed write may have left anything on the disk, and a failed sync may have lost what earlier writes had put there, so nothing that lies in such a
-directory is read or written again before a restart has recovered it.
+A failed write may have left anything on the disk, and a failed sync may have lost earlier writes, so nothing in such a
+directory is read or written before a restart has recovered it.
 
 Source: LogDirFailureChannel and ReplicaManager.handleLogDirFailure, Kafka 4.3.1.
 """
@@ -25,12 +25,12 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the disk has no room, so that what is on it is still good."""
+    """Return whether the error means that the disk is full, so that the data on it are still good."""
     return error.errno in _FULL
 
 
 class LogDirFailureChannel:
-    """The state of each log directory. All calls are made on the event loop's thread."""
+    """The state of each log directory. Used on the event loop's thread only."""
 
     def __init__(self, directories: Sequence[LogDirectory]) -> None:
         self._by_path = {directory.path: directory for directory in directories}
@@ -43,7 +43,7 @@ class LogDirFailureChannel:
         self._listeners.append(listener)
 
     def is_online(self, path: Path) -> bool:
-        """Whether a log directory may be used."""
+        """Return whether a log directory may be used."""
         return path not in self._failed
 
     @property
@@ -60,7 +60,7 @@ class LogDirFailureChannel:
     def report(self, path: Path, operation: str, error: OSError) -> None:
         """Take a directory offline because `operation` failed in it.
 
-        A lack of descriptors or memory says nothing about the disk: it is logged, once a minute at most.
+        A lack of file descriptors or memory is no disk error: it is logged, at most once a minute.
         """
         if path in self._failed:
             return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """A folder of partition logs with the directory id of its meta.properties."""
+    """A directory of partition logs, with the directory id of its meta.properties."""
 
     path: Path
     directory_id: uuid.UUID

@@ -1,12 +1,14 @@
-"""Which folders of the log directories are the broker's logs, judged against metadata that is known to be complete.
+"""Which folders in the log directories are logs of the broker, according to complete metadata.
 
-Rules, for every partition by topic id:
-1. A partition that the metadata assigns to this broker keeps its folder.
-2. Of several folders of one partition the one in service with the most records is kept, else the set-aside one with the most records: it is
-   taken back, whatever set it aside.
+Rules, for each partition by topic id:
+
+1. The folder of a partition that the metadata assign to this broker is kept.
+2. Of several folders of one partition, the one in service with the most records is kept; if none in service has
+   records, the set-aside one with the most records is restored.
 3. Every other folder is set aside: renamed to `<topic>-<partition>.<unique>-stray`, never deleted.
 
-Source: LogManager.loadLog and isStrayReplica, Kafka 4.3.1, which neither takes a log back nor starts with two folders of one partition.
+Source: LogManager.loadLog and isStrayReplica, Kafka 4.3.1. Apache neither restores a log nor starts with two folders of
+one partition.
 """
 
 import logging
@@ -29,13 +31,13 @@ log = logging.getLogger(__name__)
 
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
-_NAME_BYTES_MAX: Final = 255  # of file systems
+_NAME_BYTES_MAX: Final = 255  # a limit of file systems
 _PARTITION_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
 _STRAY_FOLDER: Final = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f]{32}-stray$")
 
 
 class FolderError(OSError):
-    """A partition's folder cannot be read or renamed; `folder` says which."""
+    """A partition's folder cannot be read or renamed; `folder` is its path."""
 
     def __init__(self, folder: Path, cause: OSError) -> None:
         super().__init__(cause.errno, cause.strerror, str(folder))
@@ -44,7 +46,10 @@ class FolderError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
-    """A folder with a partition's segments. `topic` is cut in the name of a set-aside folder that would be too long."""
+    """A folder with a partition's segments.
+
+    `topic` is shortened if the name of a set-aside folder would be too long.
+    """
 
     path: Path
     directory_id: uuid.UUID
@@ -54,13 +59,16 @@ class PartitionFolder:
     is_stray: bool
 
     def is_named_after(self, topic: str) -> bool:
-        """Say whether the folder's name can be that of a log of `topic`."""
+        """Return whether the folder's name can be that of a log of `topic`."""
         return self.topic == topic or (len(self.path.name) == _NAME_BYTES_MAX and topic.startswith(self.topic))
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A folder that becomes the log of a partition, renamed to `path` if it was set aside, in place of the folder `instead_of`."""
+    """A folder that becomes a partition's log.
+
+    A set-aside one is renamed to `path`, replacing the folder `instead_of`.
+    """
 
     folder: PartitionFolder
     topic: str
@@ -70,19 +78,20 @@ class Kept:
 
 @dataclass(slots=True)
 class FolderPlan:
-    """What becomes of the folders. `not_taken_back` are set-aside folders with records beside a log that has records too."""
+    """The fate of each folder. `not_restored` are set-aside folders with records whose log has records too."""
 
     kept: list[Kept] = field(default_factory=list)
     set_aside: list[tuple[PartitionFolder, str]] = field(default_factory=list)
-    not_taken_back: list[tuple[PartitionFolder, Path]] = field(default_factory=list)
+    not_restored: list[tuple[PartitionFolder, Path]] = field(default_factory=list)
 
 
 def sort_folders(
     directories: Sequence[LogDirectory], image: CaughtUpImage
 ) -> tuple[list[Kept], dict[LogDirectory, OSError]]:
-    """Delete what was doomed, set aside what is not this broker's, take back what is; returns the logs there are, and the directories that failed.
+    """Delete folders marked for deletion, set aside and restore folders by the rules.
 
-    The other directories are sorted without a failed one.
+    Return the logs to open, and the error of each directory that failed; the rules are applied without those
+    directories.
     """
     failed: dict[LogDirectory, OSError] = {}
     while True:
@@ -91,14 +100,14 @@ def sort_folders(
             if directory in failed:
                 continue
             try:
-                for doomed in directory.path.glob("*" + DELETE_SUFFIX):
-                    delete_folder(doomed)
+                for deleted in directory.path.glob("*" + DELETE_SUFFIX):
+                    delete_folder(deleted)
                 folders += list(find_folders(directory.path, directory.directory_id))
             except OSError as error:
                 failed[directory] = error
         try:
             plan = plan_folders(folders, image)
-            carry_out(plan)
+            apply_plan(plan)
         except FolderError as error:
             failed[next(each for each in directories if each.path == error.folder.parent)] = error
         else:
@@ -106,7 +115,7 @@ def sort_folders(
 
 
 def find_folders(path: Path, directory_id: uuid.UUID) -> Iterator[PartitionFolder]:
-    """Find the partitions' folders of one log directory, by name. Raises OSError, CorruptCheckpointError."""
+    """Yield the partitions' folders of one log directory, by name. Raises OSError, CorruptCheckpointError."""
     for folder in sorted(path.iterdir()):
         in_service, stray = _PARTITION_FOLDER.match(folder.name), _STRAY_FOLDER.match(folder.name)
         found = in_service or stray
@@ -118,7 +127,7 @@ def find_folders(path: Path, directory_id: uuid.UUID) -> Iterator[PartitionFolde
 
 
 def log_end(folder: Path) -> int:
-    """Return the offset behind the last whole batch of a folder, 0 when it never had one. Raises FolderError."""
+    """Return the offset after the last complete batch of a folder, 0 if it never had one. Raises FolderError."""
     bases = base_offsets(folder)
     if not bases:
         return 0
@@ -133,7 +142,10 @@ def log_end(folder: Path) -> int:
 
 
 def plan_folders(folders: Iterable[PartitionFolder], image: CaughtUpImage) -> FolderPlan:
-    """Judge all folders of all log directories. Raises FolderError: logs are read where several folders claim one partition."""
+    """Apply the rules to all folders of all log directories.
+
+    Raises FolderError: logs are read where several folders claim the same partition.
+    """
     plan = FolderPlan()
     claims: dict[tuple[uuid.UUID, int], list[PartitionFolder]] = {}
     for folder in folders:
@@ -155,7 +167,7 @@ def _choose(
     partition: int,
     claimants: Sequence[PartitionFolder],
 ) -> None:
-    """Choose the folder of one partition among all that claim it."""
+    """Choose the folder of one partition among those that claim it."""
     topic, registration = image.topic(topic_id), image.assignment(topic_id, partition)
     assert topic is not None
     assert registration is not None
@@ -168,23 +180,23 @@ def _choose(
 
     chosen = max(claimants, key=worth)
     if chosen.is_stray and not ends[chosen.path]:
-        return  # nothing but empty folders, all of them set aside before
+        return  # only empty folders that were set aside before
     path = chosen.path.with_name(f"{topic.name}-{partition}")
     in_service = [each for each in claimants if not each.is_stray and each is not chosen]
     replaced = next((each.path for each in in_service if chosen.is_stray), None)
     plan.kept.append(Kept(chosen, topic.name, path, replaced))
     plan.set_aside += [(each, f"{chosen.path} is the log of the same partition that is kept") for each in in_service]
-    plan.not_taken_back += [
+    plan.not_restored += [
         (each, path) for each in claimants if each.is_stray and each is not chosen and ends[each.path]
     ]
 
 
-def carry_out(plan: FolderPlan) -> None:
-    """Rename the folders as planned and say so. Raises FolderError, and what is left can be planned again."""
+def apply_plan(plan: FolderPlan) -> None:
+    """Rename the folders as planned and log it. After a FolderError the rest can be planned again."""
     replaced = {kept.instead_of for kept in plan.kept}
     renamed: dict[Path, Path] = {}
     for folder, reason in plan.set_aside:
-        renamed[folder.path] = set_aside(folder.path, reason, is_said=folder.path not in replaced)
+        renamed[folder.path] = set_aside(folder.path, reason, is_logged=folder.path not in replaced)
     for kept in plan.kept:
         if kept.folder.path != kept.path:
             extra: dict[str, object] = {"folder": str(kept.folder.path), "renamed": str(kept.path)}
@@ -192,16 +204,19 @@ def carry_out(plan: FolderPlan) -> None:
                 extra["set_aside"] = str(renamed[kept.instead_of])
             _rename(kept.folder.path, kept.path)
             log.warning("stray_log_taken_back", extra=extra | {"log_end_offset": log_end(kept.path)})
-    for folder, path in plan.not_taken_back:
+    for folder, path in plan.not_restored:
         extra = {"folder": str(folder.path), "log_end_offset": log_end(folder.path), "kept": str(path)}
         log.warning("stray_log_not_taken_back", extra=extra | {"kept_log_end_offset": log_end(path)})
 
 
-def set_aside(folder: Path, reason: str, *, is_said: bool = True) -> Path:
-    """Rename a partition's folder so that it is no log any more but keeps its records; returns the new path. Raises FolderError."""
+def set_aside(folder: Path, reason: str, *, is_logged: bool = True) -> Path:
+    """Rename a partition's folder so that it is no log but keeps its records.
+
+    Return the new path. Raises FolderError.
+    """
     stray = folder.with_name(folder_name(folder.name, uuid.uuid4().hex, STRAY_SUFFIX))
     _rename(folder, stray)
-    if is_said:
+    if is_logged:
         log.warning("stray_log_set_aside", extra={"folder": str(folder), "renamed": str(stray), "reason": reason})
     return stray
 
@@ -214,7 +229,7 @@ def _rename(folder: Path, new: Path) -> None:
 
 
 def folder_name(partition_folder: str, unique: str, suffix: str) -> str:
-    """Return the name of a folder that is no longer in service; the topic's part is cut where the whole is too long.
+    """Return the name of a folder that is out of service. The topic is shortened if the name would be too long.
 
     Source: UnifiedLog.logDirNameWithSuffixCappedLength.
     """
@@ -224,7 +239,7 @@ def folder_name(partition_folder: str, unique: str, suffix: str) -> str:
 
 
 def delete_folder(folder: Path) -> None:
-    """Delete a partition's folder; it holds only files."""
+    """Delete a partition's folder, which contains only files."""
     for path in folder.iterdir():
         path.unlink(missing_ok=True)
     folder.rmdir()

@@ -1,7 +1,8 @@
-"""Opening a partition's folder: finish or undo what a crash interrupted, and recover what it may have torn.
+"""Opening the folder of a partition: complete or undo interrupted work and recover the log.
 
-After a clean shutdown the files are taken as they are. Otherwise every segment that reaches behind the recovery point is read and checked batch by
-batch; the log ends at the first batch that is incomplete or fails its CRC, and whatever follows it is dropped.
+After a clean shutdown the files are used as they are. Otherwise every segment that extends beyond the recovery point is
+read and checked batch by batch. The log ends at the first batch that is incomplete or fails its CRC; anything after it
+is dropped.
 
 Source: LogLoader, Kafka 4.3.1.
 """
@@ -42,12 +43,12 @@ log = logging.getLogger(__name__)
 
 
 class TopicIdMismatchError(Exception):
-    """The folder belongs to another incarnation of the topic."""
+    """The folder belongs to another topic of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What the log manager knows from its checkpoints. `recovery_point` counts only after an unclean shutdown."""
+    """What the checkpoints say about a log. `recovery_point` is used only after an unclean shutdown."""
 
     clean_shutdown: bool
     recovery_point: int
@@ -58,7 +59,7 @@ class LoadOptions:
 def open_log(
     directory: Path, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, options: LoadOptions
 ) -> UnifiedLog:
-    """Open or create the log in `directory`. May take long; runs off the event loop at start-up.
+    """Open or create the log in `directory`. May take long; runs on the I/O thread.
 
     Raises TopicIdMismatchError, and OSError when the folder cannot be read or written.
     """
@@ -98,7 +99,7 @@ def _assemble(
     segments: list[LogSegment],
     epochs: LeaderEpochs,
 ) -> UnifiedLog:
-    """Make the log of its open segments, with what is derived from them."""
+    """Return the log of the open segments, with the state derived from them."""
     last = segments[-1].last_header()
     log_end_offset = segments[-1].base_offset if last is None else last.last_offset + 1
     log_start_offset = min(max(options.log_start_offset, segments[0].base_offset), log_end_offset)
@@ -119,7 +120,10 @@ def _assemble(
 
 
 def _write_if_changed(epochs: LeaderEpochs, directory: Path) -> None:
-    """Write the leader epochs that recovery changed; a full disk keeps the older file, so that a node starts on it and records can be deleted."""
+    """Write the leader epochs that recovery changed.
+
+    On a full disk the older file stays, so that the node can start and records can be deleted.
+    """
     with suppress(CorruptCheckpointError):
         if read_leader_epochs(directory).entries == epochs.entries:
             return
@@ -131,10 +135,10 @@ def _write_if_changed(epochs: LeaderEpochs, directory: Path) -> None:
 
 
 def _without_an_older_topics_start(options: LoadOptions, epochs: LeaderEpochs, directory: Path) -> LoadOptions:
-    """Return the options without a log start that cannot be this log's.
+    """Return the options without a log start offset that cannot be this log's.
 
-    The checkpoint knows partitions by name, so after a crash it may be about a deleted topic of that name. A log notes its start in its leader
-    epochs too, before the checkpoint: epochs that begin below it contradict it.
+    The checkpoint identifies partitions by name, so after a crash it may describe a deleted topic of that name. The
+    leader epochs of a log are updated before the checkpoint: epochs that begin below the log start contradict it.
     """
     entries = epochs.entries
     if not entries or entries[0][1] >= options.log_start_offset:
@@ -145,13 +149,14 @@ def _without_an_older_topics_start(options: LoadOptions, epochs: LeaderEpochs, d
 
 
 def _finish_interrupted_work(directory: Path) -> None:
-    """Delete what was dropped or half made, and put finished compacted segments in place of those they were made from."""
+    """Delete files marked for deletion or unfinished, and let finished compacted segments replace their sources."""
     unfinished = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
     delete_files([path for path in directory.iterdir() if path.name.endswith(unfinished)])
     for swap in sorted(directory.glob("*" + LOG_SUFFIX + SWAP_SUFFIX)):
         base_offset = int(swap.name.split(".", 1)[0])
         next_offset = _next_offset(swap)
-        if next_offset is None:  # a crash kept the name and not the bytes; the segments it was to replace are all there
+        # A crash may keep the name of a copy but not its bytes; all segments it was to replace are still there.
+        if next_offset is None:
             delete_files([swap])
             continue
         for path in list(directory.glob("*" + LOG_SUFFIX)):
@@ -162,7 +167,7 @@ def _finish_interrupted_work(directory: Path) -> None:
 
 
 def _next_offset(path: Path) -> int | None:
-    """The offset behind the last batch of a file, None when there is something else than whole batches in it."""
+    """Return the offset after the last batch of a file, None if it contains anything but complete batches."""
     size = path.stat().st_size
     last, end = -1, 0
     with path.open("rb") as file:
@@ -174,7 +179,7 @@ def _next_offset(path: Path) -> int | None:
 def _open_segments(
     segments: list[LogSegment], directory: Path, config: LogConfig, options: LoadOptions, epochs: LeaderEpochs
 ) -> None:
-    """Open what is in the folder, each segment added to `segments` before it is read. Raises OSError."""
+    """Open the segments of the folder. Each is added to `segments` before it is read. Raises OSError."""
     bases = base_offsets(directory)
     rebuilt = epochs.latest is None
 

@@ -1,7 +1,7 @@
-"""All partition logs of a broker in its log directories, and the work that goes on behind the requests.
+"""All logs of a broker in its log directories, and their background work.
 
-The logs belong to the event loop's thread. What may block (fsync, deleting files, compaction, recovery at start-up) runs on one I/O thread, and
-its results are taken over on the loop.
+The logs belong to the event loop's thread. Blocking work (fsync, deletion of files, recovery at start-up) runs on one
+I/O thread, compaction on another, and the results are applied on the loop.
 
 Source: LogManager, Kafka 4.3.1.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from kraft_core.broker.caught_up_image import CaughtUpImage
 from kraft_core.broker.log import checkpoints
@@ -36,11 +36,12 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogManagerConfig:
-    """Intervals of the background work, in ms; the names are those of Kafka's settings."""
+    """Intervals of the background work in ms, named after Kafka's configs."""
 
     retention_check_interval_ms: int = 300_000  # log.retention.check.interval.ms
     flush_scheduler_interval_ms: int = 2**63 - 1  # log.flush.scheduler.interval.ms
@@ -55,7 +56,7 @@ PartitionKey = tuple[str, int]
 
 
 class LogManager:
-    """Logs by (topic, partition). `topic_config` tells a topic's effective settings now; `clock_ms` is the wall clock."""
+    """Logs by (topic, partition). `topic_config` returns a topic's current configs; `clock_ms` is the wall clock."""
 
     def __init__(
         self,
@@ -77,14 +78,16 @@ class LogManager:
         self._upkeep: list[Recurring] = []
         self.cleaner = LogCleaner(clock_ms, self._discard_now)
         self._deletions: set[asyncio.Task[None]] = set()
-        self._doomed: list[UnifiedLog] = []  # deleted, and their folders not yet renamed
+        self._not_renamed: list[UnifiedLog] = []  # deleted logs whose folders are not renamed yet
         self._loaded = False
-        self._incomplete: CaughtUpImage | None = None  # what the logs were judged by when a directory was offline then
+        self._incomplete: CaughtUpImage | None = None  # the metadata at the start, if a directory was offline then
 
     # -- start and stop
 
     def previous_broker_epoch(self) -> int:
-        """Return the broker epoch of a clean shutdown of all directories, -1 without one or when they differ. Raises OSError.
+        """Return the broker epoch of the last clean shutdown; -1 without one or when the directories differ.
+
+        Raises OSError.
 
         Source: LogManager.readBrokerEpochFromCleanShutdownFiles.
         """
@@ -93,17 +96,17 @@ class LogManager:
         return -1 if epochs or only is None else only
 
     async def load(self, image: CaughtUpImage) -> None:
-        """Open the logs of the partitions that `image` assigns to this broker; other folders are set aside as `log_folders` says.
+        """Open the logs that `image` assigns to this broker. `log_folders` describes what happens to other folders.
 
         A directory that cannot be used is offline from the start. Raises CorruptCheckpointError.
         """
-        plan, unreadable = await self.run_io(lambda: sort_folders(self.directories, image))
+        plan, unreadable = await self.run_io(sort_folders, self.directories, image)
         for directory, error in unreadable.items():
             self.failures.report(directory.path, "list the logs of", error)
         for directory in self.failures.online:
             folders = [each for each in plan if each.path.parent == directory.path]
             try:
-                is_clean = await self.run_io(lambda path=directory.path: checkpoints.take_clean_shutdown(path))  # type: ignore[misc]  # a default argument binds the loop variable
+                is_clean = await self.run_io(checkpoints.take_clean_shutdown, directory.path)
                 await self._load_directory(directory, folders, is_clean)
             except OSError as error:
                 self.failures.report(directory.path, "load the logs of", error)
@@ -120,20 +123,16 @@ class LogManager:
             topic_id = kept.folder.topic_id
             assert topic_id is not None, "a folder without a topic id is set aside"
             options = LoadOptions(is_clean, recovery_points.get(key, 0), starts.get(key, 0), self._clock_ms())
-            if kept.folder.is_stray:  # the mark and the checkpoints are about the log that was in its place
+            if kept.folder.is_stray:  # its checkpoints describe the log that was in its place
                 options = LoadOptions(False, 0, 0, self._clock_ms())
             config = self._topic_config(kept.topic)
-            opened = await self.run_io(
-                lambda path=kept.path, key=key, topic_id=topic_id, config=config, options=options: open_log(  # type: ignore[misc]  # binds the loop variables
-                    path, key[0], key[1], topic_id, config, options
-                )
-            )
+            opened = await self.run_io(open_log, kept.path, *key, topic_id, config, options)
             self._adopt(opened)
             if cleaned.get(key, 0) <= opened.active.base_offset and not kept.folder.is_stray:
                 opened.first_dirty_offset = cleaned.get(key, 0)
 
     def start(self) -> None:
-        """Begin retention, flushing, checkpoints and compaction."""
+        """Start retention, flushing, checkpoints and compaction."""
         for interval_ms, work in (
             (self.config.retention_check_interval_ms, self.clean_up_logs),
             (self.config.flush_scheduler_interval_ms, self.flush_dirty_logs),
@@ -146,9 +145,9 @@ class LogManager:
                 self._upkeep.append(upkeep)
 
     async def stop(self, broker_epoch: int) -> None:
-        """Stop the background work, flush and close every log and leave the marks of a clean shutdown.
+        """Stop the background work, flush and close every log and write the clean-shutdown files.
 
-        A manager that was stopped while it loaded leaves no mark: what it did not look at may be torn.
+        A manager that has not finished loading writes none: the logs it did not open may be torn.
         """
         for upkeep in self._upkeep:
             await upkeep.stop()
@@ -165,32 +164,33 @@ class LogManager:
                 except OSError as error:
                     partition_log.storage_error("close", error)
         if self._loaded:
-            await self._leave_marks(broker_epoch)
+            await self._write_clean_shutdown(broker_epoch)
         for partition_log in (*self.logs.values(), *self._offline.values()):
             partition_log.close_files()
         self.logs.clear()
         self._offline.clear()
         self._io.shutdown()
 
-    async def _leave_marks(self, broker_epoch: int) -> None:
+    async def _write_clean_shutdown(self, broker_epoch: int) -> None:
         await self.write_checkpoints()
         for directory in self.failures.online:
             path = directory.path
             try:
-                await self.run_io(lambda path=path: checkpoints.write_clean_shutdown(path, broker_epoch))  # type: ignore[misc]  # binds the loop variable
+                await self.run_io(checkpoints.write_clean_shutdown, path, broker_epoch)
             except OSError as error:
-                self.failures.report(path, "write the mark of a clean shutdown", error)
+                self.failures.report(path, "write the clean-shutdown file of", error)
 
-    async def run_io(self, work: Callable[[], T]) -> T:
+    async def run_io(self, work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
         """Run blocking work on the I/O thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._io, work)
+        return await asyncio.get_running_loop().run_in_executor(self._io, work, *arguments)
 
-    # -- logs come and go
+    # -- creating, opening and removing logs
 
     def get_or_create(self, topic: str, partition: int, topic_id: uuid.UUID, directory_id: uuid.UUID) -> UnifiedLog:
-        """Return the partition's log, made if need be: in the directory the image names, else in the one with the fewest logs.
+        """Return the partition's log, creating it if needed.
 
-        A folder of another topic of that name is set aside. Raises KafkaError KAFKA_STORAGE_ERROR: the directory is offline, or fails now.
+        A new log goes to the directory of `directory_id`, or to the one with the fewest logs. A folder of another topic
+        of that name is set aside. Raises KafkaError KAFKA_STORAGE_ERROR if the directory is offline or fails now.
         """
         key = topic, partition
         offline = self._offline.get(key)
@@ -207,7 +207,7 @@ class LogManager:
                 created = self._make(directory.path / f"{topic}-{partition}", topic, partition, topic_id)
             except OSError as error:
                 if is_full(error):
-                    continue  # what lies on a full disk is good; only there is no room for more
+                    continue  # the data on a full disk are good
                 self.failures.report(directory.path, f"make the log of {topic}-{partition}", error)
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error}."
@@ -217,9 +217,9 @@ class LogManager:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory has room for {topic}-{partition}.")
 
     def _check_not_offline(self, topic_id: uuid.UUID, partition: int, directory_id: uuid.UUID) -> None:
-        """Refuse to begin an empty log of a partition whose records may lie in a directory that was offline at the start.
+        """Raise KafkaError if the partition's records may be in a directory that was offline at the start.
 
-        Source: LogManager.getOrCreateLog, which makes no log of a known partition while a directory is offline.
+        Source: LogManager.getOrCreateLog, which creates no log of a known partition while a directory is offline.
         """
         if self._incomplete is None or any(each.directory_id == directory_id for each in self.failures.online):
             return
@@ -236,7 +236,7 @@ class LogManager:
             try:
                 return open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
             except TopicIdMismatchError as error:
-                self._clear_the_way(folder, str(error))
+                self._move_away(folder, str(error))
                 return open_log(folder, topic, partition, topic_id, self._topic_config(topic), options)
         except OSError:
             if is_new:
@@ -249,16 +249,16 @@ class LogManager:
         partition_log.on_failure = lambda operation, error: self.failures.report(path, operation, error)
         self.logs[partition_log.topic, partition_log.partition] = partition_log
 
-    def _clear_the_way(self, folder: Path, reason: str) -> None:
-        """Rename a folder of another topic: to `-delete` when its topic was deleted and the compaction kept it, else to `-stray`."""
-        doomed = next((each for each in self._doomed if each.directory == folder), None)
-        if doomed is not None:
-            self._rename_doomed(doomed)
+    def _move_away(self, folder: Path, reason: str) -> None:
+        """Rename a folder of another topic: to `-delete` if compaction delayed its deletion, else to `-stray`."""
+        deleted = next((each for each in self._not_renamed if each.directory == folder), None)
+        if deleted is not None:
+            self._rename_deleted(deleted)
         else:
             set_aside(folder, reason)
 
     def set_aside(self, topic: str, partition: int, reason: str) -> None:
-        """Take a log out of service and keep its records in a `-stray` folder; one in a failed directory stays where it is."""
+        """Take a log out of service and keep its records in a `-stray` folder. A failed directory stays as it is."""
         self._offline.pop((topic, partition), None)
         partition_log = self.logs.pop((topic, partition), None)
         if partition_log is None:
@@ -270,7 +270,7 @@ class LogManager:
         self._in_background(self._close_later(partition_log))
 
     def _directories_for(self, directory_id: uuid.UUID) -> list[LogDirectory]:
-        """Return where a log may be made: the directory of that id, or all that are online, those with the fewest logs first."""
+        """Return the directories for a new log: the one with that id, or all online ones, the emptiest first."""
         named = [directory for directory in self.directories if directory.directory_id == directory_id]
         if named and not self.failures.is_online(named[0].path):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory {named[0].path} is offline.")
@@ -280,62 +280,62 @@ class LogManager:
         return sorted(self.failures.online, key=lambda directory: counts[directory.path])
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """Take the directory's logs out of service. Their files stay open until the end, since other threads may be reading them."""
+        """Take the directory's logs out of service. Their files stay open, since other threads may be reading them."""
         for key, partition_log in list(self.logs.items()):
             if partition_log.directory.parent == directory.path:
                 partition_log.is_offline = True
                 self._offline[key] = self.logs.pop(key)
 
     def offline_directory_of(self, topic: str, partition: int, topic_id: uuid.UUID) -> LogDirectory | None:
-        """Return the failed directory that holds a partition's log, None when its log is not known to lie in one."""
+        """Return the failed directory that contains a partition's log, None if none is known to contain it."""
         partition_log = self._offline.get((topic, partition))
         if partition_log is None or partition_log.topic_id != topic_id:
             return None
         return self.directory_of(partition_log)
 
     def directory_of(self, partition_log: UnifiedLog) -> LogDirectory:
-        """The log directory that holds a log."""
+        """Return the directory that contains a log."""
         return next(entry for entry in self.directories if entry.path == partition_log.directory.parent)
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log out of service at once; its folder is renamed to `-delete` and removed after `file.delete.delay.ms`.
+        """Take a log out of service and rename its folder to `-delete`, which is deleted after `file.delete.delay.ms`.
 
-        Only for a partition whose removal was seen committed: the records are lost.
+        The records are lost. Only for a partition whose removal is committed.
         """
         self._offline.pop((topic, partition), None)
         partition_log = self.logs.pop((topic, partition), None)
         if partition_log is not None:
-            self._doomed.append(partition_log)
+            self._not_renamed.append(partition_log)
             self._in_background(self._delete_later(partition_log))
             if not self.cleaner.lock.locked():
-                self._rename_doomed(partition_log)
+                self._rename_deleted(partition_log)
 
-    def _rename_doomed(self, partition_log: UnifiedLog) -> None:
-        """Rename a deleted log's folder, once: a log of the same name may already stand where it stood."""
-        if partition_log not in self._doomed:
+    def _rename_deleted(self, partition_log: UnifiedLog) -> None:
+        """Rename a deleted log's folder, once: its place may have been taken by a log of the same name."""
+        if partition_log not in self._not_renamed:
             return
-        self._doomed.remove(partition_log)
+        self._not_renamed.remove(partition_log)
         folder = partition_log.directory
-        doomed = folder.with_name(folder_name(folder.name, partition_log.topic_id.hex, DELETE_SUFFIX))
+        deleted = folder.with_name(folder_name(folder.name, partition_log.topic_id.hex, DELETE_SUFFIX))
         try:
             with contextlib.suppress(FileNotFoundError):
-                folder.rename(doomed)
+                folder.rename(deleted)
         except OSError as error:
             partition_log.storage_error("delete", error)
             return
-        partition_log.directory = doomed
+        partition_log.directory = deleted
 
     async def _delete_later(self, partition_log: UnifiedLog) -> None:
         async with self.cleaner.lock:
-            self._rename_doomed(partition_log)
+            self._rename_deleted(partition_log)
         await self._close_later(partition_log)
         try:
-            await self.run_io(lambda: delete_folder(partition_log.directory))
+            await self.run_io(delete_folder, partition_log.directory)
         except OSError as error:
             partition_log.storage_error("delete", error)
 
     async def _close_later(self, partition_log: UnifiedLog) -> None:
-        """Close the files when no answer that is being sent can read them any more."""
+        """Close the files once no response in progress can read them."""
         await asyncio.sleep(partition_log.config.file_delete_delay_ms / 1000)
         async with self.cleaner.lock:
             partition_log.close_files()
@@ -347,7 +347,7 @@ class LogManager:
         return task
 
     def update_configs(self, topics: Iterable[str] | None = None) -> None:
-        """Read the settings of these topics (None: all) anew."""
+        """Read the configs of these topics again, of all topics if None."""
         wanted = None if topics is None else set(topics)
         for (topic, _), partition_log in self.logs.items():
             if wanted is None or topic in wanted:
@@ -356,16 +356,17 @@ class LogManager:
     # -- background work
 
     async def clean_up_logs(self) -> None:
-        """Apply retention to every log, and forget producers that have been silent too long."""
+        """Apply retention to every log, and expire the state of idle producers."""
         now_ms = self._clock_ms()
         for partition_log in list(self.logs.values()):
             partition_log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-            with contextlib.suppress(KafkaError):  # the directory is offline, which was said
+            with contextlib.suppress(KafkaError):  # the failure of the directory is logged already
                 self.delete_expired(partition_log, partition_log.config.file_delete_delay_ms)
 
     def delete_expired(self, partition_log: UnifiedLog, delay_ms: int) -> "asyncio.Task[None] | None":
-        """Take the segments that retention or the log's start make superfluous out of the log; the task returned deletes them after `delay_ms`.
+        """Detach the segments before the new log start, and return the task that deletes them after `delay_ms`.
 
+        The new start is set by retention or by `increment_log_start`. None is returned if there is nothing to delete.
         Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         partition_log.check_online()
@@ -397,17 +398,17 @@ class LogManager:
         for segment in segments:
             segment.close()
         try:
-            await self.run_io(lambda: delete_files(renamed))
+            await self.run_io(delete_files, renamed)
         except OSError as error:
             partition_log.storage_error("delete segments of", error)
 
     async def flush_log(self, partition_log: UnifiedLog) -> None:
-        """Force one log to the disk; returns when it is there. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Flush one log to disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         partition_log.check_online()
         end_offset = partition_log.log_end_offset
         try:
             descriptors = [os.dup(segment.file_descriptor) for segment in partition_log.unflushed_segments()]
-            await self.run_io(lambda: _sync(descriptors))
+            await self.run_io(_sync, descriptors)
         except OSError as error:
             raise partition_log.storage_error("flush", error) from error
         partition_log.check_online()
@@ -420,17 +421,18 @@ class LogManager:
         for partition_log in list(self.logs.values()):
             dirty = partition_log.recovery_point < partition_log.log_end_offset
             if dirty and now_ms - partition_log.last_flush_ms >= partition_log.config.flush_ms:
-                with contextlib.suppress(KafkaError):  # the directory is offline, which was said
+                with contextlib.suppress(KafkaError):  # the failure of the directory is logged already
                     await self.flush_log(partition_log)
 
     async def write_checkpoints(self) -> None:
-        """Write recovery points and log starts. What closed segments hold is flushed first, so that recovery stays short.
+        """Write recovery points and log start offsets, after flushing the closed segments to keep recovery short.
 
-        A full disk keeps the older checkpoints, which are good: recovery takes longer, and deleted records may show again after a crash.
+        On a full disk the older checkpoints stay, which are valid: recovery takes longer, and deleted records may
+        reappear after a crash.
         """
         for partition_log in list(self.logs.values()):
             if partition_log.recovery_point < partition_log.active.base_offset:
-                with contextlib.suppress(KafkaError):  # the directory is offline, which was said
+                with contextlib.suppress(KafkaError):  # the failure of the directory is logged already
                     await self.flush_log(partition_log)
         for directory in self.failures.online:
             path = directory.path
@@ -445,11 +447,11 @@ class LogManager:
                 },
             }
             try:
-                await self.run_io(lambda path=path, offsets=offsets: _write_checkpoints(path, offsets))  # type: ignore[misc]  # binds the loop variables
+                await self.run_io(_write_checkpoints, path, offsets)
             except OSError as error:
                 if is_full(error):
                     extra = {"directory": str(path), "cause": str(error)}
-                    log.error("checkpoints_not_written", extra=extra)  # noqa: TRY400  # the cause says it all
+                    log.error("checkpoints_not_written", extra=extra)  # noqa: TRY400 # the cause is enough
                 else:
                     self.failures.report(path, "write the checkpoints of", error)
 

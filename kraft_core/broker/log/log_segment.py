@@ -1,7 +1,7 @@
-"""One segment of a partition log: a `.log` file of whole batches with its offset and time index.
+"""One segment of a log: a `.log` file of whole batches with an offset index and a time index.
 
-The file is only ever appended to or cut at its end. All calls are made by the log's owner, except that `pread` of bytes below `size` is safe
-from any thread.
+The file is only appended to, or truncated at its end. All calls are made by the log's owner, except that `pread` of
+bytes below `size` is safe on any thread.
 
 Source: LogSegment, Kafka 4.3.1.
 """
@@ -31,9 +31,10 @@ _CRC_DATA_POSITION: Final = CRC_POSITION + 4
 
 
 class LogSegment:
-    """Batches from `base_offset` on. `size` is in bytes; `max_timestamp` in ms is -1 while no batch has a timestamp.
+    """Batches from `base_offset` on.
 
-    `created_ms` is when rolling by age starts counting if no batch carries a timestamp.
+    `size` is in bytes; `max_timestamp` is in ms, -1 while no batch has a timestamp; `created_ms` is the start of
+    rolling by age while no batch has a timestamp.
     """
 
     def __init__(self, directory: Path, base_offset: int, index_interval_bytes: int, created_ms: int) -> None:
@@ -54,7 +55,7 @@ class LogSegment:
     def append(self, data: bytes | bytearray, batches: list[BatchHeader]) -> None:
         """Append whole batches in one write; `batches` are their headers as written.
 
-        Raises OSError; the file then ends where it did, unless the disk refuses that too.
+        Raises OSError; the file is then truncated to its previous end unless that fails too.
         """
         position = self.size
         if self._bytes_since_index > self._index_interval_bytes:
@@ -82,14 +83,14 @@ class LogSegment:
             self.offset_of_max_timestamp = batch.last_offset
 
     def batches(self, from_offset: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of the batches, from the one that holds or follows `from_offset` on."""
+        """Yield (position, header) of the batches, starting with the first that contains or follows `from_offset`."""
         start = 0 if from_offset is None else self._offset_index.lookup(from_offset)
         for position, header in scan_headers(self.file_descriptor, start, self.size):
             if from_offset is None or header.last_offset >= from_offset:
                 yield position, header
 
     def position_of(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Where the first batch that holds or follows `offset` lies, None when all batches end before it."""
+        """Return (position, header) of the first batch that contains or follows `offset`, None if there is none."""
         return next(self.batches(offset), None)
 
     def pread(self, size: int, position: int) -> bytes:
@@ -97,13 +98,16 @@ class LogSegment:
         return os.pread(self.file_descriptor, size, position)
 
     def batches_since(self, timestamp: int, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of the batches at or behind `from_offset`, without those that surely end before `timestamp` ms."""
+        """Yield (position, header) of batches at or after `from_offset`.
+
+        Batches known to end before `timestamp` ms are skipped.
+        """
         if self.max_timestamp < timestamp:
             return iter(())
         return self.batches(max(from_offset, self._time_index.lookup(timestamp)))
 
     def load(self) -> None:
-        """Take over the indexes of a segment that was closed in order; rebuild them when they cannot be right."""
+        """Load the indexes of a cleanly closed segment; rebuild them if they are invalid."""
         try:
             self._offset_index.load(self.size)
             self._time_index.load()
@@ -121,9 +125,10 @@ class LogSegment:
             self.first_timestamp = first[1].max_timestamp
 
     def recover(self, on_batch: Callable[[BatchHeader], None]) -> int:
-        """Check every batch against its CRC, cut the file at the first bad one, rebuild both indexes. Returns the bytes cut off.
+        """Check the CRC of every batch, truncate the file at the first bad one and rebuild both indexes.
 
-        `on_batch` is called with each good header in order, so that the caller can rebuild what it derives from batches.
+        Return the number of truncated bytes. `on_batch` is called with each good header in order, to rebuild derived
+        state.
         """
         self.max_timestamp, self.offset_of_max_timestamp, self.first_timestamp = -1, self.base_offset, None
         self._offset_index.truncate(0)
@@ -152,9 +157,9 @@ class LogSegment:
         return len(data) == header.size - _CRC_DATA_POSITION and crc32c.crc32c(data) == header.crc
 
     def should_roll(self, incoming: BatchHeader, now_ms: int, *, max_bytes: int, max_ms: int) -> bool:
-        """Whether a batch belongs into a new segment: size, age, or offsets more than 2**31 - 1 apart.
+        """Return whether the batch needs a new segment, by size, age, or offsets more than 2**31 - 1 apart.
 
-        Age is the time between the records, by their timestamps; when none has one, the time since the segment was made.
+        Age is the difference of record timestamps; without timestamps, the time since the segment was created.
         """
         if self.size == 0:
             return False
@@ -170,13 +175,13 @@ class LogSegment:
         self._time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
 
     def largest_timestamp_ms(self) -> int:
-        """Newest record timestamp, or the file's last change when no record has one; what retention by time compares."""
+        """Return the newest record timestamp, or the file's modification time if no record has one."""
         if self.max_timestamp >= 0:
             return self.max_timestamp
         return int(os.fstat(self.file_descriptor).st_mtime * 1000)
 
     def last_header(self) -> BatchHeader | None:
-        """Header of the last batch."""
+        """Return the header of the last batch, None in an empty segment."""
         last = None
         start = self._offset_index.lookup(2**63 - 1)
         for _, header in scan_headers(self.file_descriptor, start, self.size):
@@ -184,17 +189,17 @@ class LogSegment:
         return last
 
     def flush(self) -> None:
-        """Force the data to the disk; safe from the I/O thread."""
+        """Flush the data to disk; safe on the I/O thread."""
         os.fdatasync(self.file_descriptor)
 
     def close(self) -> None:
-        """Close the file; the segment is not used again. Closing it twice is harmless."""
+        """Close the file. Closing it twice is harmless."""
         if self._is_open:
             self._is_open = False
             os.close(self.file_descriptor)
 
     def files(self) -> list[Path]:
-        """The segment's files, there or not."""
+        """Return the paths of the segment's files, whether they exist or not."""
         others = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX)
         return [self.path, *(self.path.with_suffix(suffix) for suffix in others)]
 
@@ -206,9 +211,9 @@ def new_segment(
     created_ms: int,
     on_batch: Callable[[BatchHeader], None] = lambda header: None,
 ) -> LogSegment:
-    """Make a segment from the file of that base offset, or an empty one, with indexes rebuilt from it.
+    """Open the segment file with this base offset or create an empty one, with indexes rebuilt from it.
 
-    `on_batch` is called with each header read. Raises OSError, and what `on_batch` raises, and leaves no file open then.
+    `on_batch` is called with each header read. Raises OSError, and what `on_batch` raises, leaving no file open.
     """
     segment = LogSegment(directory, base_offset, index_interval_bytes, created_ms)
     try:
@@ -220,7 +225,7 @@ def new_segment(
 
 
 def rename_deleted(segment: LogSegment) -> list[Path]:
-    """Mark a closed segment's files for deletion, as Kafka does, and return their new names."""
+    """Rename a closed segment's files for deletion, as Kafka does, and return the new paths."""
     renamed = []
     for path in segment.files():
         if path.exists():

@@ -1,8 +1,8 @@
-"""What a partition remembers of idempotent producers, so that a retried batch is written once.
+"""The state of idempotent producers in a partition, so that a retried batch is written once.
 
-For each producer id the last five batches are kept (a client has at most five requests in flight), in memory and, at each new segment and
-clean shutdown, in a `%020d.snapshot` file of Kafka's format, which Apache's broker fills with the last batch alone. After a crash the state is rebuilt from the newest snapshot and the batch
-headers behind it.
+The last five batches of each producer id are kept: a client has at most five requests in flight. The state is in memory
+and, at each new segment and clean shutdown, in a `%020d.snapshot` file of Kafka's format, where Apache's broker writes
+only the last batch. After a crash the state is rebuilt from the newest snapshot and the batch headers after it.
 
 Source: KIP-98; ProducerStateManager and ProducerAppendInfo, Kafka 4.3.1.
 """
@@ -28,12 +28,12 @@ _ENTRY: Final = struct.Struct(">qhiqiqiq")
 
 
 class CorruptProducerSnapshotError(Exception):
-    """A producer snapshot that cannot be trusted; an older one and the batches behind it replace it."""
+    """An invalid producer snapshot. An older one and the batches after it replace it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMetadata:
-    """One remembered batch: sequence and offset of its last record, the count of records less one, its timestamp in ms."""
+    """One batch: sequence and offset of its last record, number of records less one, timestamp in ms."""
 
     last_sequence: int
     last_offset: int
@@ -42,18 +42,21 @@ class BatchMetadata:
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of the first record, across the wrap at 2**31 - 1."""
+        """The sequence of the first record, with wrap-around at 2**31 - 1."""
         return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
 
     @property
     def first_offset(self) -> int:
-        """Offset of the first record; what a duplicate is answered with."""
+        """The offset of the first record, which answers a duplicate."""
         return self.last_offset - self.offset_delta
 
 
 @dataclass(slots=True)
 class ProducerState:
-    """One producer in one partition. `epoch` is -1 until a batch came; `last_timestamp` in ms decides when it is forgotten."""
+    """One producer in one partition.
+
+    `epoch` is -1 until a batch came. The state expires by `last_timestamp`, in ms.
+    """
 
     producer_id: int
     epoch: int = -1
@@ -64,19 +67,19 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the newest record, -1 when no batch is remembered."""
+        """The sequence of the newest record, -1 when no batch is kept."""
         return self.batches[-1].last_sequence if self.batches else -1
 
 
 class ProducerStateManager:
-    """Producer states of one partition; `snapshot_offset` is up to where (exclusive) they are known from the log."""
+    """The producer states of one partition."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.producers: dict[int, ProducerState] = {}
 
     def find_duplicate(self, batch: BatchHeader) -> BatchMetadata | None:
-        """The remembered batch that this one repeats, if any."""
+        """Return the kept batch that this one repeats, None if there is none."""
         state = self.producers.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:
             return None
@@ -86,10 +89,10 @@ class ProducerStateManager:
         return None
 
     def check(self, batch: BatchHeader) -> None:
-        """Refuse a client's batch that is out of order or from an old epoch.
+        """Check that a client's batch is in order and not of an old epoch.
 
-        Raises KafkaError INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER. An unknown producer may begin at any sequence: its state
-        may have expired or been deleted with its records.
+        Raises KafkaError INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER. An unknown producer may begin at any
+        sequence: its state may have expired or been deleted with its records.
         """
         state = self.producers.get(batch.producer_id)
         if state is None or state.epoch < 0:
@@ -107,7 +110,7 @@ class ProducerStateManager:
             )
 
     def update(self, batch: BatchHeader) -> None:
-        """Remember a batch that is in the log; batches without a producer id and control batches leave no trace here."""
+        """Apply a batch that is in the log. Batches without a producer id and control batches change nothing."""
         if not batch.has_producer_id or batch.is_control:
             return
         state = self.producers.get(batch.producer_id)
@@ -122,17 +125,17 @@ class ProducerStateManager:
         state.last_timestamp = batch.max_timestamp
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that wrote nothing for `expiration_ms`."""
+        """Remove producers that have written nothing for `expiration_ms`."""
         gone = [id_ for id_, state in self.producers.items() if now_ms - state.last_timestamp >= expiration_ms]
         for producer_id in gone:
             del self.producers[producer_id]
 
     def clear(self) -> None:
-        """Forget everything; the log was emptied or its state is read anew."""
+        """Remove all producers, before the state is read again."""
         self.producers.clear()
 
     def take_snapshot(self, offset: int) -> Path:
-        """Write the state as of `offset` (exclusive) and return the file; one that is there already is replaced. Raises OSError."""
+        """Write the state at `offset` (exclusive) and return the file, replacing an existing one. Raises OSError."""
         entries = b"".join(self._entries())
         body = struct.pack(">i", len(entries) // _ENTRY.size) + entries
         path = self._directory / file_name(offset, PRODUCER_SNAPSHOT_SUFFIX)
@@ -141,9 +144,9 @@ class ProducerStateManager:
         return path
 
     def _entries(self) -> Iterator[bytes]:
-        """Yield an entry for each remembered batch, oldest first; Apache's broker keeps the last entry of a producer, its only one there.
+        """Yield an entry for each kept batch, oldest first. Apache's broker uses only the last entry of a producer.
 
-        A client may have five batches in flight at a stop and repeat them all.
+        A client may have five batches in flight when the broker stops, and repeat them all.
         """
         for state in self.producers.values():
             for batch in state.batches or [BatchMetadata(-1, -1, 0, state.last_timestamp)]:
@@ -159,9 +162,9 @@ class ProducerStateManager:
                 )
 
     def load_newest_snapshot(self, log_start_offset: int, log_end_offset: int) -> int:
-        """Load the newest good snapshot within [log start, log end]; returns its offset, or the log's start when there is none.
+        """Load the newest valid snapshot between log start and log end. Return its offset, the log start without one.
 
-        Snapshots behind the log's end describe batches that are gone, and bad ones help nobody: both are deleted.
+        Snapshots after the log's end describe batches that are lost; they are deleted, and so are invalid ones.
         """
         self.clear()
         for offset, path in sorted(self.snapshots(), reverse=True):
@@ -203,7 +206,7 @@ class ProducerStateManager:
             )
 
     def snapshots(self) -> list[tuple[int, Path]]:
-        """(offset, file) of the snapshots on disk, in no order."""
+        """Return (offset, file) of the snapshots on disk, in no order."""
         return [
             (int(path.stem), path)
             for path in self._directory.glob("*" + PRODUCER_SNAPSHOT_SUFFIX)
@@ -211,7 +214,7 @@ class ProducerStateManager:
         ]
 
     def delete_snapshots_before(self, offset: int) -> None:
-        """Delete snapshots that no longer help: all below the log's start."""
+        """Delete the snapshots before the log start."""
         for known, path in self.snapshots():
             if known < offset:
                 delete_files([path])
