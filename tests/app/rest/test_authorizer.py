@@ -1,4 +1,4 @@
-"""ACLs and delegation tokens through REST, on a controller that has an authorizer and makes tokens; and a user with few rights."""
+"""ACLs and delegation tokens through REST, on a controller with an authorizer; and a user with few rights."""
 
 import base64
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def login_as(quorum: SecureQuorum, user: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def web(quorum: SecureQuorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
-    """A web process that is a super user."""
+    """Yield a web process that logs in as a super user."""
     folder = tmp_path_factory.mktemp("web")
     with running_web(folder, quorum.bootstrap, command_config=properties_of(quorum, "controller")) as running:
         yield running.wait_ready()
@@ -64,7 +64,7 @@ def listed(web: LiveWeb, **wanted: str) -> list[dict[str, str]]:
     return [acl.model_dump(include=set(ACL)) for acl in found]
 
 
-def test_an_acl_comes_is_found_and_goes(web: LiveWeb) -> None:
+def test_an_acl_is_created_found_and_deleted(web: LiveWeb) -> None:
     before = listed(web)
     made = web.client.post(f"{web.cluster}/acls", json=ACL)
     assert (made.status_code, made.content) == (201, b"")
@@ -76,16 +76,16 @@ def test_an_acl_comes_is_found_and_goes(web: LiveWeb) -> None:
     assert listed(web, resource_type="TOPIC", resource_name="orders", pattern_type="MATCH") == [wide, ACL]
     assert listed(web, principal="User:bob") == [other]
     again = web.client.post(f"{web.cluster}/acls", json=ACL)
-    assert again.status_code == 201, "one that is there is no error"
+    assert again.status_code == 201, "an existing ACL is not an error"
     required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
     gone = web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:alice"})
-    told = DeletedAclsData.model_validate_json(gone.content).data
-    assert sorted(acl.resource_name for acl in told) == ["ord", "orders"]
+    deleted = DeletedAclsData.model_validate_json(gone.content).data
+    assert sorted(acl.resource_name for acl in deleted) == ["ord", "orders"]
     assert web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:bob"}).status_code == 200
     assert listed(web) == before
 
 
-def test_a_dry_run_of_acls_names_them_and_leaves_them(web: LiveWeb) -> None:
+def test_a_dry_run_of_acls_lists_them_and_changes_none(web: LiveWeb) -> None:
     assert web.client.post(f"{web.cluster}/acls", json={**ACL, "principal": "User:dry"}).status_code == 201
     before = listed(web)
     required = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
@@ -105,7 +105,7 @@ def test_a_dry_run_of_acls_names_them_and_leaves_them(web: LiveWeb) -> None:
     assert web.client.delete(f"{web.cluster}/acls", params=wanted).status_code == 200
 
 
-def test_a_dry_run_of_tokens_says_what_it_cannot_know(web: LiveWeb) -> None:
+def test_a_dry_run_of_tokens_names_what_it_does_not_check(web: LiveWeb) -> None:
     url = f"{web.cluster}/delegation-tokens"
     made = create_token(web)
     before = web.client.get(url).json()
@@ -121,7 +121,7 @@ def test_a_dry_run_of_tokens_says_what_it_cannot_know(web: LiveWeb) -> None:
     assert web.client.get(url).json() == before
 
 
-def test_a_line_break_in_a_name_stays_in_its_query(web: LiveWeb) -> None:
+def test_a_line_break_in_a_name_stays_in_the_query_of_the_location(web: LiveWeb) -> None:
     made = web.client.post(
         f"{web.cluster}/acls", json={**ACL, "resource_name": "clicks", "principal": "User:a\r\nSet-Cookie: stolen=1"}
     )
@@ -152,8 +152,8 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
 ]
 
 
-def test_what_the_cluster_s_acls_forbid_rest_does_not_do(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
-    """This process is a user like any other: its admins get 403 in Kafka's words, and each try is in the audit, once."""
+def test_changes_that_acls_forbid_are_refused_and_audited(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
+    """The web process has no more rights than its user: 403 with Kafka's error, and one audit event per attempt."""
     allow_only(web, "CLUSTER_ACTION", "DESCRIBE")
     cluster_id = web.cluster.rpartition("/")[2]
     with running_web(
@@ -169,7 +169,7 @@ def test_what_the_cluster_s_acls_forbid_rest_does_not_do(web: LiveWeb, quorum: S
         for method, path, body in CHANGES:
             before = len(events())
             answer = limited.client.request(method, f"{limited.cluster}/{path}", json=body)
-            is_hidden = path.startswith(("topics/t", "reassignments"))  # a topic that is not there, or may not be seen
+            is_hidden = path.startswith(("topics/t", "reassignments"))  # the topic does not exist, or is hidden
             assert answer.status_code in ({403, 404} if is_hidden else {403}), f"{method} {path}: {answer.text}"
             after = events()
             assert len(after) - before == 1 or (is_hidden and len(after) == before), f"{method} {path}"
@@ -187,7 +187,7 @@ def create_token(web: LiveWeb, **body: Any) -> CreatedDelegationTokenData:
     return made
 
 
-def test_a_token_is_made_renewed_and_ended(web: LiveWeb) -> None:
+def test_a_token_is_created_renewed_and_expired(web: LiveWeb) -> None:
     made = create_token(web, renewers=["User:alice"], max_lifetime_ms=7_200_000)
     assert (made.owner, made.requester, made.renewers) == ("User:controller", "User:controller", ["User:alice"])
     assert made.max_timestamp - made.issue_timestamp == 7_200_000
@@ -214,14 +214,14 @@ def test_a_token_is_made_renewed_and_ended(web: LiveWeb) -> None:
     assert (again.status_code, again.json()["kafka_error"]) == (404, "DELEGATION_TOKEN_NOT_FOUND")
 
 
-def test_a_token_for_another_is_not_the_makers_to_renew(web: LiveWeb) -> None:
+def test_a_token_cannot_be_renewed_by_its_requester(web: LiveWeb) -> None:
     made = create_token(web, owner="User:alice")
     assert (made.owner, made.requester) == ("User:alice", "User:controller")
     answer = web.client.post(f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac})
     assert (answer.status_code, answer.json()["kafka_error"]) == (403, "DELEGATION_TOKEN_OWNER_MISMATCH")
 
 
-def test_what_a_token_s_holder_shows_is_kept_nowhere(web: LiveWeb, quorum: SecureQuorum) -> None:
+def test_the_hmac_of_a_token_is_stored_nowhere(web: LiveWeb, quorum: SecureQuorum) -> None:
     made = create_token(web)
     web.client.post(f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac})
     page = web.client.get("/rights", headers={"Accept": "text/html"}).text
@@ -247,18 +247,16 @@ def test_what_a_token_s_holder_shows_is_kept_nowhere(web: LiveWeb, quorum: Secur
         (":expire", {"hmac": "c2VjcmV0", "expiry_period_ms": -1}, 422),
     ],
 )
-def test_a_wrong_request_about_tokens_is_refused(
-    web: LiveWeb, action: str, body: dict[str, object], status: int
-) -> None:
+def test_an_invalid_token_request_is_refused(web: LiveWeb, action: str, body: dict[str, object], status: int) -> None:
     answer = web.client.post(f"{web.cluster}/delegation-tokens{action}", json=body)
     assert answer.status_code == status, answer.text
     assert "c2VjcmV0" not in answer.text
 
 
 def allow_only(web: LiveWeb, *operations: str) -> None:
-    """Give `admin`, as whom the other web processes log in, these rights on the cluster and no other.
+    """Give `admin`, the user of the other web processes, these rights on the cluster and no others.
 
-    What stays is never taken away for a moment: such a process follows the log meanwhile.
+    Rights that stay are never revoked in between, since such a process reads the log meanwhile.
     """
     base = {**ACL, "resource_type": "CLUSTER", "resource_name": "kafka-cluster", "principal": "User:admin"}
     body = {"data": [{**base, "operation": operation} for operation in operations]}
@@ -268,8 +266,8 @@ def allow_only(web: LiveWeb, *operations: str) -> None:
             assert web.client.delete(f"{web.cluster}/acls", params=acl).status_code == 200
 
 
-def test_a_web_process_may_do_what_its_user_may(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
-    """As docs/security.md says: three rights on the cluster to read; what it may not change is 403 with the reason."""
+def test_a_web_process_has_the_rights_of_its_user(web: LiveWeb, quorum: SecureQuorum, tmp_path: Path) -> None:
+    """Reading needs three rights on the cluster (docs/security.md). A change without its right is 403."""
     reading = ("CLUSTER_ACTION", "DESCRIBE", "ALTER")
     allow_only(web, *reading)
     with running_web(tmp_path, quorum.bootstrap, command_config=quorum.command_config) as limited:

@@ -1,4 +1,4 @@
-"""What a stranger or a mistake may send, and the one right answer to each. Nothing changes."""
+"""Hostile and mistaken requests: each is refused with one defined answer, and nothing changes."""
 
 import http.client
 import json
@@ -43,7 +43,7 @@ def nothing_changed(web: LiveWeb):
         ("__cluster_metadata", 400),
     ],
 )
-def test_a_hostile_topic_name_in_a_body_is_refused_by_kafkas_name(web: LiveWeb, name: str, status: int) -> None:
+def test_a_hostile_topic_name_in_a_body_gets_kafkas_error(web: LiveWeb, name: str, status: int) -> None:
     body = json.dumps({"topic_name": name}).encode()
     answer = web.client.post(f"{web.cluster}/topics", content=body, headers=JSON)
     assert answer.status_code == status, answer.text
@@ -64,7 +64,7 @@ def test_a_hostile_topic_name_in_a_body_is_refused_by_kafkas_name(web: LiveWeb, 
         "%5c..",
     ],
 )
-def test_a_hostile_topic_name_in_a_path_is_refused_by_kafkas_name(web: LiveWeb, name: str) -> None:
+def test_a_hostile_topic_name_in_a_path_gets_kafkas_error(web: LiveWeb, name: str) -> None:
     for path in (name, f"{name}/configs", f"{name}/partitions"):
         connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)
         connection.request("GET", f"{web.cluster}/topics/{path}", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
@@ -106,7 +106,7 @@ def test_a_hostile_topic_name_in_a_path_is_refused_by_kafkas_name(web: LiveWeb, 
     ],
     ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
 )
-def test_a_body_that_does_not_fit_is_refused(web: LiveWeb, body: bytes, status: int) -> None:
+def test_an_invalid_body_is_refused(web: LiveWeb, body: bytes, status: int) -> None:
     answer = web.client.post(f"{web.cluster}/topics", content=body, headers=JSON)
     assert answer.status_code == status, answer.text
     problem = answer.json()
@@ -115,7 +115,7 @@ def test_a_body_that_does_not_fit_is_refused(web: LiveWeb, body: bytes, status: 
     assert "Traceback" not in answer.text
 
 
-def test_a_body_above_a_mebibyte_is_refused_before_it_is_read(web: LiveWeb) -> None:
+def test_a_body_above_one_mebibyte_is_refused_before_it_is_read(web: LiveWeb) -> None:
     large = web.client.post(f"{web.cluster}/topics", content=b" " * 1_048_577, headers=JSON)
     assert (large.status_code, large.json()["status"]) == (413, 413)
 
@@ -126,11 +126,11 @@ def test_a_body_above_a_mebibyte_is_refused_before_it_is_read(web: LiveWeb) -> N
     try:
         chunked = web.client.post(f"{web.cluster}/topics", content=pieces(), headers=JSON)
     except (httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
-        return  # the server closed while the client still wrote
+        return  # the server closed the connection while the client was writing
     assert chunked.status_code == 413
 
 
-def test_the_media_type_must_be_json_both_ways(web: LiveWeb) -> None:
+def test_requests_and_answers_must_be_json(web: LiveWeb) -> None:
     path = f"{web.cluster}/topics"
     for media_type in ("text/plain", "application/x-www-form-urlencoded", "application/xml", "multipart/form-data"):
         answer = web.client.post(path, content=b'{"topic_name":"a"}', headers={"Content-Type": media_type})
@@ -140,7 +140,7 @@ def test_the_media_type_must_be_json_both_ways(web: LiveWeb) -> None:
     assert problem.headers["Content-Type"] == "application/problem+json"
 
 
-def test_unknown_paths_and_methods_say_so(web: LiveWeb) -> None:
+def test_unknown_paths_and_methods_are_404_and_405(web: LiveWeb) -> None:
     assert web.client.get("/v3/teapots").json()["error_code"] == 404
     wrong = web.client.put(f"{web.cluster}/topics", json={})
     assert wrong.status_code == 405
@@ -151,10 +151,19 @@ def test_unknown_paths_and_methods_say_so(web: LiveWeb) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["page_size=0", "page_size=-1", "page_size=1001", "page_size=1000000000", "page_size=x", "page_token=x", "min_offset=x",
-     "page_token=eyJhZnRlciI6IHt9fQ==", "page_token=eyJhZnRlciI6IDF9"],
-)  # fmt: skip
-def test_a_page_nobody_can_have_is_a_bad_request(web: LiveWeb, query: str) -> None:
+    [
+        "page_size=0",
+        "page_size=-1",
+        "page_size=1001",
+        "page_size=1000000000",
+        "page_size=x",
+        "page_token=x",
+        "page_token=eyJhZnRlciI6IHt9fQ==",
+        "page_token=eyJhZnRlciI6IDF9",
+        "min_offset=x",
+    ],
+)
+def test_invalid_paging_parameters_are_a_bad_request(web: LiveWeb, query: str) -> None:
     assert web.client.get(f"{web.cluster}/topics?{query}").status_code == 400
 
 
@@ -169,7 +178,7 @@ def test_a_page_nobody_can_have_is_a_bad_request(web: LiveWeb, query: str) -> No
         "/broker-configs/absent",
     ],
 )
-def test_what_is_not_there_is_not_found(web: LiveWeb, path: str) -> None:
+def test_a_missing_resource_is_not_found(web: LiveWeb, path: str) -> None:
     assert web.client.get(web.cluster + path).status_code == 404
     assert web.client.get("/v3/clusters/other/topics").json()["message"] == "Cluster other cannot be found."
 
@@ -187,7 +196,7 @@ def test_errors_carry_an_id_and_no_internals(web: LiveWeb) -> None:
     assert ".py" not in answer.text
 
 
-def test_what_nobody_foresaw_is_told_by_its_id_alone(
+def test_an_unexpected_error_shows_only_the_request_id(
     web: LiveWeb, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_about: object) -> dict[str, object]:
@@ -204,8 +213,8 @@ def test_what_nobody_foresaw_is_told_by_its_id_alone(
     assert any("the secret of /etc/conclave" in str(record.exc_info) for record in caplog.records)
 
 
-def test_a_line_break_never_gets_into_a_header(web: LiveWeb) -> None:
-    """In an address, in a header of ours and in what a redirect or a Location repeats."""
+def test_a_line_break_never_reaches_a_header(web: LiveWeb) -> None:
+    """Neither from an address, nor from a request header, nor through a redirect or a Location."""
     evil = "x%0d%0aX-Evil:%201"
     for path in (
         f"/topics/{evil}",
@@ -231,7 +240,7 @@ def test_a_line_break_never_gets_into_a_header(web: LiveWeb) -> None:
 
 
 def test_pipelined_and_smuggled_requests_end_the_connection(web: LiveWeb) -> None:
-    """Transfer-Encoding beside Content-Length is an attack on proxies: 400, and nothing behind it is read."""
+    """Transfer-Encoding with Content-Length is request smuggling: 400, and nothing after it is read."""
     smuggled = (
         b"POST /v3/clusters HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
         b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -246,7 +255,7 @@ def test_pipelined_and_smuggled_requests_end_the_connection(web: LiveWeb) -> Non
 def test_hundreds_of_idle_connections_do_not_stop_others(web: LiveWeb) -> None:
     idle = [socket.create_connection(("127.0.0.1", web.port), timeout=60) for _ in range(300)]
     try:
-        with web.http() as other:  # on a connection of its own
+        with web.http() as other:  # a separate connection
             assert other.get("/healthz").status_code == 200
     finally:
         for connection in idle:

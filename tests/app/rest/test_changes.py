@@ -1,4 +1,4 @@
-"""Changes through REST: committed, seen at once, answered with the offset of the change."""
+"""Changes through REST: committed, visible to the next read, answered with the offset of the change."""
 
 import concurrent.futures
 import itertools
@@ -33,7 +33,7 @@ def test_a_created_topic_is_read_by_the_next_request(web: LiveWeb) -> None:
     assert read.json()["topic_id"] == created.topic_id
 
 
-def test_the_answer_names_the_offset_at_which_the_log_has_the_change(web: LiveWeb, topic: str) -> None:
+def test_the_answer_has_the_offset_of_the_committed_change(web: LiveWeb, topic: str) -> None:
     answer = web.client.put(f"{web.cluster}/topics/{topic}/configs/retention.ms", json={"value": "12345"})
     assert answer.status_code == 204
     offset = int(answer.headers["X-Metadata-Offset"])
@@ -44,13 +44,13 @@ def test_the_answer_names_the_offset_at_which_the_log_has_the_change(web: LiveWe
     assert (audited["metadata_offset"], audited["result"]) == (offset, "ok")
 
 
-def test_explicit_assignments_win_over_counts(web: LiveWeb) -> None:
+def test_explicit_assignments_override_the_counts(web: LiveWeb) -> None:
     name = f"changes.{next(_numbers)}"
     body = {"topic_name": name, "partitions_count": 9, "replicas_assignments": {"0": [1], "1": [1]}}
     assert web.client.post(f"{web.cluster}/topics", json=body).json()["partitions_count"] == 2
 
 
-def test_a_topic_grows_and_never_shrinks(web: LiveWeb, topic: str) -> None:
+def test_partitions_are_added_and_never_removed(web: LiveWeb, topic: str) -> None:
     path = f"{web.cluster}/topics/{topic}"
     assert web.client.patch(path, json={"partitions_count": 5}).json()["partitions_count"] == 5
     refused = web.client.patch(path, json={"partitions_count": 4})
@@ -66,8 +66,8 @@ def test_a_deleted_topic_is_gone_for_the_next_request(web: LiveWeb, topic: str) 
     assert (again.status_code, again.json()["error_code"]) == (404, 40403)
 
 
-def test_validate_only_changes_nothing_anywhere(web: LiveWeb, topic: str) -> None:
-    """REST v3 ignores it for brokers and clusters, so that its dry run writes there. Ours never does."""
+def test_validate_only_changes_nothing(web: LiveWeb, topic: str) -> None:
+    """REST v3 ignores `validate_only` for brokers and clusters and makes the change; this API does not."""
     before = web.client.get(f"{web.cluster}/metadata/records?from_offset=0&limit=1000").json()["data"]
     alter = {"data": [{"name": "log.cleaner.threads", "value": "3"}], "validate_only": True}
     topic_alter = {"data": [{"name": "retention.ms", "value": "3"}], "validate_only": True}
@@ -83,7 +83,7 @@ def test_validate_only_changes_nothing_anywhere(web: LiveWeb, topic: str) -> Non
     assert after == before
 
 
-def test_validate_only_still_refuses_what_is_wrong(web: LiveWeb, topic: str) -> None:
+def test_validate_only_refuses_an_invalid_change(web: LiveWeb, topic: str) -> None:
     body = {"data": [{"name": "retention.ms", "value": "never"}], "validate_only": True}
     refused = web.client.post(f"{web.cluster}/topics/{topic}/configs:alter", json=body)
     assert (refused.status_code, refused.json()["kafka_error"]) == (400, "INVALID_CONFIG")
@@ -102,7 +102,7 @@ def test_a_batch_of_configs_is_all_or_none(web: LiveWeb, topic: str) -> None:
     assert web.client.get(f"{path}/retention.ms").json()["source"] != "DYNAMIC_TOPIC_CONFIG"
 
 
-def test_configs_of_several_topics_fail_one_by_one(web: LiveWeb, topic: str) -> None:
+def test_a_batch_of_topics_fails_per_topic(web: LiveWeb, topic: str) -> None:
     entry = {"configs": [{"name": "retention.ms", "value": "99"}]}
     body = {"data": [{"topic_name": topic, **entry}, {"topic_name": "changes.absent", **entry}]}
     answer = web.client.post(f"{web.cluster}/topics/-/configs:alter", json=body)
@@ -130,13 +130,13 @@ def test_an_unknown_config_is_not_found_before_kafka_is_asked(web: LiveWeb, topi
     assert refused.json()["message"].startswith(f"Config tea.pot cannot be found for TOPIC {topic}")
 
 
-def test_a_change_made_for_an_older_state_is_refused(web: LiveWeb, topic: str) -> None:
+def test_a_change_with_an_older_etag_is_refused(web: LiveWeb, topic: str) -> None:
     path = f"{web.cluster}/topics/{topic}"
     seen = web.client.get(path).headers["ETag"]
     assert web.client.get(path, headers={"If-None-Match": seen}).status_code == 304
     assert web.client.patch(path, json={"partitions_count": 3}, headers={"If-Match": seen}).status_code == 200
     stale = web.client.patch(path, json={"partitions_count": 4}, headers={"If-Match": seen})
-    assert (stale.status_code, stale.json()["code" if "code" in stale.json() else "status"]) == (412, 412)
+    assert (stale.status_code, stale.json()["status"]) == (412, 412)
     assert web.client.delete(path, headers={"If-Match": seen}).status_code == 412
     config = web.client.put(f"{path}/configs/retention.ms", json={"value": "1"}, headers={"If-Match": seen})
     assert config.status_code == 412
@@ -178,7 +178,7 @@ def test_a_refusal_is_replayed_too(web: LiveWeb, topic: str) -> None:
     assert again.json() == first.json()
 
 
-def test_a_reader_may_ask_for_an_offset_and_waits_for_it(web: LiveWeb, topic: str) -> None:
+def test_a_read_waits_for_the_offset_that_it_requests(web: LiveWeb, topic: str) -> None:
     offset = int(web.client.get(f"{web.cluster}/topics/{topic}").headers["X-Metadata-Offset"])
     later = web.client.get(f"{web.cluster}/topics/{topic}?min_offset={offset + 1}")
     assert later.status_code == 200, "the idle NoOps move the log on within half a second"
@@ -194,7 +194,7 @@ def test_a_reader_may_ask_for_an_offset_and_waits_for_it(web: LiveWeb, topic: st
     ],
     ids=["group", "client-metrics"],
 )
-def test_configs_of_groups_and_client_metrics_are_set_judged_and_reset(
+def test_configs_of_groups_and_client_metrics_are_set_validated_and_reset(
     web: LiveWeb, path: str, name: str, good: str, error: str, resource: str
 ) -> None:
     owner = f"owner.{next(_numbers)}"

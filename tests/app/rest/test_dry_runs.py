@@ -1,6 +1,6 @@
-"""Every change has a dry run that is dry, and no endpoint takes a query parameter that it does not know.
+"""Every change has a dry run that changes nothing, and every endpoint refuses unknown query parameters.
 
-The tests walk all routes of the application: a new one is tried too, or fails until it says here how to try it.
+The tests visit all routes of the application. A new change fails until CHANGES has a request for it.
 """
 
 import itertools
@@ -80,7 +80,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
         {"data": [{"topic_name": "dry", "partition_id": 0, "replica_ids": [1]}]},
         200,
     ),
-    ("POST", f"{C}/reassignments:cancel"): ("", _TOPIC, 404),  # none is under way
+    ("POST", f"{C}/reassignments:cancel"): ("", _TOPIC, 404),  # none is in progress
     ("POST", f"{C}/topics/{{topic_name}}/partitions/{{partition_id}}:elect-leader"): ("", {}, 200),
     ("POST", f"{C}/brokers/{{broker_id}}:unregister"): ("?force=true", {}, 200),
     ("PATCH", f"{C}/features"): ("", {"data": [{"feature_name": "metadata.version", "level": 30}]}, 200),
@@ -99,19 +99,19 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
         },
         200,
     ),
-    ("POST", f"{C}/delegation-tokens"): ("", {"renewers": ["User:ann"]}, 400),  # no token is asked for in plaintext
+    ("POST", f"{C}/delegation-tokens"): ("", {"renewers": ["User:ann"]}, 400),  # refused on a plaintext connection
     ("POST", f"{C}/delegation-tokens:renew"): ("", {"hmac": "AAAA"}, 400),
     ("POST", f"{C}/delegation-tokens:expire"): ("", {"hmac": "AAAA"}, 400),
     ("POST", f"{C}/reports:run"): ("", None, 200),
     ("POST", f"{C}/reports/{{report_id}}:cancel"): ("", None, 404),
     ("PUT", f"{C}/report-schedules/{{name}}"): ("", {"cron": "1 2 3 4 5"}, 200),
 }
-"""For each change a query and a body with which it would be made, and the status of its dry run."""
+"""For each change: a valid query and body, and the status of its dry run."""
 
 
 @pytest.fixture(scope="module")
 def filled(web: LiveWeb) -> LiveWeb:
-    """Give every change something to take away or to alter."""
+    """Create what the changes alter or delete."""
     made = [
         web.client.post(f"{web.cluster}/topics", json={"topic_name": "dry", "partitions_count": 2}),
         web.client.post("/v3/users", json={"name": "dry-ann", "role": "viewer"}),
@@ -164,7 +164,7 @@ def key_of(operation: Operation) -> Operation:
 
 
 def state(web: LiveWeb) -> tuple[object, ...]:
-    """All that a change could change: the image without its offset, and every row but the marks of use."""
+    """Return everything that a change can alter: the image without its offset, and all rows without times of use."""
     image: MetadataImage = web.services.cluster.image
     parts = [
         getattr(image, name) for name in image.__struct_fields__ if name not in {"offset", "epoch", "timestamp_ms"}
@@ -191,7 +191,7 @@ def test_the_dry_run_of_every_change_changes_nothing(filled: LiveWeb) -> None:
         method, path = operation
         if method == "GET":
             continue
-        assert key_of(operation) in CHANGES, f"say in CHANGES how {method} {path} is made"
+        assert key_of(operation) in CHANGES, f"add {method} {path} to CHANGES"
         query, body, status = CHANGES[key_of(operation)]
         tried.add(key_of(operation))
         url = address(web, path)
@@ -222,7 +222,7 @@ def test_a_dry_run_is_documented_at_every_change(web: LiveWeb) -> None:
                 assert "validate_only" in schema["properties"], f"{method} {path}"
 
 
-def test_no_endpoint_takes_a_parameter_that_it_does_not_know(filled: LiveWeb) -> None:
+def test_every_endpoint_refuses_an_unknown_parameter(filled: LiveWeb) -> None:
     for method, path in [key for key, _ in operations(filled)]:
         answer = filled.client.request(method, f"{address(filled, path)}?validate_onyl=true")
         assert answer.status_code == 400, f"{method} {path}: {answer.status_code} {answer.text}"
@@ -250,7 +250,7 @@ def test_no_endpoint_takes_a_parameter_that_it_does_not_know(filled: LiveWeb) ->
         ("", {"validate_only": True}, 200),
     ],
 )
-def test_what_is_no_clear_yes_or_no_deletes_nothing(
+def test_an_ambiguous_validate_only_deletes_nothing(
     filled: LiveWeb, query: str, body: dict[str, Any] | None, status: int
 ) -> None:
     answer = filled.client.request("DELETE", f"{filled.cluster}/topics/dry{query}", json=body)
@@ -333,7 +333,7 @@ def test_a_dry_run_and_the_change_do_not_share_an_idempotency_key(filled: LiveWe
     assert (dry_again.status_code, dry_again.json()["kafka_error"]) == (400, "TOPIC_ALREADY_EXISTS")
 
 
-def test_a_live_broker_is_forgotten_only_by_force(filled: LiveWeb) -> None:
+def test_a_live_broker_is_unregistered_only_by_force(filled: LiveWeb) -> None:
     url = f"{filled.cluster}/brokers/1:unregister"
     for answer in (filled.client.post(url), filled.client.post(url, json={"force": False})):
         problem = answer.json()
@@ -347,7 +347,7 @@ def test_a_live_broker_is_forgotten_only_by_force(filled: LiveWeb) -> None:
     assert filled.client.get(f"{filled.cluster}/brokers/1").status_code == 200
 
 
-def test_the_page_forgets_a_live_broker_only_after_it_has_shown_why_not_to(filled: LiveWeb) -> None:
+def test_the_page_unregisters_a_live_broker_only_after_a_warning(filled: LiveWeb) -> None:
     url, browser = "/brokers/1/unregister", {"Accept": "text/html"}
     shown = filled.client.post(url, headers=browser)
     assert shown.status_code == 200

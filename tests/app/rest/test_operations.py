@@ -1,4 +1,4 @@
-"""Reassignments, elections, brokers and features through REST, on a real node and a second broker that only registers."""
+"""Reassignments, elections, brokers and features through REST, on a node and a second broker that only registers."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.interop import conclave
 
 @pytest.fixture(scope="module")
 def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
-    """A cluster of broker 1, which works, and broker 2, which only ever registers: what moves there is never done."""
+    """Yield a cluster of broker 1 and broker 2, which only registers: reassignments to it never complete."""
     folder: Path = tmp_path_factory.mktemp("operations")
     with combined_node(folder / "node") as node, running_web(folder, node.bootstrap) as web:
         web.wait_ready().wait_for_broker()
@@ -23,7 +23,7 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
 
 
 def register(web: LiveWeb, broker_id: int) -> None:
-    """Register a broker, and wait until the web process has read of it."""
+    """Register a broker and wait until the web process has read its registration."""
 
     async def ask() -> None:
         client = conclave.controller_client(",".join(web.services.settings.bootstrap_controllers))
@@ -49,7 +49,7 @@ def replicas(web: LiveWeb, topic: str, partition: int = 0) -> list[int]:
     return PartitionData.model_validate_json(answer.content).replica_ids
 
 
-def test_a_partition_moves_and_a_cancel_takes_it_back(moving: LiveWeb, topic: str) -> None:
+def test_a_reassignment_is_started_and_cancelled(moving: LiveWeb, topic: str) -> None:
     entry = {"topic_name": topic, "partition_id": 0}
     answer = moving.client.post(f"{moving.cluster}/reassignments", json={"data": [{**entry, "replica_ids": [1, 2]}]})
     assert answer.status_code == 200, answer.text
@@ -67,7 +67,7 @@ def test_a_partition_moves_and_a_cancel_takes_it_back(moving: LiveWeb, topic: st
     assert (again.status_code, again.json()["kafka_error"]) == (404, "NO_REASSIGNMENT_IN_PROGRESS")
 
 
-def test_a_plan_is_judged_partition_by_partition(moving: LiveWeb, topic: str) -> None:
+def test_a_plan_is_validated_per_partition(moving: LiveWeb, topic: str) -> None:
     data = [
         {"topic_name": topic, "partition_id": 0, "replica_ids": [1, 2]},
         {"topic_name": topic, "partition_id": 1, "replica_ids": [9]},
@@ -79,11 +79,15 @@ def test_a_plan_is_judged_partition_by_partition(moving: LiveWeb, topic: str) ->
     assert replicas(moving, topic) == [1, 2]
     for answer in (dry, real):
         assert answer.status_code == 207
-        said = PartitionOutcomeDataList.model_validate_json(answer.content).data
-        assert [one.kafka_error for one in said] == [None, "INVALID_REPLICA_ASSIGNMENT", "UNKNOWN_TOPIC_OR_PARTITION"]
+        outcomes = PartitionOutcomeDataList.model_validate_json(answer.content).data
+        assert [one.kafka_error for one in outcomes] == [
+            None,
+            "INVALID_REPLICA_ASSIGNMENT",
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        ]
 
 
-def test_another_number_of_replicas_can_be_forbidden(moving: LiveWeb, topic: str) -> None:
+def test_a_change_of_the_replication_factor_can_be_refused(moving: LiveWeb, topic: str) -> None:
     data = [{"topic_name": topic, "partition_id": 0, "replica_ids": [1, 2]}]
     body = {"data": data, "allow_replication_factor_change": False}
     answer = moving.client.post(f"{moving.cluster}/reassignments", json=body)
@@ -99,11 +103,11 @@ def test_another_number_of_replicas_can_be_forbidden(moving: LiveWeb, topic: str
         ({"data": [{"topic_name": "t", "partition_id": 0, "replica_ids": [1]}] * 2}, 400),
     ],
 )
-def test_a_wrong_plan_is_refused(moving: LiveWeb, body: dict[str, object], status: int) -> None:
+def test_an_invalid_plan_is_refused(moving: LiveWeb, body: dict[str, object], status: int) -> None:
     assert moving.client.post(f"{moving.cluster}/reassignments", json=body).status_code == status
 
 
-def test_an_election_that_nobody_needs_is_told_and_no_failure(moving: LiveWeb, topic: str) -> None:
+def test_an_election_that_is_not_needed_is_reported_and_not_a_failure(moving: LiveWeb, topic: str) -> None:
     one = moving.client.post(f"{moving.cluster}/topics/{topic}/partitions/0:elect-leader", json={})
     assert one.status_code == 200
     assert one.json()["data"][0]["kafka_error"] == "ELECTION_NOT_NEEDED"
@@ -115,15 +119,18 @@ def test_an_election_that_nobody_needs_is_told_and_no_failure(moving: LiveWeb, t
     assert wrong.status_code == 404
 
 
-def test_a_leader_that_is_not_preferred_gives_way_only_to_one_in_sync(moving: LiveWeb, topic: str) -> None:
+def test_a_preferred_leader_is_elected_only_when_in_sync(moving: LiveWeb, topic: str) -> None:
     data = [{"topic_name": topic, "partition_id": 0, "replica_ids": [2, 1]}]
     assert moving.client.post(f"{moving.cluster}/reassignments", json={"data": data}).status_code == 200
     refused = moving.client.post(f"{moving.cluster}/topics/{topic}/partitions/-:elect-leader", json={})
     assert (refused.status_code, refused.json()["kafka_error"]) == (409, "PREFERRED_LEADER_NOT_AVAILABLE")
 
 
-def test_a_dry_election_lists_who_would_be_asked_and_asks_nobody(moving: LiveWeb, topic: str) -> None:
-    second = {"topic_name": f"{topic}.second", "replicas_assignments": {"0": [1]}}  # one alone is answered as its error
+def test_the_dry_run_of_an_election_lists_the_partitions_and_elects_none(moving: LiveWeb, topic: str) -> None:
+    second = {
+        "topic_name": f"{topic}.second",
+        "replicas_assignments": {"0": [1]},
+    }  # the refusal of a single partition would be the answer itself
     assert moving.client.post(f"{moving.cluster}/topics", json=second).status_code == 201
     data = [
         {"topic_name": topic, "partition_id": 1, "replica_ids": [2, 1]},
@@ -150,7 +157,7 @@ def test_a_dry_election_lists_who_would_be_asked_and_asks_nobody(moving: LiveWeb
     assert (unknown.status_code, unknown.json()["kafka_error"]) == (404, "UNKNOWN_TOPIC_OR_PARTITION")
 
 
-def test_a_broker_is_forgotten(moving: LiveWeb) -> None:
+def test_a_broker_is_unregistered(moving: LiveWeb) -> None:
     register(moving, 3)
     assert moving.client.get(f"{moving.cluster}/brokers/3").status_code == 200
     refused = moving.client.post(f"{moving.cluster}/brokers/3:unregister")
@@ -168,14 +175,14 @@ def feature(web: LiveWeb, name: str) -> FeatureData:
     return next(each for each in features if each.feature_name == name)
 
 
-def test_features_tell_their_levels_and_who_supports_which(moving: LiveWeb) -> None:
+def test_features_show_their_level_and_the_supported_levels(moving: LiveWeb) -> None:
     found = feature(moving, "metadata.version")
     assert (found.level, found.lowest_level, found.highest_level) == (30, 7, 30)
     assert {each.broker_id: each.highest_level for each in found.brokers}[1] == 30
     assert feature(moving, "kraft.version").level == 1
 
 
-def test_a_feature_goes_down_and_up_again(moving: LiveWeb) -> None:
+def test_a_feature_is_downgraded_and_upgraded(moving: LiveWeb) -> None:
     path = f"{moving.cluster}/features"
     down = {"feature_name": "eligible.leader.replicas.version", "level": 0, "upgrade_type": "SAFE_DOWNGRADE"}
     dry = moving.client.patch(path, json={"data": [down], "validate_only": True})
@@ -218,7 +225,9 @@ def test_a_feature_goes_down_and_up_again(moving: LiveWeb) -> None:
         ),
     ],
 )
-def test_editors_may_not(moving: LiveWeb, method: str, path: str, body: dict[str, object] | None) -> None:
+def test_a_change_for_admins_is_refused_to_an_editor(
+    moving: LiveWeb, method: str, path: str, body: dict[str, object] | None
+) -> None:
     made = moving.client.post("/v3/tokens", json={"name": f"editor {method} {path}"[:90], "role": "editor"})
     editor = moving.http(made.json()["token"])
     answer = editor.request(method, f"{moving.cluster}/{path}", json=body)

@@ -1,4 +1,4 @@
-"""Placement reports over REST: run one on a real Spark, follow it, read it, cancel one, schedule them."""
+"""Placement reports through REST: run on a real Spark, read, cancelled and scheduled."""
 
 import time
 
@@ -11,7 +11,7 @@ RUN_SECONDS = 180
 
 
 def follow(web: LiveWeb, report_id: int, *, until: set[str]) -> ReportData:
-    """Ask until the run is in one of these states."""
+    """Poll until the run is in one of these states, and return it."""
     deadline = time.monotonic() + RUN_SECONDS
     while True:
         answer = web.client.get(f"{web.cluster}/reports/{report_id}")
@@ -25,7 +25,7 @@ def follow(web: LiveWeb, report_id: int, *, until: set[str]) -> ReportData:
 
 @pytest.fixture
 def idle(web: LiveWeb) -> LiveWeb:
-    """A web process that makes no report of its own accord, even at two at night."""
+    """Return a web process whose default schedule is disabled and that has no running report."""
     off = web.client.put(f"{web.cluster}/report-schedules/nightly", json={"cron": "0 2 * * *", "enabled": False})
     assert off.status_code == 200, off.text
     for report in ReportDataList.model_validate_json(web.client.get(f"{web.cluster}/reports").content).data:
@@ -37,7 +37,7 @@ FINAL = {"succeeded", "failed", "cancelled", "timed_out", "lost"}
 
 
 @pytest.mark.spark
-def test_a_report_is_run_followed_and_read(idle: LiveWeb) -> None:
+def test_a_report_runs_to_its_result(idle: LiveWeb) -> None:
     web = idle
     body = {
         "topic_name": "reports.topic",
@@ -78,7 +78,7 @@ def test_a_report_is_cancelled(idle: LiveWeb) -> None:
     assert web.client.get(f"{web.cluster}/reports/{report_id}/violations").status_code == 404
 
 
-def test_a_schedule_is_made_changed_and_listed(web: LiveWeb) -> None:
+def test_a_schedule_is_created_changed_and_listed(web: LiveWeb) -> None:
     path = f"{web.cluster}/report-schedules/weekly"
     made = web.client.put(path, json={"cron": "0 3 * * 1", "enabled": True})
     assert made.status_code == 200, made.text
@@ -94,18 +94,18 @@ def test_a_schedule_is_made_changed_and_listed(web: LiveWeb) -> None:
     ("body", "status"),
     [({"cron": "soon"}, 422), ({"cron": "0 3 * * 1", "extra": 1}, 422), ({}, 422), ({"cron": 5}, 422)],
 )
-def test_a_wrong_schedule_is_refused(web: LiveWeb, body: dict[str, object], status: int) -> None:
+def test_an_invalid_schedule_is_refused(web: LiveWeb, body: dict[str, object], status: int) -> None:
     answer = web.client.put(f"{web.cluster}/report-schedules/weekly2", json=body)
     assert answer.status_code == status, answer.text
     assert "weekly2" not in web.client.get(f"{web.cluster}/report-schedules").text
 
 
-def test_a_report_that_never_was_is_not_found(web: LiveWeb) -> None:
+def test_an_unknown_report_is_not_found(web: LiveWeb) -> None:
     for path in ("/reports/999999", "/reports/999999/violations", "/reports/x"):
         assert web.client.get(web.cluster + path).status_code == 404
     assert web.client.post(f"{web.cluster}/reports/999999:cancel").status_code == 404
 
 
-def test_before_the_first_image_no_report_is_begun(alone: LiveWeb) -> None:
+def test_a_report_is_not_started_before_the_first_image(alone: LiveWeb) -> None:
     answer = alone.client.post("/v3/clusters/none/reports:run", json={})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")

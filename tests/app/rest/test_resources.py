@@ -1,4 +1,4 @@
-"""Every read answers with REST v3's members and our additions, and no other."""
+"""Every read has REST v3's members, the documented additions, and no others."""
 
 import pytest
 from pydantic import TypeAdapter
@@ -93,7 +93,7 @@ def test_a_read_has_exactly_the_members_of_its_model(web: LiveWeb, path: str, mo
     assert answer.json()["metadata"]["self"].startswith(web.url)
 
 
-def test_the_list_of_clusters_holds_the_one_that_is_followed(web: LiveWeb) -> None:
+def test_the_list_of_clusters_contains_the_followed_cluster(web: LiveWeb) -> None:
     answer = web.client.get("/v3/clusters")
     listed = ClusterDataList.model_validate_json(answer.content)
     assert [cluster.metadata.self for cluster in listed.data] == [web.url + web.cluster]
@@ -106,7 +106,7 @@ def test_related_links_of_a_topic_can_be_followed(web: LiveWeb) -> None:
         assert web.client.get(topic[member]["related"]).status_code == 200
 
 
-def test_the_quorum_names_the_true_leader_and_its_epoch(web: LiveWeb) -> None:
+def test_the_quorum_has_the_leader_and_its_epoch(web: LiveWeb) -> None:
     quorum = web.client.get(f"{web.cluster}/quorum").json()
     assert quorum["is_live"]
     assert quorum["leader_id"] == 1
@@ -115,26 +115,26 @@ def test_the_quorum_names_the_true_leader_and_its_epoch(web: LiveWeb) -> None:
     assert epochs[0]["leader_epoch"] == quorum["leader_epoch"]
 
 
-def test_what_stands_in_server_properties_shows_as_static(web: LiveWeb) -> None:
-    """The log does not say it; the broker is asked in the background, after half a minute again if it did not answer."""
+def test_configs_of_server_properties_are_shown_as_static(web: LiveWeb) -> None:
+    """The log does not contain them: the broker is asked in the background, and again after 30 s."""
 
     def is_static() -> bool:
         config = web.client.get(f"{web.cluster}/brokers/1/configs/log.retention.hours").json()
         return (config["value"], config["source"]) == ("167", "STATIC_BROKER_CONFIG")
 
-    kafka.wait_until(is_static, 90, "the broker has told its settings")
+    kafka.wait_until(is_static, 90, "the broker has reported its configs")
     topic = web.client.get(f"{web.cluster}/topics/{TOPIC}/configs/retention.ms").json()
     assert (topic["value"], topic["source"]) == (str(167 * 3_600_000), "STATIC_BROKER_CONFIG")
 
 
-def test_a_config_says_type_documentation_and_where_its_value_comes_from(web: LiveWeb) -> None:
+def test_a_config_has_a_type_documentation_and_sources(web: LiveWeb) -> None:
     config = web.client.get(f"{web.cluster}/topics/{TOPIC}/configs/cleanup.policy").json()
     assert (config["value"], config["source"], config["type"]) == ("compact", "DYNAMIC_TOPIC_CONFIG", "LIST")
     assert config["documentation"]
     assert config["synonyms"][0] == {"name": "cleanup.policy", "value": "compact", "source": "DYNAMIC_TOPIC_CONFIG"}
 
 
-def test_pages_together_hold_every_item_once(web: LiveWeb) -> None:
+def test_all_pages_together_contain_every_item_once(web: LiveWeb) -> None:
     whole = web.client.get(f"{web.cluster}/topics/{TOPIC}/configs").json()
     names: list[str] = []
     url = f"{web.cluster}/topics/{TOPIC}/configs?page_size=7"
@@ -146,7 +146,7 @@ def test_pages_together_hold_every_item_once(web: LiveWeb) -> None:
     assert names == [config["name"] for config in whole["data"]]
 
 
-def test_pages_over_the_configs_of_all_topics_hold_every_item_once(web: LiveWeb) -> None:
+def test_all_pages_of_all_topic_configs_contain_every_item_once(web: LiveWeb) -> None:
     for number in range(3):
         web.client.post(f"{web.cluster}/topics", json={"topic_name": f"resources.many.{number}"})
     found: list[tuple[str, str]] = []
@@ -183,7 +183,7 @@ def test_log_directories_count_the_replicas_that_are_assigned_to_them(web: LiveW
         assert each.replicas_count == sum(replica.directory_id == each.directory_id for replica in replicas) > 0
 
 
-def test_a_controller_tells_where_it_listens_and_what_it_supports(web: LiveWeb) -> None:
+def test_a_controller_has_its_listeners_and_features(web: LiveWeb) -> None:
     found = ControllerData.model_validate_json(web.client.get(f"{web.cluster}/controllers/1").content)
     assert found.is_leader
     assert [f"{at.host}:{at.port}" for at in found.listeners] == list(web.services.settings.bootstrap_controllers)

@@ -1,4 +1,4 @@
-"""The change feed: every commit once, in order, resumable by offset; and 410 for what is kept no more."""
+"""The change feed: every commit once, in order, resumable by offset; 410 for offsets no longer kept."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from tests.app.live import CombinedNode, LiveWeb, running_web
 
 
 def events(response: httpx.Response) -> Iterator[tuple[int, dict]]:
-    """(id, data) of each change event."""
+    """Yield (id, data) of each change event."""
     event_id = -1
     for line in response.iter_lines():
         if line.startswith("id: "):
@@ -28,7 +28,7 @@ def create(web: LiveWeb, name: str) -> int:
     return int(answer.headers["X-Metadata-Offset"])
 
 
-def test_a_watcher_hears_of_a_change_as_it_commits(web: LiveWeb) -> None:
+def test_a_watcher_receives_a_change_when_it_is_committed(web: LiveWeb) -> None:
     with web.client.stream("GET", f"{web.cluster}/metadata/watch") as response:
         assert response.headers["Content-Type"].startswith("text/event-stream")
         offset = create(web, "watch.live")
@@ -43,10 +43,10 @@ def test_a_watcher_resumes_after_its_last_event_without_gap_or_repeat(web: LiveW
     expected = [create(web, f"watch.resume.{number}") for number in (2, 3)]
     headers = {"Last-Event-ID": str(first)}
     with web.client.stream("GET", f"{web.cluster}/metadata/watch", headers=headers) as response:
-        heard = events(response)
-        assert [next(heard)[0] for _ in expected] == expected
+        received = events(response)
+        assert [next(received)[0] for _ in expected] == expected
         later = create(web, "watch.resume.4")
-        assert next(heard)[0] == later
+        assert next(received)[0] == later
 
 
 def test_records_from_an_offset_continue_page_by_page(web: LiveWeb) -> None:
@@ -65,7 +65,7 @@ def test_a_bad_last_event_id_is_a_bad_request(web: LiveWeb) -> None:
     assert answer.status_code == 400
 
 
-def test_what_is_kept_no_more_is_gone(node: CombinedNode, tmp_path: Path) -> None:
+def test_an_offset_that_is_no_longer_kept_is_gone(node: CombinedNode, tmp_path: Path) -> None:
     with running_web(tmp_path, node.bootstrap, history_records_max=100) as small:
         small.wait_ready()
         for number in range(12):
@@ -79,7 +79,7 @@ def test_what_is_kept_no_more_is_gone(node: CombinedNode, tmp_path: Path) -> Non
         assert small.client.get(f"{small.cluster}/metadata/watch", headers=headers).status_code == 410
 
 
-def test_an_open_watch_does_not_hold_up_the_end_of_the_process(
+def test_an_open_watch_does_not_delay_the_shutdown(
     node: CombinedNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "SHUTDOWN_SECONDS", 600)
@@ -95,7 +95,7 @@ def test_an_open_watch_does_not_hold_up_the_end_of_the_process(
             for _ in lines:
                 continue
         web._thread.join(60)
-        assert not web._thread.is_alive(), "it waits for the watcher as long as running requests are given"
+        assert not web._thread.is_alive(), "the shutdown waits for the watcher"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json"])
@@ -103,7 +103,7 @@ def test_probes_need_no_login(web: LiveWeb, path: str) -> None:
     assert web.http().get(path).status_code == 200
 
 
-def test_metrics_tell_offset_leader_and_requests(web: LiveWeb) -> None:
+def test_metrics_have_offset_leader_and_requests(web: LiveWeb) -> None:
     web.client.get(f"{web.cluster}/topics")
     text = web.http().get("/metrics").text
     numbers = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))

@@ -1,8 +1,7 @@
-"""ACLs, SCRAM users and client quotas through REST, held against what the node's log then says."""
+"""SCRAM users through REST, compared with the image of the metadata log."""
 
 import pytest
 
-from app.rest.schemas.acls import AclDataList
 from app.rest.schemas.scram import ScramUserData, ScramUserDataList
 from kraft_core.image.scram_mechanism import SCRAM_SHA_256
 from tests.app.live import LiveWeb
@@ -14,7 +13,7 @@ def scram_users(web: LiveWeb) -> dict[str, list[tuple[str, int]]]:
     return {user.user_name: [(each.mechanism, each.iterations) for each in user.credentials] for user in users}
 
 
-def test_a_scram_user_comes_gets_another_password_and_goes(web: LiveWeb) -> None:
+def test_a_scram_user_is_created_changed_and_deleted(web: LiveWeb) -> None:
     path = f"{web.cluster}/scram-users/alice"
     assert web.client.get(path).status_code == 404
     first = web.client.put(f"{path}/credentials/SCRAM-SHA-256", json={"password": "one"})
@@ -24,8 +23,8 @@ def test_a_scram_user_comes_gets_another_password_and_goes(web: LiveWeb) -> None
     more = {"password": "two", "iterations": 4096}
     assert web.client.put(f"{path}/credentials/SCRAM-SHA-512", json=more).status_code == 204
     assert scram_users(web)["alice"] == [("SCRAM-SHA-256", 8192), ("SCRAM-SHA-512", 4096)]
-    told = ScramUserData.model_validate_json(web.client.get(path).content)
-    assert told.user_name == "alice"
+    described = ScramUserData.model_validate_json(web.client.get(path).content)
+    assert described.user_name == "alice"
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         assert web.client.delete(f"{path}/credentials/{mechanism}").status_code == 204
     assert "alice" not in scram_users(web)
@@ -33,7 +32,7 @@ def test_a_scram_user_comes_gets_another_password_and_goes(web: LiveWeb) -> None
     assert (again.status_code, again.json()["kafka_error"]) == (404, "RESOURCE_NOT_FOUND")
 
 
-def test_a_password_is_told_nowhere(web: LiveWeb) -> None:
+def test_a_scram_password_is_shown_nowhere(web: LiveWeb) -> None:
     secret = "the-password-of-bob"
     assert (
         web.client.put(
@@ -60,39 +59,9 @@ def test_a_password_is_told_nowhere(web: LiveWeb) -> None:
         ("SCRAM-SHA-256", {}, 422),
     ],
 )
-def test_a_wrong_scram_user_is_refused(web: LiveWeb, mechanism: str, body: dict[str, object], status: int) -> None:
+def test_an_invalid_scram_credential_is_refused(
+    web: LiveWeb, mechanism: str, body: dict[str, object], status: int
+) -> None:
     answer = web.client.put(f"{web.cluster}/scram-users/carol/credentials/{mechanism}", json=body)
     assert answer.status_code == status, answer.text
     assert "carol" not in scram_users(web)
-
-
-ACL = {
-    "resource_type": "TOPIC",
-    "resource_name": "orders",
-    "pattern_type": "LITERAL",
-    "principal": "User:alice",
-    "host": "*",
-    "operation": "READ",
-    "permission": "ALLOW",
-}
-
-
-def test_without_an_authorizer_acls_are_refused_as_such(web: LiveWeb) -> None:
-    answer = web.client.post(f"{web.cluster}/acls", json=ACL)
-    assert (answer.status_code, answer.json()["kafka_error"]) == (400, "SECURITY_DISABLED")
-    assert AclDataList.model_validate_json(web.client.get(f"{web.cluster}/acls").content).data == []
-
-
-@pytest.mark.parametrize(
-    "change", [{"resource_type": "TOPICS"}, {"pattern_type": "MATCH"}, {"operation": "ANY"}, {"permission": "MAYBE"}]
-)
-def test_a_word_that_no_acl_has_is_refused_with_those_it_may_have(web: LiveWeb, change: dict[str, str]) -> None:
-    answer = web.client.post(f"{web.cluster}/acls", json={**ACL, **change})
-    assert answer.status_code == 400
-    ((name, value),) = change.items()
-    assert f"{name} '{value}' is not one of" in answer.json()["message"]
-
-
-def test_a_deletion_must_say_what_it_means(web: LiveWeb) -> None:
-    answer = web.client.delete(f"{web.cluster}/acls?resource_type=TOPIC&operation=READ")
-    assert (answer.status_code, "pattern_type, permission must be given" in answer.json()["message"]) == (400, True)
