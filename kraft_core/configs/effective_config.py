@@ -130,18 +130,6 @@ def topic_config(name: str, topic_configs: Mapping[str, str], nodes: NodeConfigs
     return value if value is not None else topic_fallback(name, nodes)[0]
 
 
-def effective_topic_config(
-    configs: DynamicConfigs,
-    topic: str,
-    name: str,
-    *,
-    node_id: int | None = None,
-    static_configs: Mapping[str, str] = _EMPTY,
-) -> str | None:
-    """Return the text of one config of a topic in an image."""
-    return topic_config(name, configs.of(TOPIC, topic), NodeConfigs.of(configs, node_id, static_configs))
-
-
 def topic_entries(topic_configs: Mapping[str, str], nodes: NodeConfigs) -> list[ConfigEntry]:
     """List the configs of a topic with these own values, sorted by name; internal keys only when set."""
     entries = []

@@ -12,13 +12,13 @@ principal is the asker's or "User:*" and whose host is the asker's or "*":
 
 Usage: `StandardAuthorizer(super_users).authorize(image.acls, "User:alice", host, AclOperation.READ, ResourceType.TOPIC,
 "orders").allowed`. Kafka judges by what is committed, so `image` should be the committed one.
-Source: StandardAuthorizer, StandardAuthorizerData, Authorizer.authorizeByResourceType, Kafka 4.3.1.
+Source: StandardAuthorizer and StandardAuthorizerData, Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -29,12 +29,8 @@ from kraft_core.protocol.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
-    PatternType,
     ResourceType,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _IMPLYING: Final[dict[int, frozenset[int]]] = {
     AclOperation.DESCRIBE: frozenset(
@@ -101,23 +97,6 @@ class StandardAuthorizer(msgspec.Struct, frozen=True):
             return Decision(True, allowed_by)
         return _DEFAULT_ALLOW if self.allow_everyone_if_no_acl_is_found and not is_known else _DEFAULT_DENY
 
-    def authorize_by_resource_type(
-        self, acls: AclsImage, principal: str, host: str, operation: int, resource_type: int
-    ) -> bool:
-        """Say whether there may be any resource of a type on which `principal` may do `operation`.
-
-        Asked for what needs a right somewhere, such as IDEMPOTENT_WRITE through WRITE on some topic. Implied operations
-        do not count here. Looks at every pattern, so it costs the number of resources that have ACLs.
-        """
-        if self.authorize(acls, principal, host, operation, resource_type, "hardcode").allowed:
-            return True
-        patterns = _PatternsOf(acls, principal, host_address(host), operation, resource_type)
-        if (PatternType.LITERAL, WILDCARD) in patterns.denied:
-            return False
-        if (PatternType.LITERAL, WILDCARD) in patterns.allowed:
-            return True
-        return any(not _is_dominated(kind, name, patterns.denied) for kind, name in patterns.allowed)
-
     def authorized_operations(
         self, acls: AclsImage, principal: str, host: str, resource_type: ResourceType, resource_name: str
     ) -> int:
@@ -129,37 +108,11 @@ class StandardAuthorizer(msgspec.Struct, frozen=True):
         return bits
 
 
-class _PatternsOf:
-    """Patterns of one resource type on which an operation is allowed or denied to somebody."""
-
-    __slots__ = ("allowed", "denied")
-
-    def __init__(self, acls: AclsImage, principal: str, host: str, operation: int, resource_type: int) -> None:
-        self.allowed: set[tuple[int, str]] = set()
-        self.denied: set[tuple[int, str]] = set()
-        hosts = (WILDCARD, host)
-        operations = (operation, AclOperation.ALL)
-        for (kind, pattern_type, name), entries in acls.by_pattern.items():
-            if kind != resource_type:
-                continue
-            for acl in (*entries.get(principal, ()), *entries.get(WILDCARD_PRINCIPAL, ())):
-                if acl.host in hosts and acl.operation in operations:
-                    allows = acl.permission_type == AclPermissionType.ALLOW
-                    (self.allowed if allows else self.denied).add((pattern_type, name))
-
-
 def _covers(acl: StandardAcl, operation: int) -> bool:
     """Say whether an ACL speaks of an operation."""
     if acl.operation in {operation, AclOperation.ALL}:
         return True
     return acl.permission_type == AclPermissionType.ALLOW and acl.operation in _IMPLYING.get(operation, ())
-
-
-def _is_dominated(pattern_type: int, name: str, denied: Collection[tuple[int, str]]) -> bool:
-    """Say whether a DENY takes away all that an ALLOW on this pattern gives."""
-    if pattern_type == PatternType.LITERAL and (PatternType.LITERAL, name) in denied:
-        return True
-    return any((PatternType.PREFIXED, name[:end]) in denied for end in range(1, len(name) + 1))
 
 
 def parse_super_users(text: str) -> frozenset[str]:

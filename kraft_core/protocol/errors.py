@@ -2,12 +2,7 @@
 
     KafkaError                  any error that has a Kafka code
     ├── NotController           41, answered by every controller that is not active
-    ├── NotLeaderOrFollower     6
-    ├── UnknownTopicOrPartition 3
-    ├── UnknownTopicId          100
-    ├── TopicAlreadyExists      36
     ├── InvalidRequest          42
-    ├── InvalidConfig           40
     ├── RequestTimedOut         7
     │   └── BufferExhausted     nothing was taken in, since too much waits already
     ├── RecordBatchTooLarge     18
@@ -224,44 +219,10 @@ class NotController(_CodedError):
     CODE = ErrorCode.NOT_CONTROLLER
 
 
-class NotLeaderOrFollower(_CodedError):
-    """The raft request needs the leader, and this node is not it."""
-
-    CODE = ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
-class UnknownTopicOrPartition(_CodedError):
-    """The named topic or partition does not exist."""
-
-    CODE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-class UnknownTopicId(_CodedError):
-    """No topic has this id."""
-
-    CODE = ErrorCode.UNKNOWN_TOPIC_ID
-
-
-class TopicAlreadyExists(_CodedError):
-    """A topic of this name exists."""
-
-    CODE = ErrorCode.TOPIC_ALREADY_EXISTS
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Topic '{name}' already exists.")
-        self.name = name
-
-
 class InvalidRequest(_CodedError):
     """The request contradicts itself or the protocol."""
 
     CODE = ErrorCode.INVALID_REQUEST
-
-
-class InvalidConfig(_CodedError):
-    """A configuration value is not allowed."""
-
-    CODE = ErrorCode.INVALID_CONFIG
 
 
 class RequestTimedOut(_CodedError):

@@ -14,7 +14,7 @@ from kraft_core.configs.effective_config import (
     NodeConfigs,
     broker_entries,
     default_broker_entries,
-    effective_topic_config,
+    topic_config,
     topic_entries,
 )
 from kraft_core.controller.access.request_access import RequestAccess
@@ -28,18 +28,18 @@ def test_a_topic_looks_at_itself_the_node_the_cluster_the_file_and_the_default_i
     context.create_assigned("foo", (0,))
     static = {"log.retention.hours": "1"}
 
-    def retention() -> str | None:
-        return effective_topic_config(context.image.configs, "foo", "retention.ms", node_id=0, static_configs=static)
+    def retention(node_id: int | None, static: dict[str, str]) -> str | None:
+        configs = context.image.configs
+        return topic_config("retention.ms", configs.of(TOPIC, "foo"), NodeConfigs.of(configs, node_id, static))
 
-    default = effective_topic_config(context.image.configs, "foo", "retention.ms")
-    assert default == "604800000"
-    assert retention() == "3600000"
+    assert retention(None, {}) == "604800000"
+    assert retention(0, static) == "3600000"
     context.set_config(BROKER, "", "log.retention.minutes", "2")
-    assert retention() == "120000"
+    assert retention(0, static) == "120000"
     context.set_config(BROKER, "0", "log.retention.ms", "3")
-    assert retention() == "3"
+    assert retention(0, static) == "3"
     context.set_config(TOPIC, "foo", "retention.ms", "4")
-    assert retention() == "4"
+    assert retention(0, static) == "4"
 
 
 def test_the_first_synonym_wins_within_one_place() -> None:

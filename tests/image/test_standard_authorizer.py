@@ -120,31 +120,6 @@ def test_acls_that_came_and_went_leave_no_trace(acls: list[StandardAcl], data: s
     assert all(len(entries) and all(entries.values()) for entries in image.by_pattern.values())
 
 
-@given(
-    st.lists(acl_strategy, max_size=10),
-    st.sampled_from([ALICE, "User:bob"]),
-    st.sampled_from(["10.0.0.1", "10.0.0.2"]),
-    st.sampled_from([READ, WRITE, CREATE]),
-)
-@settings(max_examples=600, deadline=None)
-def test_a_right_on_some_resource_is_found_if_and_only_if_there_is_a_name_for_it(
-    acls: list[StandardAcl], principal: str, host: str, operation: AclOperation
-):
-    """KIP-679: authorizeByResourceType. Names are tried: those of the ACLs, and longer ones."""
-    on_topics = [each for each in acls if each.resource_type == TOPIC]
-    tried = {each.resource_name + end for each in on_topics for end in ("", "~", "~~")} | {"hardcode"}
-    expected = any(naive_authorize(acls, principal, host, operation, TOPIC, name) for name in tried)
-    judge = StandardAuthorizer()
-    assert judge.authorize_by_resource_type(image_of(*acls), principal, host, operation, TOPIC) is expected
-
-
-def test_a_right_on_one_resource_is_no_right_where_all_are_denied():
-    judge = StandardAuthorizer()
-    acls = (acl("a", CREATE), deny("*", CREATE))
-    assert judge.authorize_by_resource_type(image_of(acls[0]), ALICE, "h", CREATE, TOPIC)
-    assert not judge.authorize_by_resource_type(image_of(*acls), ALICE, "h", CREATE, TOPIC)
-
-
 def test_nobody_may_do_anything_without_acls():
     assert not allowed([], READ)
 
