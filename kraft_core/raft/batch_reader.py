@@ -1,4 +1,4 @@
-"""Committed batches on their way to a listener: out of the log, or those that the leader appended itself.
+"""Committed batches for a listener: read from the log, or from the leader's memory if it appended them itself.
 
 Source: BatchReader, RecordsBatchReader, MemoryBatchReader of Kafka 4.3.1.
 """
@@ -14,11 +14,11 @@ from kraft_core.raft.raft_log import RaftLog
 Batch = TypeVar("Batch", RecordBatch, CompletedBatch)
 
 READ_BYTES: Final = 256 * 1024
-"""How much of the log a reader holds, one larger batch excepted: what a listener replays in some 30 ms."""
+"""Upper bound on a reader's bytes, except for one larger batch. A listener replays this many in about 30 ms."""
 
 
 class BatchReader(Protocol):
-    """Contiguous committed batches, all known when the reader is made. To be closed once, read or not."""
+    """Contiguous committed batches, all known when the reader is created. The listener must close it, read or not."""
 
     @property
     def base_offset(self) -> int:
@@ -30,21 +30,21 @@ class BatchReader(Protocol):
 
     @property
     def last_timestamp(self) -> int:
-        """When the last batch was appended, in ms."""
+        """Time at which the last batch was appended, in ms."""
 
     @property
     def size_bytes(self) -> int:
-        """Length of all batches."""
+        """Size of all batches in bytes."""
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        """Read the batches, in order."""
+        """Iterate over the batches in order."""
 
     def close(self) -> None:
-        """Say that all of it was handled. A second call does nothing."""
+        """Report that all batches were handled. A second call does nothing."""
 
 
 class _HeldBatches(ABC, Generic[Batch]):
-    """What both kinds of reader are: batches at hand, and whom to tell of the end."""
+    """Base of both readers: the batches, and the function to call on close."""
 
     __slots__ = ("_batches", "_on_close")
 
@@ -85,13 +85,13 @@ class _HeldBatches(ABC, Generic[Batch]):
 
 
 class RecordsBatchReader(_HeldBatches[RecordBatch]):
-    """What a piece of the log holds below the high watermark; CRCs have been checked."""
+    """The whole batches of a piece of the log that are below the high watermark; their CRCs have been checked."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, log: RaftLog, offset: int, high_watermark: int, on_close: Callable[[BatchReader], None]) -> Self | None:
-        """Read on from `offset`; None when no whole batch from there is committed. Raises CorruptBatch."""
+        """Return a reader from `offset`; None if no whole batch from there is committed. Raises CorruptBatch."""
         batches = []
         for batch in read_batches(log.read(offset, READ_BYTES)):
             if batch.last_offset >= high_watermark:
@@ -114,7 +114,7 @@ class RecordsBatchReader(_HeldBatches[RecordBatch]):
 
 
 class MemoryBatchReader(_HeldBatches[CompletedBatch]):
-    """What the leader appended itself: nothing is read, and nothing decoded unless the listener wants it."""
+    """Batches that the leader appended itself: nothing is read from the log, and they are decoded only on iteration."""
 
     __slots__ = ()
 

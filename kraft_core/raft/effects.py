@@ -1,4 +1,4 @@
-"""What a raft node wants done. The runtime carries the effects of one step out in order."""
+"""The outputs of a raft node. The runtime carries out the effects of one step in order."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from kraft_core.raft.quorum_state import ElectionState
 
 
 class Destination(msgspec.Struct, frozen=True, gc=False):
-    """Where a request goes. A negative node id is a bootstrap server whose id is not known yet."""
+    """Where to send a request. A negative node id is a bootstrap server whose id is not known yet."""
 
     node_id: int
     host: str
@@ -15,10 +15,10 @@ class Destination(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendRequest(msgspec.Struct, frozen=True, gc=False):
-    """Send `message` in the highest version that the peer has too.
+    """Send `message` in the highest version that both sides support.
 
-    Comes back as `ResponseReceived` or `RequestFailed` with the same correlation, after `timeout_ms` at the latest.
-    A peer without any version from `min_version` on: `RequestFailed(UNSUPPORTED_VERSION)`.
+    The result is a `ResponseReceived` or `RequestFailed` event with the same correlation, within `timeout_ms`.
+    If the peer supports no version from `min_version` up, it is `RequestFailed(UNSUPPORTED_VERSION)`.
     """
 
     correlation: int
@@ -29,25 +29,25 @@ class SendRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class Respond(msgspec.Struct, frozen=True, gc=False):
-    """Answer the request of this id, in the version it came in."""
+    """Answer the request of this id, in the request's version."""
 
     request_id: int
     message: Message
 
 
 class StoreElection(msgspec.Struct, frozen=True, gc=False):
-    """Must be on disk before any later effect of the same list is carried out."""
+    """Write the election state to disk, before any later effect of the same step is carried out."""
 
     election: ElectionState
-    kraft_version: int  # quorum-state is written as v0 below 1, else as v1
+    kraft_version: int  # 0: quorum-state is written in version 0, else in version 1
 
 
 class Flush(msgspec.Struct, frozen=True, gc=False):
-    """Flush the log on the I/O thread up to its present end; `Flushed` follows. Never two at a time."""
+    """Flush the log on the I/O thread up to its current end; `Flushed` follows. At most one flush is in flight."""
 
 
 class Stopped(msgspec.Struct, frozen=True, gc=False):
-    """The shutdown that was asked for is complete."""
+    """The requested shutdown is complete."""
 
 
 Effect = SendRequest | Respond | StoreElection | Flush | Stopped

@@ -1,4 +1,4 @@
-"""What can happen to a raft node. The runtime makes them, `KafkaRaftClient.step` takes them one at a time."""
+"""The inputs of a raft node. The runtime creates them and passes them to `KafkaRaftClient.step` one at a time."""
 
 from enum import Enum
 
@@ -9,15 +9,15 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 
 
 class FailureReason(Enum):
-    """Why a request has no answer."""
+    """Why a request failed."""
 
     DISCONNECTED = "disconnected"  # refused, reset or closed
     TIMED_OUT = "timed_out"
-    UNSUPPORTED_VERSION = "unsupported_version"  # the peer has no version from `min_version` on
+    UNSUPPORTED_VERSION = "unsupported_version"  # the peer supports no version from `min_version` up
 
 
 class RequestReceived(msgspec.Struct, frozen=True, gc=False):
-    """A request of a raft API; answered later by one `Respond` with the same `request_id`."""
+    """A request of a raft API; exactly one `Respond` with the same `request_id` answers it later."""
 
     request_id: int
     message: Message
@@ -25,43 +25,43 @@ class RequestReceived(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResponseReceived(msgspec.Struct, frozen=True, gc=False):
-    """The answer to the `SendRequest` with this correlation."""
+    """The response to the `SendRequest` with this correlation."""
 
     correlation: int
     message: Message
 
 
 class RequestFailed(msgspec.Struct, frozen=True, gc=False):
-    """The `SendRequest` with this correlation will never be answered."""
+    """The `SendRequest` with this correlation failed: no response will follow."""
 
     correlation: int
     reason: FailureReason
 
 
 class PeerDisconnected(msgspec.Struct, frozen=True, gc=False):
-    """A connection of ours to this node was refused, reset or closed by it, with or without a request on it."""
+    """The peer refused, reset or closed a connection of this node, with or without a request in flight."""
 
     node_id: int
 
 
 class Flushed(msgspec.Struct, frozen=True, gc=False):
-    """A flush is done. What is durable is what `log.flushed_offset` says; `offset` is for the trace."""
+    """A flush is complete. `log.flushed_offset` says what is durable; `offset` is for traces only."""
 
     offset: int
 
 
 class SnapshotCreated(msgspec.Struct, frozen=True, gc=False):
-    """The state machine's own snapshot of this id is durable and visible in the log."""
+    """The snapshot of this id, written by the state machine, is durable and visible in the log."""
 
     id: OffsetAndEpoch
 
 
 class Timer(msgspec.Struct, frozen=True, gc=False):
-    """`next_deadline_ms` has come (or not: an early one does no harm)."""
+    """`next_deadline_ms` has been reached; an early timer is harmless."""
 
 
 class Shutdown(msgspec.Struct, frozen=True, gc=False):
-    """Stop in good order within `timeout_ms`; `Stopped` follows. A leader hands its office over first."""
+    """Shut down within `timeout_ms`; `Stopped` follows. A leader first hands over its leadership."""
 
     timeout_ms: int
 

@@ -1,11 +1,11 @@
-"""The raft node: takes one event, gives the effects that follow.
+"""The raft node: handles one event at a time and returns the effects.
 
     step(event) ── request ──> election.handle_vote, leadership.handle_begin/handle_end, replication.handle_fetch,
                 │              snapshot_transfer.handle_fetch_snapshot, describe_quorum, reconfiguration.handle_*
                 ├─ answer ───> on_*_response of the same modules
-                └─ then ─────> poll: what the present state does by itself (timeouts, requests that are due)
+                └─ then ─────> poll: what the current state does without an event (timeouts, requests that are due)
 
-Source: KafkaRaftClient of Kafka 4.3.1, cut by subject; KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166, KIP-1186.
+Source: KafkaRaftClient of Kafka 4.3.1, split by subject; KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166, KIP-1186.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -80,16 +80,16 @@ REQUEST_HANDLERS: Final[dict[type[Message], Callable[[RaftCore, RequestReceived,
     RemoveRaftVoterRequest: reconfiguration.handle_remove,
     UpdateRaftVoterRequest: reconfiguration.handle_update,
 }
-"""The requests that raft answers."""
+"""The handler of each request that raft answers."""
 
 MAX_POLLS: Final = 20
-"""A node that changes its state more often than this in one step is caught in a loop."""
+"""Upper bound on state changes in one step; more are an endless loop."""
 
 
 class KafkaRaftClient:
-    """One node of the quorum over one log.
+    """One node of the quorum with its log.
 
-    Times are ms since the Unix epoch by a clock that does not go back: they go into record batches and DescribeQuorum.
+    Times are ms since the Unix epoch from a clock that never goes back; record batches and DescribeQuorum contain them.
     """
 
     __slots__ = ("_core", "_is_stopped", "_listeners", "_metrics", "_now_ms")
@@ -114,19 +114,19 @@ class KafkaRaftClient:
             self._core.high_watermark = snapshot_id.offset  # a snapshot holds committed records only
 
     def start(self, now_ms: int) -> None:
-        """Begin; the effects come with the next `take_effects` or `step`."""
+        """Start the node; the next `take_effects` or `step` returns the effects."""
         self._core.store()
         self._poll(now_ms)
 
     # --- events -----------------------------------------------------------------------------------------------------
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """Handle one event and return all effects that are due, after the listeners were told what follows from it."""
+        """Handle one event, call the listeners, and return all effects that are due."""
         self.handle(event, now_ms)
         return self.take_effects(now_ms)
 
     def handle(self, event: Event, now_ms: int) -> None:
-        """Handle one event of several; their effects come with the next `take_effects`."""
+        """Handle one of several events; the next `take_effects` returns their effects."""
         core = self._core
         match event:
             case RequestReceived(message=message):
@@ -154,10 +154,9 @@ class KafkaRaftClient:
             self._poll(now_ms)
 
     def take_effects(self, now_ms: int) -> list[Effect]:
-        """Write what was prepared, tell the listeners what is committed and who leads, return what is due now.
+        """Write prepared records, call the listeners with commits and leader changes, return the effects that are due.
 
-        A listener gets at most one reader out of the log each time; while one has more to read, `next_deadline_ms` is
-        now.
+        A listener gets at most one reader from the log per call; while it has more to read, `next_deadline_ms` is now.
         """
         core = self._core
         self._now_ms = now_ms
@@ -178,7 +177,7 @@ class KafkaRaftClient:
         return effects
 
     def next_deadline_ms(self) -> int:
-        """When a `Timer` event is due at the latest."""
+        """Return the latest time for the next `Timer` event."""
         return self._now_ms if self._listeners.is_due else self._core.wake_ms
 
     def _on_new_records(self, now_ms: int) -> None:
@@ -186,7 +185,7 @@ class KafkaRaftClient:
         if isinstance(core.state, Leader):
             leadership.write_prepared(core, core.state, now_ms)
             replication.on_append(core, core.state)
-        else:  # leadership was lost in the same step
+        else:  # the leadership was lost in the same step
             core.new_records = False
             core.flush()
 
@@ -209,7 +208,7 @@ class KafkaRaftClient:
                 is_good = reconfiguration.on_update_response(core, message, now_ms)
             case ApiVersionsResponse():
                 is_good = reconfiguration.on_api_versions(core, pending.node_id, message, now_ms)
-            case _:  # AddRaftVoter and RemoveRaftVoter: the log tells what came of it
+            case _:  # AddRaftVoter and RemoveRaftVoter: the result is in the log
                 pass
         if is_good:
             core.succeeded(pending.kind, pending.node_id)
@@ -242,7 +241,7 @@ class KafkaRaftClient:
         replication.fail_fetches(self._core, leader)
         reconfiguration.finish(self._core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "Leadership was lost.")
 
-    # --- what the state does by itself --------------------------------------------------------------------------------
+    # --- polling the state --------------------------------------------------------------------------------------------
 
     def _poll(self, now_ms: int) -> None:
         core = self._core
@@ -253,14 +252,14 @@ class KafkaRaftClient:
             self._poll_state(now_ms)
             self._check_stopped(now_ms)
             if core.state is before and not core.is_dirty:
-                assert core.wake_ms > now_ms, f"{before} would wake at {core.wake_ms}, which is not after {now_ms}."
+                assert core.wake_ms > now_ms, f"{before} wants to wake at {core.wake_ms}, which is not after {now_ms}."
                 return
-        raise AssertionError(f"Node {core.me.id} does not come to rest in {core.state}.")
+        raise AssertionError(f"Node {core.me.id} changed state {MAX_POLLS} times in one step, last to {core.state}.")
 
     def _poll_state(self, now_ms: int) -> None:
         core = self._core
         if core.shutdown_at_ms is not None and not isinstance(core.state, Leader | Resigned):
-            return  # nothing new is begun on the way out
+            return  # start nothing new during a shutdown
         match core.state:
             case Leader() as leader:
                 replication.expire_fetches(core, leader, now_ms)
@@ -281,7 +280,7 @@ class KafkaRaftClient:
                 leadership.poll_resigned(core, state, now_ms)
 
     def _check_stopped(self, now_ms: int) -> None:
-        """A node that is asked to stop does so at once, but for a leader that hands over: it waits for a new epoch."""
+        """Stop at once in a shutdown; a leader that hands over first waits for a new epoch, until the timeout."""
         core = self._core
         if core.shutdown_at_ms is None or self._is_stopped:
             return
@@ -295,28 +294,29 @@ class KafkaRaftClient:
             core.flush()
             core.wake_at(core.shutdown_at_ms)
 
-    # --- the state machine's calls ------------------------------------------------------------------------------------
+    # --- calls of the state machine -----------------------------------------------------------------------------------
 
     def register(self, listener: Listener) -> None:
-        """Tell this listener everything, from the newest snapshot or the log's start on. A second time does nothing."""
+        """Register a listener and serve it from the newest snapshot or the log's start. A second time does nothing."""
         self._listeners.register(listener)
 
     def unregister(self, listener: Listener) -> None:
-        """Tell this listener no more; one that is not registered does not matter."""
+        """Stop calling a listener; does nothing if it is not registered."""
         self._listeners.unregister(listener)
 
     def prepare_append(self, epoch: int, values: Sequence[bytes]) -> int:
-        """Take in records that are to be committed together; returns the offset that the last one will have.
+        """Accept records to be committed together; return the offset that the last one will have.
 
-        Nothing is written before `schedule_prepared_append` or a control record of raft's own. Raises NotController
-        when not leader or when `epoch` is over, and otherwise as BatchAccumulator.append; nothing is taken in then.
+        They are written with `schedule_prepared_append` or before the next control record. Raises NotController when
+        this node is not the leader or `epoch` is over, and otherwise as BatchAccumulator.append; then no record is
+        accepted.
         """
         return self._leader("Append").accumulator.append(epoch, values)
 
     def schedule_prepared_append(self) -> None:
-        """Have all that was prepared written, given to the followers and flushed, with the next `take_effects`.
+        """Write all prepared records, send them to the followers and flush them, with the next `take_effects`.
 
-        Raises NotController when not leader.
+        Raises NotController when this node is not the leader.
         """
         self._leader("Flush")
         self._core.new_records = True
@@ -329,11 +329,11 @@ class KafkaRaftClient:
         return leader
 
     def confirm_leadership(self, epoch: int) -> int:
-        """Ask the quorum whether this node leads `epoch` still; returns the round that will tell, see `confirmed_round`.
+        """Ask the quorum whether this node still leads `epoch`; return the number of the round, see `confirmed_round`.
 
-        What is committed here when that round is confirmed has all that was acknowledged before this call, by whomever.
-        Nothing else says that a round failed than the end of the epoch. Raises NotController when not leader or when
-        `epoch` is over.
+        Once the round is confirmed, this node's committed log contains everything that any leader had acknowledged
+        before this call. A round fails only with the end of the epoch. Raises NotController when this node is not the
+        leader or `epoch` is over.
         """
         leader = self._leader("Reading")
         if epoch != leader.epoch:
@@ -343,14 +343,14 @@ class KafkaRaftClient:
 
     @property
     def confirmed_round(self) -> int:
-        """The newest round of this epoch that a majority has confirmed; 0: none, or this node does not lead."""
+        """The newest round of this epoch that a majority has confirmed; 0: none, or this node is not the leader."""
         state = self._core.state
         return state.rounds.confirmed if isinstance(state, Leader) else 0
 
     def resign(self, epoch: int) -> None:
-        """Give up leadership of `epoch`, with the next `take_effects`; nothing when that epoch is over.
+        """Resign from `epoch` with the next `take_effects`; does nothing when that epoch is over.
 
-        Raises ValueError for a negative epoch, one that has not begun, or one that this node does not lead.
+        Raises ValueError for a negative or future epoch, or one that this node does not lead.
         """
         core = self._core
         state = core.state
@@ -365,10 +365,10 @@ class KafkaRaftClient:
         core.is_dirty = True
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch, last_contained_log_timestamp: int) -> SnapshotWriter | None:
-        """Begin a snapshot of the state at `snapshot_id`, committed; None when it exists or the log starts above it.
+        """Start a snapshot of the committed state at `snapshot_id`; None when it exists or the log starts above it.
 
-        Tell of its end with `SnapshotCreated`. `last_contained_log_timestamp`: of the last record in it, in ms.
-        Raises ValueError as `check_new_snapshot_id`.
+        The caller reports its completion with `SnapshotCreated`. `last_contained_log_timestamp` is the time of the last
+        record in it, in ms. Raises ValueError as `check_new_snapshot_id`.
         """
         core = self._core
         if not check_new_snapshot_id(core.log, core.high_watermark, snapshot_id):
@@ -382,7 +382,7 @@ class KafkaRaftClient:
         )
 
     def shutdown(self, timeout_ms: int, now_ms: int) -> None:
-        """Stop in good order within `timeout_ms`; the effect `Stopped` follows. The listeners are told at once."""
+        """Shut down within `timeout_ms`; the effect `Stopped` follows. The listeners are called at once."""
         core = self._core
         core.shutdown_at_ms = now_ms + timeout_ms
         core.is_dirty = True
@@ -391,19 +391,19 @@ class KafkaRaftClient:
             leadership.resign(core, core.state, now_ms)
 
     def upgrade_kraft_version(self, level: int, now_ms: int, *, validate_only: bool = False) -> None:
-        """Go to kraft.version 1. Raises KafkaError as `reconfiguration.upgrade_kraft_version` says."""
+        """Upgrade to kraft.version 1. Raises KafkaError as `reconfiguration.upgrade_kraft_version`."""
         reconfiguration.upgrade_kraft_version(self._core, level, now_ms, validate_only=validate_only)
 
-    # --- what others may know ---------------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------------------------
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is committed; never goes down while the process lives. -1: unknown."""
+        """All records below it are committed; it never decreases while the process runs. -1: unknown."""
         return self._core.high_watermark
 
     @property
     def state(self) -> State:
-        """The present state, to read."""
+        """The current state, for reading only."""
         return self._core.state
 
     @property
@@ -413,17 +413,17 @@ class KafkaRaftClient:
 
     @property
     def epoch(self) -> int:
-        """The newest epoch known."""
+        """The newest known epoch."""
         return self._core.state.epoch
 
     @property
     def leader_id(self) -> int:
-        """Who leads the epoch; -1: unknown, and also once this node has resigned from it."""
+        """Node id of the epoch's leader; -1 when unknown or when this node has resigned from the epoch."""
         return leader_and_epoch(self._core).leader_id
 
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        """The newest epoch and its leader."""
+        """The newest known epoch and its leader."""
         return leader_and_epoch(self._core)
 
     @property
@@ -433,7 +433,7 @@ class KafkaRaftClient:
 
     @property
     def next_append_offset(self) -> int:
-        """Offset that the next record prepared will have; elsewhere than on the leader the log's end."""
+        """On the leader the offset of the next prepared record, elsewhere the log's end."""
         state = self._core.state
         return state.accumulator.next_offset if isinstance(state, Leader) else self._core.log.end_offset
 
@@ -444,18 +444,18 @@ class KafkaRaftClient:
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader listens; None while it is unknown."""
+        """The leader's endpoint; None while it is unknown."""
         return self._core.leader_endpoint() if self.leader_id >= 0 else None
 
     @property
     def epoch_start_offset(self) -> int:
-        """Offset of this epoch's LeaderChange record while leading, else -1."""
+        """Offset of this epoch's LeaderChange record on the leader, else -1."""
         state = self._core.state
         return state.epoch_start_offset if isinstance(state, Leader) else -1
 
     @property
     def state_name(self) -> str:
-        """Name of the state, for logs; a follower that is no voter is an observer."""
+        """The state's name in lower case; a follower that is not a voter is an "observer"."""
         state = self._core.state
         return "observer" if isinstance(state, Follower) and not self._core.is_voter else type(state).__name__.lower()
 
@@ -466,13 +466,13 @@ class KafkaRaftClient:
 
     @property
     def kraft_version(self) -> int:
-        """kraft.version as of the log's end."""
+        """The kraft.version as of the log's end."""
         return self._core.control.kraft_version
 
     def record_idle(self, now_ms: int, idle_ms: float) -> None:
-        """Note that the node had nothing to do for so long, until now: for `poll-idle-ratio-avg`."""
+        """Record that the node was idle for `idle_ms` until now, for `poll-idle-ratio-avg`."""
         self._metrics.idle(idle_ms, now_ms)
 
     def metrics(self, now_ms: int) -> Mapping[str, MetricValue]:
-        """Return the raft metrics under Kafka's names, as KafkaRaftMetrics has them."""
+        """Return the raft metrics by the names of Kafka's KafkaRaftMetrics."""
         return self._metrics.values(self._core, now_ms)

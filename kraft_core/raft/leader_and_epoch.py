@@ -1,10 +1,10 @@
-"""Who leads in which epoch, as raft's clients are told. Source: LeaderAndEpoch of Kafka 4.3.1."""
+"""An epoch and its leader, as listeners see them. Source: LeaderAndEpoch of Kafka 4.3.1."""
 
 import msgspec
 
 
 class LeaderAndEpoch(msgspec.Struct, frozen=True, gc=False):
-    """The newest epoch known and its leader; `leader_id` is -1 while it is unknown or has given up."""
+    """The newest known epoch and its leader; `leader_id` is -1 while the leader is unknown or after it has resigned."""
 
     leader_id: int = -1
     epoch: int = 0

@@ -1,8 +1,8 @@
-"""The states of a node in the quorum, and which may follow which.
+"""The states of a node in the quorum and the transitions between them.
 
-`NEXT` is the table of QuorumState (Kafka 4.3.1) as data: for each pair of states, how the epoch may move. `check_move`
-is asked before every transition; a pair that is not in the table is a bug, so it raises AssertionError and the node stops.
-An observer is a node that is not in its own voter set: only Unattached and Follower are open to it.
+`NEXT` is the table of QuorumState (Kafka 4.3.1) as data: for each pair of states, how the epoch may change.
+`check_move` runs before every transition; a pair that is not in the table is a bug, so it raises AssertionError and
+the node stops. An observer is a node that is not in its own voter set: it can only be Unattached or Follower.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """What must survive a restart: epoch, vote and last known leader (-1 and zero for none)."""
+    """The durable state: epoch, vote and last known leader (-1 and zero for none)."""
 
     leader_epoch: int = 0
     leader_id: int = -1
@@ -34,7 +34,7 @@ class ElectionState:
 
 
 class EpochElection:
-    """Votes of one election among `voters`; a granted vote is never taken back. Source: EpochElection."""
+    """The votes of one election among `voters`; a granted vote cannot be withdrawn. Source: EpochElection."""
 
     __slots__ = ("majority", "votes")
 
@@ -43,7 +43,7 @@ class EpochElection:
         self.majority = voters.majority
 
     def record(self, voter_id: int, *, granted: bool) -> None:
-        """Note a vote; that of a node which is no voter, or one that takes back a grant, does not count."""
+        """Record a vote; ignores one from a node that is not a voter, and one that would withdraw a grant."""
         for key, known in self.votes.items():
             if key.id == voter_id and known is not True:
                 self.votes[key] = granted
@@ -51,16 +51,16 @@ class EpochElection:
 
     @property
     def granting(self) -> list[int]:
-        """Ids of those that granted."""
+        """Ids of the voters that granted."""
         return [key.id for key, granted in self.votes.items() if granted]
 
     def has_refused(self, voter_id: int) -> bool:
-        """Whether this voter has answered no."""
+        """Whether this voter has rejected."""
         return any(key.id == voter_id and granted is False for key, granted in self.votes.items())
 
     @property
     def is_won(self) -> bool:
-        """Whether a majority granted."""
+        """Whether a majority has granted."""
         return len(self.granting) >= self.majority
 
     @property
@@ -69,24 +69,24 @@ class EpochElection:
         return sum(granted is not False for granted in self.votes.values()) < self.majority
 
     def unrecorded(self) -> list[ReplicaKey]:
-        """Voters that have not answered yet."""
+        """Voters that have not responded yet."""
         return [key for key, granted in self.votes.items() if granted is None]
 
 
 @dataclass(slots=True)
 class Unattached:
-    """Knows the epoch, perhaps the leader's id, but has nobody to fetch from."""
+    """The node knows the epoch and maybe the leader's id, but no leader to fetch from."""
 
     epoch: int
     deadline_ms: int  # of the election timeout; NEVER_MS for an observer
     leader_id: int = -1
     voted: ReplicaKey | None = None
-    has_made_way: bool = False  # waits a moment longer for another one, who has this node's pre-vote
+    has_made_way: bool = False  # has extended the deadline once, for a candidate that got this node's pre-vote
 
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks for pre-votes (KIP-996); the epoch is not raised and nothing is persisted."""
+    """The node requests pre-votes (KIP-996) without raising its epoch; nothing is persisted."""
 
     epoch: int
     deadline_ms: int
@@ -94,12 +94,12 @@ class Prospective:
     leader_id: int = -1
     leader_endpoint: Endpoint | None = None
     voted: ReplicaKey | None = None
-    tie_until_ms: int = 0  # until then a rival with an equal log and a higher id gets no pre-vote
+    tie_until_ms: int = 0  # until then a candidate with an equal log and a higher id gets no pre-vote
 
 
 @dataclass(slots=True)
 class Candidate:
-    """Asks for votes in an epoch of its own making; has voted for itself."""
+    """The node has raised the epoch, voted for itself and requests votes."""
 
     epoch: int
     deadline_ms: int
@@ -110,39 +110,39 @@ class Candidate:
 
 @dataclass(slots=True)
 class Follower:
-    """Fetches from the leader of the epoch."""
+    """The node fetches from the epoch's leader."""
 
     epoch: int
     deadline_ms: int  # of the fetch timeout
     leader_id: int
     leader_endpoint: Endpoint
     voted: ReplicaKey | None = None
-    has_fetched: bool = False  # a good answer in this epoch, and no sign of the leader's death since
-    suspect_at_ms: int = NEVER_MS  # when to doubt the leader
-    is_suspect: bool = False  # the leader's connection broke, and it has not answered since
-    makes_way_until_ms: int = 0  # another one, who has this node's pre-vote, is about to stand
+    has_fetched: bool = False  # a fetch succeeded in this epoch, and the leader was not suspected since
+    suspect_at_ms: int = NEVER_MS  # when to suspect the leader of being dead
+    is_suspect: bool = False  # the connection to the leader broke, and the leader has not responded since
+    makes_way_until_ms: int = 0  # until then wait for a candidate that got this node's pre-vote
     download: SnapshotDownload | None = None
-    update_voter_at_ms: int = 0  # when to compare own entry in the voter set next
-    has_updated_voter: bool = False  # kraft.version 0: told this leader once
+    update_voter_at_ms: int = 0  # when to compare this node's entry in the voter set next
+    has_updated_voter: bool = False  # kraft.version 0: the update was sent to this leader
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Led this epoch and does so no more; may not vote in it."""
+    """The node led this epoch and has resigned; it may not vote in it."""
 
     epoch: int
     deadline_ms: int
     leader_id: int
     voted: ReplicaKey | None = None
     preferred: tuple[ReplicaKey, ...] = ()
-    unacknowledged: set[int] = field(default_factory=set)  # voters that have not answered EndQuorumEpoch
+    unacknowledged: set[int] = field(default_factory=set)  # voters that have not acknowledged EndQuorumEpoch
 
 
 State = Unattached | Prospective | Candidate | Leader | Follower | Resigned
 
 
 class Epoch(Enum):
-    """How the epoch may move in a transition."""
+    """How the epoch may change in a transition."""
 
     SAME = "same"
     HIGHER = "higher"
@@ -152,20 +152,20 @@ class Epoch(Enum):
 
 NEXT: Final[Mapping[type, Mapping[type, Epoch]]] = {
     Unattached: {
-        Unattached: Epoch.HIGHER,  # an election elsewhere (a vote given in the epoch stays in the same state)
+        Unattached: Epoch.HIGHER,  # an election elsewhere (a vote in the same epoch does not change the state)
         Prospective: Epoch.SAME,  # election timeout
         Follower: Epoch.ANY,  # leader found
     },
     Prospective: {
-        Unattached: Epoch.ANY,  # an election elsewhere; or pre-vote lost without a known leader
+        Unattached: Epoch.ANY,  # an election elsewhere; or the pre-vote is lost and no leader known
         Candidate: Epoch.NEXT,  # pre-vote won
-        Follower: Epoch.ANY,  # leader found; or pre-vote lost with a known leader
+        Follower: Epoch.ANY,  # leader found; or the pre-vote is lost and the leader known
     },
     Candidate: {
         Unattached: Epoch.HIGHER,
         Prospective: Epoch.SAME,  # election timeout
         Leader: Epoch.SAME,  # votes of a majority
-        Follower: Epoch.ANY,  # another one won this epoch
+        Follower: Epoch.ANY,  # another candidate won
     },
     Leader: {
         Unattached: Epoch.HIGHER,
@@ -178,18 +178,18 @@ NEXT: Final[Mapping[type, Mapping[type, Epoch]]] = {
         Follower: Epoch.HIGHER,
     },
     Resigned: {
-        Unattached: Epoch.HIGHER,  # an election elsewhere, or own election timeout with epoch + 1
+        Unattached: Epoch.HIGHER,  # an election elsewhere, or the election timeout, with epoch + 1
         Follower: Epoch.HIGHER,
     },
 }
-"""From, to, and the epoch's move. What is not here does not happen."""
+"""From, to, and how the epoch changes. Other transitions are bugs."""
 
 VOTER_STATES: Final = (Prospective, Candidate, Leader)
-"""States that only a node in its own voter set may enter (or one whose removal is not committed)."""
+"""States that only a voter may enter, or a node whose removal from the voters is not committed."""
 
 
 def is_allowed(now: State, then: State) -> bool:
-    """Whether the table has this transition with these epochs."""
+    """Return whether the table contains this transition with these epochs."""
     move = NEXT[type(now)].get(type(then))
     match move:
         case None:
@@ -205,7 +205,7 @@ def is_allowed(now: State, then: State) -> bool:
 
 
 def check_move(now: State, then: State) -> None:
-    """Raise AssertionError unless `then` may follow `now`; within an epoch no known leader is replaced by another."""
+    """Raise AssertionError unless `then` may follow `now`; within an epoch a known leader never changes."""
     if not is_allowed(now, then):
         raise AssertionError(
             f"{type(now).__name__} in epoch {now.epoch} cannot become {type(then).__name__} in {then.epoch}."
@@ -215,7 +215,7 @@ def check_move(now: State, then: State) -> None:
 
 
 def election_state(state: State) -> ElectionState:
-    """Return what of this state must be on disk."""
+    """Return the durable part of this state."""
     voted = state.voted
     return ElectionState(
         state.epoch,

@@ -1,13 +1,13 @@
-"""What raft offers to the state machine above it: the listener's side of Kafka's `RaftClient`.
+"""The interface between raft and its state machine: the listener's side of Kafka's `RaftClient`.
 
-    KafkaRaftClient ──> handle_load_snapshot   all state anew, when the log does not hold what comes next
+    KafkaRaftClient ──> handle_load_snapshot   the whole state, when the log no longer contains what comes next
                     ──> handle_commit          committed batches, in order, each once
-                    ──> handle_leader_change   who leads; the own leadership only when all before it was handled
-                    ──> begin_shutdown         the node was asked to stop
+                    ──> handle_leader_change   epoch and leader; this node's leadership once all before it was handled
+                    ──> begin_shutdown         the node shuts down
     state machine   ──> prepare_append, schedule_prepared_append, resign, create_snapshot
 
-Listeners are plain objects. Raft calls them on the owner's stack at the end of a step and never waits for them: a
-listener that needs several steps for a reader keeps it, and gets the next one after it has closed this one.
+Raft calls listeners synchronously at the end of a step and never waits for them: a listener that needs several steps
+for a reader keeps it, and gets the next one after it has closed this one.
 
 Source: RaftClient and RaftClient.Listener of Kafka 4.3.1; KIP-595, KIP-630.
 """
@@ -20,26 +20,26 @@ from kraft_core.raft.snapshot.reader import SnapshotReader
 
 
 class Listener(Protocol):
-    """A state machine that follows the log. It may be registered at any time and is served from the beginning."""
+    """A state machine that replays the log. It can be registered at any time and is served from the beginning."""
 
     def handle_commit(self, reader: BatchReader) -> None:
-        """Take the next committed batches; the next call comes after `reader.close()`.
+        """Handle the next committed batches; the next call follows after `reader.close()`.
 
-        Batches are as they are in the log, control batches too: those of several appends may have become one.
+        Batches are those of the log, including control batches; records of several appends may share a batch.
         """
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:
-        """Forget everything and begin with this snapshot; `handle_commit` goes on after `reader.close()`.
+        """Replace all state by this snapshot; `handle_commit` continues after `reader.close()`.
 
-        A second call before that takes the place of the first, whose snapshot is gone.
+        A second call before that replaces the first, whose snapshot has been deleted.
         """
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
-        """Take notice of a new epoch, of its leader once it is known, or of the end of the own leadership in it.
+        """Handle a new epoch, its leader once known, or this node's resignation from it.
 
-        Epochs never go back. The own leadership is told when everything before its epoch was handled, until then the
-        leader of the epoch is unknown; its end, by resignation, is told at once as (-1, same epoch).
+        Epochs never decrease. This node's leadership is reported after everything before its epoch was handled; until
+        then the leader is unknown. A resignation is reported at once as (-1, same epoch).
         """
 
     def begin_shutdown(self) -> None:
-        """The node was asked to stop: nothing new should be begun."""
+        """Handle the start of a shutdown: the listener should start nothing new."""

@@ -1,4 +1,4 @@
-"""What a raft node is told at its start; all times in ms, all sizes in bytes."""
+"""The configuration of a raft node; times are in ms, sizes in bytes."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -16,8 +16,8 @@ class RaftConfig:
     node_id: int
     directory_id: UUID
     cluster_id: str
-    is_voter_capable: bool = True  # process.roles has controller; else an observer for ever
-    endpoints: tuple[Endpoint, ...] = ()  # own advertised controller listeners, the default one first
+    is_voter_capable: bool = True  # process.roles contains controller; else the node stays an observer
+    endpoints: tuple[Endpoint, ...] = ()  # this node's advertised controller listeners, the default one first
     listener_name: str = DEFAULT_LISTENER  # controller.listener.names, the first
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
     static_voters: VoterSet = field(default_factory=VoterSet)  # controller.quorum.voters
@@ -31,29 +31,29 @@ class RaftConfig:
     fetch_max_bytes: int = 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
     max_batch_bytes: int = 8 * 1024 * 1024
-    suspicion_slot_ms: int = 12  # after a reset leader connection the voters stand one after another, so far apart
+    suspicion_slot_ms: int = 12  # interval between the voters' elections after a reset connection to the leader
 
     @property
     def key(self) -> ReplicaKey:
-        """This node as a replica."""
+        """This node's replica key."""
         return ReplicaKey(self.node_id, self.directory_id)
 
     @property
     def voter_node(self) -> VoterNode:
-        """This node as it wants to be seen in the voter set."""
+        """This node's entry for the voter set."""
         return VoterNode(self.key, self.endpoints, MIN_KRAFT_VERSION, MAX_KRAFT_VERSION)
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """How long a leader stays without a fetch from a majority (LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR)."""
+        """How long a leader remains without fetches from a majority (LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR)."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property
     def unanswered_fetch_ms(self) -> int:
-        """After this a live leader would have answered a parked fetch (1.5 times the longest wait of a fetch)."""
+        """Time within which a live leader answers a waiting fetch: 1.5 times the maximum wait of a fetch."""
         return self.fetch_max_wait_ms * 3 // 2
 
     @property
     def make_way_ms(self) -> int:
-        """How long one waits for another who is about to stand: longer than a round of pre-votes and one of votes."""
+        """How long to wait for a candidate with this node's pre-vote: longer than rounds of pre-votes and votes."""
         return 4 * self.suspicion_slot_ms

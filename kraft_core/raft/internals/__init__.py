@@ -1,1 +1,1 @@
-"""The parts of KafkaRaftClient: elections, replication, membership."""
+"""The parts of KafkaRaftClient: elections, leadership, replication, voter changes. Read `raft_core` first."""

@@ -1,11 +1,11 @@
-"""Records that a leader has taken in and not yet written.
+"""Records that a leader has accepted and not written yet.
 
     append(epoch, values) ─┐ several lists share a batch up to its maximum size
     append(epoch, values) ─┴─> batch being built ──> drain ──> CompletedBatch, as bytes for the log
-    append_control(records) ─────────────────────────> a batch of its own, in its place in the order
+    append_control(records) ─────────────────────────> a separate batch, in order
 
-A list is never split over batches, so it is committed as a whole or not at all. Offsets are given out at once. There is
-no linger: whatever is there is drained at the end of the step. Source: BatchAccumulator, BatchBuilder of Kafka 4.3.1.
+A list is never split over batches, so it is committed as a whole or not at all. Offsets are assigned at once. There is
+no linger: everything is drained at the end of the step. Source: BatchAccumulator and BatchBuilder of Kafka 4.3.1.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from kraft_core.protocol.record_batch import encode_records, frame_batch
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
 MAX_WAITING_BYTES: Final = 10 * MAX_BATCH_BYTES
-"""What may wait at most, as Kafka has it: KafkaRaftClient allows ten batches."""
+"""Upper bound on waiting bytes. Source: KafkaRaftClient, which allows ten batches."""
 
 
 class CompletedBatch(msgspec.Struct, frozen=True, gc=False):
-    """One batch, ready to be written."""
+    """A batch that is ready to be written."""
 
     base_offset: int
     last_offset: int
@@ -34,7 +34,7 @@ class CompletedBatch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def record_count(self) -> int:
-        """How many records it holds."""
+        """Number of records in the batch."""
         return self.last_offset - self.base_offset + 1
 
 
@@ -52,7 +52,7 @@ class _Batch:
 
 
 class BatchAccumulator:
-    """What waits in one epoch of one leader. Sizes are bytes on disk."""
+    """The waiting records of one leader in one epoch. Sizes are bytes on disk."""
 
     __slots__ = ("_batches", "_max_batch_bytes", "_max_waiting_bytes", "_waiting_bytes", "epoch", "next_offset")
 
@@ -71,11 +71,11 @@ class BatchAccumulator:
         self._batches: list[_Batch] = []
 
     def append(self, epoch: int, values: Sequence[bytes]) -> int:
-        """Take in records that belong together; returns the offset that the last one will have.
+        """Accept records that must be committed together; return the offset that the last one will have.
 
-        Nothing is taken in when it raises: NotController for an epoch that is over, InvalidRequest for no records,
-        RecordBatchTooLarge above the maximum size of a batch, BufferExhausted when too much waits; ValueError for an
-        epoch that has not begun.
+        Raises without accepting anything: NotController for an epoch that is over, InvalidRequest for no records,
+        RecordBatchTooLarge above the maximum size of a batch, BufferExhausted above MAX_WAITING_BYTES, ValueError for a
+        future epoch.
         """
         if epoch < self.epoch:
             raise NotController(f"Append failed because epoch {epoch} is over: the leader's is {self.epoch}.")
@@ -88,7 +88,7 @@ class BatchAccumulator:
         parts = encode_records(values, first_delta=first_delta)
         size = sum(map(len, parts))
         if batch is None or batch.attributes or batch.size + size > self._max_batch_bytes:
-            if first_delta:  # not with those before it after all
+            if first_delta:  # the records need a batch without those before them
                 parts = encode_records(values)
                 size = sum(map(len, parts))
             batch = None
@@ -98,9 +98,9 @@ class BatchAccumulator:
         return self._take(batch or self._begin(), parts, size, len(values))
 
     def append_control(self, records: Sequence[ControlRecord]) -> int:
-        """Take in control records as a batch of their own; returns the offset that the last one will have.
+        """Accept control records as a separate batch; return the offset that the last one will have.
 
-        They are raft's own, few and small, and no limit applies to them.
+        No limit applies: only raft writes them, and they are few and small.
         """
         assert records, "a control batch has at least one record"
         pairs = [encode_control(record) for record in records]
@@ -108,10 +108,10 @@ class BatchAccumulator:
         return self._take(self._begin(CONTROL_MASK), parts, sum(map(len, parts)), len(records))
 
     def _check(self, batch_bytes: int) -> None:
-        """Raise unless a new batch of this size may begin."""
+        """Raise unless a new batch of this size is allowed."""
         if batch_bytes > self._max_batch_bytes:
             raise RecordBatchTooLarge(
-                f"The records need a batch of {batch_bytes} bytes, which exceeds the maximum of {self._max_batch_bytes}."
+                f"A batch of {batch_bytes} bytes is needed, which exceeds the maximum of {self._max_batch_bytes}."
             )
         if self._waiting_bytes + batch_bytes > self._max_waiting_bytes:
             raise self._exhausted(batch_bytes)
@@ -135,7 +135,7 @@ class BatchAccumulator:
         return self.next_offset - 1
 
     def drain(self, now_ms: int) -> list[CompletedBatch]:
-        """Hand over everything that waits, as batches with this time."""
+        """Remove and return everything that waits, as batches with this timestamp."""
         batches, self._batches = self._batches, []
         self._waiting_bytes = 0
         return [

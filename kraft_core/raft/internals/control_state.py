@@ -1,6 +1,6 @@
-"""What the control records of log and snapshots say: the voter sets and kraft.version, by offset.
+"""The voter sets and kraft.version by offset, from the control records of the log and of snapshots.
 
-A record takes effect when it is appended, not when it is committed, and loses its effect when it is truncated (KIP-853).
+A record takes effect when it is appended, before it is committed, and loses its effect when it is truncated (KIP-853).
 Source: KRaftControlRecordStateMachine and VoterSetHistory of Kafka 4.3.1.
 """
 
@@ -16,13 +16,13 @@ from kraft_core.raft.voter_set import VoterSet
 T = TypeVar("T")
 
 BEFORE_THE_LOG = -1
-"""Offset of what the 0-0 checkpoint or the static configuration says."""
+"""Offset of values from the 0-0 checkpoint or the static configuration."""
 
 SNAPSHOT_HEAD_BYTES = 1024 * 1024
 
 
 class History(Generic[T]):
-    """Values by the offset of the record that set them, oldest first, over a value for "none yet"."""
+    """Values by the offset of the record that set them, oldest first, after an initial value."""
 
     __slots__ = ("entries", "initial")
 
@@ -40,12 +40,12 @@ class History(Generic[T]):
         return next((value for offset, value in reversed(self.entries) if offset < end_offset), self.initial)
 
     def forget_before(self, start_offset: int) -> None:
-        """Forget what nobody will ask for once a snapshot stands for everything below `start_offset`."""
+        """Remove the values that a snapshot with the end offset `start_offset` makes unnecessary."""
         while len(self.entries) > 1 and self.entries[1][0] < start_offset:
             del self.entries[0]
 
     def truncate(self, end_offset: int) -> None:
-        """Forget what was set at or after `end_offset`."""
+        """Remove the values set at or after `end_offset`."""
         while self.entries and self.entries[-1][0] >= end_offset:
             self.entries.pop()
 
@@ -63,7 +63,7 @@ class ControlState:
         self.kraft_version = 0
 
     def load(self, log: RaftLog) -> None:
-        """Read everything anew: the latest snapshot's header, then the log after it."""
+        """Read the state from the latest snapshot's header and the log after it, replacing the current one."""
         self._voters.entries.clear()
         self._versions.entries.clear()
         snapshot_id = log.latest_snapshot_id()
@@ -78,16 +78,16 @@ class ControlState:
 
     @staticmethod
     def check(batch: RecordBatch) -> None:
-        """Raise CorruptBatch when a control batch from a peer could not be replayed."""
+        """Raise CorruptBatch if a control batch from a peer cannot be replayed."""
         for record in batch.records():
             control = decode_control(record.key or b"", record.value or b"")
             if isinstance(control, VotersRecord):
                 ids = [voter.voter_id for voter in control.voters]
                 if not ids or len(set(ids)) < len(ids):
-                    raise CorruptBatch(0, f"voters {ids} are none or not distinct")
+                    raise CorruptBatch(0, f"the voters {ids} are empty or not distinct")
 
     def append(self, batches: Iterable[RecordBatch]) -> bool:
-        """Take in what was just appended to the log; True when voters or version changed."""
+        """Replay batches that were just appended to the log. Return whether voters or version changed."""
         changed = False
         for batch in batches:
             if batch.is_control:
@@ -97,18 +97,18 @@ class ControlState:
         return changed
 
     def truncate(self, end_offset: int) -> None:
-        """Forget the records from `end_offset` on."""
+        """Remove the effect of records from `end_offset` on."""
         self._voters.truncate(end_offset)
         self._versions.truncate(end_offset)
         self._refresh()
 
     def forget_before(self, start_offset: int) -> None:
-        """Keep of what was set below a snapshot's offset only the last. Source: truncateOldEntries."""
+        """Keep only the last of the values set below a snapshot's offset. Source: truncateOldEntries."""
         self._voters.forget_before(start_offset)
         self._versions.forget_before(start_offset)
 
     def voters_at(self, end_offset: int) -> VoterSet:
-        """Voter set as of the first `end_offset` records."""
+        """Return the voter set as of the first `end_offset` records."""
         return self._voters.at(end_offset)
 
     @property
@@ -117,12 +117,12 @@ class ControlState:
         return self._voters.at(self.voters_offset)
 
     def kraft_version_at(self, end_offset: int) -> int:
-        """kraft.version as of the first `end_offset` records."""
+        """Return the kraft.version as of the first `end_offset` records."""
         return self._versions.at(end_offset)
 
     def _load_snapshot(self, log: RaftLog, snapshot_id: OffsetAndEpoch) -> None:
         head = log.read_snapshot(snapshot_id, 0, SNAPSHOT_HEAD_BYTES)
-        assert head is not None, f"Snapshot {snapshot_id} is listed but cannot be read."
+        assert head is not None, f"Snapshot {snapshot_id} is listed but has no file."
         for batch in read_batches(head[0], verify_crc=True):
             if not batch.is_control:
                 return

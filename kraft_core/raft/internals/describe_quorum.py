@@ -1,4 +1,4 @@
-"""DescribeQuorum (KIP-595, KIP-836, KIP-853): the leader tells how far its replicas are.
+"""DescribeQuorum (KIP-595, KIP-836, KIP-853): the leader reports its replicas' progress.
 
 Source: KafkaRaftClient.handleDescribeQuorumRequest, RaftUtil.singletonDescribeQuorumResponse of Kafka 4.3.1.
 """
@@ -21,7 +21,7 @@ from kraft_core.raft.internals.rpc import only_partition
 
 
 def handle_describe_quorum(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Answer a DescribeQuorum. Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (both per partition)."""
+    """Answer a DescribeQuorum. Errors, both per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
     request = event.message
     assert isinstance(request, DescribeQuorumRequest)
     if only_partition(request.topics) is None:

@@ -1,4 +1,4 @@
-"""Elections: pre-vote, vote, and when to stand for one.
+"""Elections: granting and requesting pre-votes and votes.
 
 Source: KafkaRaftClient.handleVoteRequest and pollProspective/pollCandidate of Kafka 4.3.1; KIP-595, KIP-853, KIP-996.
 """
@@ -37,7 +37,7 @@ PRE_VOTE_VERSION = 2
 
 
 def can_grant(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, *, pre_vote: bool) -> bool:
-    """Whether this node gives its (pre-)vote in its present epoch to a candidate whose log ends at `end`."""
+    """Return whether this node may grant its (pre-)vote in its current epoch to a candidate whose log ends at `end`."""
     is_up_to_date = end >= core.end
     match core.state:
         case Leader():
@@ -73,10 +73,10 @@ def handle_vote(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[ErrorCode, bool]:
-    """Decide; -> error, whether the (pre-)vote is given.
+    """Return the error, and whether the (pre-)vote is granted.
 
-    Who knows no voters is none yet, or has lost its log with all that it ever acknowledged: every log is as long as its
-    own, so its vote would be good for anybody's. Apache's node gives it.
+    A node without a voter set never grants a vote: its log, and what it acknowledged, may be lost, and any candidate's
+    log would be up to date compared with an empty one. Apache's node grants it.
     """
     epoch, last_epoch = asked.replica_epoch, asked.last_offset_epoch
     is_illegal = last_epoch > epoch if asked.pre_vote else last_epoch >= epoch
@@ -109,11 +109,11 @@ def _judge(core: RaftCore, voter_id: int, asked: Any, now_ms: int) -> tuple[Erro
 
 
 def _goes_first(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, now_ms: int) -> bool:
-    """Whether this node, which has begun a pre-vote at the same moment, stands instead of that candidate.
+    """Return whether this node, which requests pre-votes at the same time, has priority over that candidate.
 
-    Of two with equal logs only the lower id wins its pre-vote, so that they do not split the votes of the next epoch.
-    A pre-vote may always be refused. It is given all the same when this node seems not to win: to one that has refused
-    its own, or after a moment.
+    Of two candidates with equal logs only the lower id wins its pre-vote, so that they do not split the votes of the
+    next epoch. Rejecting a pre-vote is always safe. It is granted all the same when this node is unlikely to win: to a
+    candidate that has rejected this node's pre-vote, or after `tie_until_ms`.
     """
     state = core.state
     return (
@@ -126,9 +126,9 @@ def _goes_first(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, now_
 
 
 def _make_way(core: RaftCore, now_ms: int) -> None:
-    """A pre-vote was given: let its candidate ask for the vote before this node stands too.
+    """After granting a pre-vote, delay this node's own election so that the candidate can request votes first.
 
-    That never takes longer than the fetch timeout, and one who waits for an election does it once.
+    The delay never exceeds the fetch timeout, and an Unattached node delays only once.
     """
     state = core.state
     until_ms = now_ms + core.config.make_way_ms
@@ -157,11 +157,11 @@ def _vote_response(core: RaftCore, error: ErrorCode, *, granted: bool) -> VoteRe
     return VoteResponse(topics=(topic,), node_endpoints=nodes)
 
 
-# --- standing for election ----------------------------------------------------------------------------------------------
+# --- standing for election --------------------------------------------------------------------------------------------
 
 
 def become_prospective(core: RaftCore, now_ms: int) -> None:
-    """Start a pre-vote in the present epoch; a node that is the only voter goes on to lead."""
+    """Start a pre-vote in the current epoch; the only voter becomes leader at once."""
     state = core.state
     endpoint = state.leader_endpoint if isinstance(state, Follower) else None
     election = EpochElection(core.control.voters)
@@ -173,10 +173,10 @@ def become_prospective(core: RaftCore, now_ms: int) -> None:
 
 
 def poll_prospective(core: RaftCore, state: Prospective, now_ms: int) -> None:
-    """Go on with a pre-vote: win, lose, or ask those that have not answered."""
+    """Continue a pre-vote: finish it when won or lost, else send requests to voters that have not responded."""
     if state.election.is_won:
         if not core.is_durable:
-            core.flush()  # a vote is asked for with a log that a crash cannot shorten
+            core.flush()  # a candidate's log must be durable: a crash must not shorten it
             return
         become_candidate(core, now_ms)
     elif state.election.is_lost or now_ms >= state.deadline_ms:
@@ -186,7 +186,7 @@ def poll_prospective(core: RaftCore, state: Prospective, now_ms: int) -> None:
 
 
 def leave_prospective(core: RaftCore, state: Prospective, now_ms: int) -> None:
-    """Go back after a lost pre-vote: to the leader if one is known, else to wait."""
+    """End a lost pre-vote: follow the leader if it is known, else wait unattached."""
     if state.leader_id >= 0 and state.leader_endpoint is not None:
         core.become_follower(state.epoch, state.leader_id, state.leader_endpoint, now_ms)
     else:
@@ -194,14 +194,14 @@ def leave_prospective(core: RaftCore, state: Prospective, now_ms: int) -> None:
 
 
 def become_candidate(core: RaftCore, now_ms: int) -> None:
-    """Raise the epoch and vote for oneself, on disk before anybody is asked."""
+    """Raise the epoch and vote for this node, durably before any request is sent."""
     election = EpochElection(core.control.voters)
     election.record(core.me.id, granted=True)
     core.move(Candidate(core.state.epoch + 1, now_ms + core.election_timeout_ms(), election, core.me))
 
 
 def poll_candidate(core: RaftCore, state: Candidate, now_ms: int) -> None:
-    """Go on with an election; a lost one is waited out, then pre-vote comes again."""
+    """Continue an election; after a lost one wait for the timeout, then start a pre-vote again."""
     if state.election.is_won:
         leadership.become_leader(core, state, now_ms)
     elif now_ms >= state.deadline_ms:
@@ -223,7 +223,7 @@ def _ask_for_votes(core: RaftCore, state: Prospective | Candidate, now_ms: int) 
 
 
 def vote_request(core: RaftCore, voter: ReplicaKey, *, pre_vote: bool) -> VoteRequest:
-    """Build the request for this voter in the present epoch."""
+    """Return the request for this voter in the current epoch."""
     partition = VoteRequestPartitionData(
         partition_index=METADATA_PARTITION,
         replica_epoch=core.state.epoch,
@@ -239,7 +239,7 @@ def vote_request(core: RaftCore, voter: ReplicaKey, *, pre_vote: bool) -> VoteRe
 
 
 def on_vote_response(core: RaftCore, pending: Pending, response: VoteResponse, now_ms: int) -> bool:
-    """Count an answer to our Vote; False asks for a back-off."""
+    """Count a response to this node's Vote. False requests a backoff."""
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         return on_vote_failed(core, FailureReason.UNSUPPORTED_VERSION, now_ms)
     answer = only_partition(response.topics)
@@ -247,7 +247,7 @@ def on_vote_response(core: RaftCore, pending: Pending, response: VoteResponse, n
         return False
     endpoint = endpoint_of(response.node_endpoints, answer.leader_id, core.config.listener_name)
     handled = core.handle_common(answer.error_code, answer.leader_id, answer.leader_epoch, endpoint, now_ms)
-    if handled is not Handled.GO_ON or answer.error_code != ErrorCode.NONE:
+    if handled is not Handled.CONTINUE or answer.error_code != ErrorCode.NONE:
         return handled is Handled.DONE
     state = core.state
     asked_pre_vote = pending.request.topics[0].partitions[0].pre_vote  # type: ignore[attr-defined] # a VoteRequest
@@ -257,7 +257,7 @@ def on_vote_response(core: RaftCore, pending: Pending, response: VoteResponse, n
 
 
 def on_vote_failed(core: RaftCore, reason: FailureReason, now_ms: int) -> bool:
-    """A voter that does not know pre-vote makes a prospective node a candidate at once."""
+    """Become a candidate at once if a voter does not support pre-vote."""
     if reason is FailureReason.UNSUPPORTED_VERSION and isinstance(core.state, Prospective) and core.is_durable:
         become_candidate(core, now_ms)
         return True

@@ -1,4 +1,4 @@
-"""The follower's side: whom to fetch from, what to take from the answer, when to doubt the leader.
+"""The follower's side of replication: fetching, handling responses, suspecting the leader.
 
 Source: KafkaRaftClient.handleFetchResponse, pollFollower, maybeSendFetchToBestNode of Kafka 4.3.1.
 """
@@ -30,17 +30,17 @@ from kraft_core.raft.voter_set import Endpoint
 log = logging.getLogger(__name__)
 
 FETCH_MIN_VERSION: Final = 15
-"""The first that names the topic by id (13) and the replica by its state (KIP-903)."""
+"""The first version with topic ids (13) and the replica state (KIP-903)."""
 FIRST_BOOTSTRAP_ID: Final = -2
-"""Bootstrap servers have ids from here down: who they are is not known yet."""
+"""Bootstrap servers, whose node ids are unknown, get ids from here downwards."""
 
 
 def poll_unattached(core: RaftCore, state: Unattached, now_ms: int) -> None:
-    """Look for a leader; as a voter, stand for election when the timeout is over."""
+    """Look for a leader; a voter starts a pre-vote when the election timeout expires."""
     if core.may_stand and now_ms >= state.deadline_ms:
         election.become_prospective(core, now_ms)
         return
-    if core.may_stand and state.deadline_ms == NEVER_MS:  # became a voter while it waited
+    if core.may_stand and state.deadline_ms == NEVER_MS:  # became a voter in this state
         state.deadline_ms = now_ms + core.election_timeout_ms()
     core.wake_at(state.deadline_ms)
     if not core.is_durable:
@@ -50,9 +50,9 @@ def poll_unattached(core: RaftCore, state: Unattached, now_ms: int) -> None:
 
 
 def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
-    """Fetch from the leader; as a voter, start a pre-vote when it is silent or seems dead."""
+    """Fetch from the leader; a voter starts a pre-vote when the leader is silent or suspected dead."""
     if core.flush_in_flight:
-        return  # nothing is fetched before what was fetched is durable
+        return  # fetch again only when the fetched records are durable
     if not core.is_durable:
         core.flush()
         return
@@ -69,7 +69,7 @@ def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
     elif core.can_send(kind, state.leader_id, now_ms):
         if state.download is None:
             core.send(kind, state.leader_id, state.leader_endpoint, fetch_request(core), FETCH_MIN_VERSION)
-            patience_ms = core.config.unanswered_fetch_ms + _some_ms(core)
+            patience_ms = core.config.unanswered_fetch_ms + _suspicion_delay_ms(core)
         else:
             request = snapshot_transfer.fetch_snapshot_request(core, state.download)
             core.send(kind, state.leader_id, state.leader_endpoint, request)
@@ -80,25 +80,27 @@ def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
             core.wake_at(state.suspect_at_ms)
 
 
-def _some_ms(core: RaftCore) -> int:
-    """A few random ms, in a slot of this voter's own: those who notice a death together do not stand together."""
+def _suspicion_delay_ms(core: RaftCore) -> int:
+    """Return a few random ms in this voter's slot, so that voters that suspect the leader together do not collide."""
     slot_ms = core.config.suspicion_slot_ms
     turn = sum(each < core.me.id for each in core.control.voters.by_id if each != core.state.leader_id)
     return turn * slot_ms + 1 + core.random.randrange(max(slot_ms // 2, 1))
 
 
 def suspect_leader(core: RaftCore, now_ms: int) -> None:
-    """A connection to the leader broke: stand for election in a few ms, and let others stand meanwhile."""
+    """After a broken connection to the leader: start a pre-vote in a few ms, and grant pre-votes until then."""
     state = core.state
     if isinstance(state, Follower):
         state.has_fetched = False
         state.is_suspect = True
-        state.suspect_at_ms = min(state.suspect_at_ms, max(now_ms + _some_ms(core), state.makes_way_until_ms))
+        state.suspect_at_ms = min(
+            state.suspect_at_ms, max(now_ms + _suspicion_delay_ms(core), state.makes_way_until_ms)
+        )
         core.is_dirty = True
 
 
 def _fetch_from_anyone(core: RaftCore, now_ms: int) -> None:
-    """Ask a random bootstrap server or known voter who leads."""
+    """Send a Fetch to a random bootstrap server or known voter to find the leader."""
     asked = {(each.host, each.port) for each in core.config.endpoints}
     candidates: list[tuple[int, Endpoint]] = []
     for index, (host, port) in enumerate(core.config.bootstrap_servers):
@@ -116,7 +118,7 @@ def _fetch_from_anyone(core: RaftCore, now_ms: int) -> None:
 
 
 def fetch_request(core: RaftCore) -> FetchRequest:
-    """Build the Fetch from the end of the own log: all below is durable."""
+    """Return a Fetch from the end of this node's log, all of which is durable."""
     config = core.config
     partition = FetchRequestFetchPartition(
         partition=METADATA_PARTITION,
@@ -136,14 +138,14 @@ def fetch_request(core: RaftCore) -> FetchRequest:
 
 
 def on_fetch_response(core: RaftCore, pending: Pending, response: FetchResponse, now_ms: int) -> bool:
-    """Take in an answer to our Fetch; False asks for a back-off before the next one to that node."""
+    """Handle a response to this node's Fetch. False requests a backoff before the next one to that node."""
     answer = only_fetched_partition(response.responses)
     if response.error_code != ErrorCode.NONE or answer is None:
         return False
     leader = answer.current_leader
     endpoint = endpoint_of(response.node_endpoints, leader.leader_id, core.config.listener_name)
     handled = core.handle_common(answer.error_code, leader.leader_id, leader.leader_epoch, endpoint, now_ms)
-    if handled is not Handled.GO_ON:
+    if handled is not Handled.CONTINUE:
         return handled is Handled.DONE
     state = core.state
     if answer.error_code != ErrorCode.NONE or not isinstance(state, Follower) or leader.leader_id != state.leader_id:
@@ -172,14 +174,15 @@ def _take(core: RaftCore, state: Follower, answer: Any) -> bool:
 
 
 def _raise_high_watermark(core: RaftCore, leaders: int) -> None:
-    """What the leader has committed and this log holds; lower answers of a new leader change nothing."""
+    """Raise the high watermark to what the leader has committed and this log contains; it never decreases."""
     core.high_watermark = max(core.high_watermark, min(leaders, core.log.end_offset))
 
 
 def append_from_leader(core: RaftCore, records: bytes) -> bool:
-    """Append the batches that fit: whole, with a right CRC, contiguous, epochs rising up to ours. True if all do.
+    """Append the valid batches: complete, right CRC, contiguous, epochs not decreasing and not above this node's.
 
-    The rest is dropped and will be fetched again. Source: RecordsBatchReader and appendAsFollower (KAFKA-18723).
+    Return whether any was appended. The rest is dropped and fetched again. Source: RecordsBatchReader and
+    appendAsFollower (KAFKA-18723).
     """
     if not records:
         return True
@@ -203,7 +206,7 @@ def append_from_leader(core: RaftCore, records: bytes) -> bool:
 
 
 def _truncate(core: RaftCore, diverging: OffsetAndEpoch) -> bool:
-    """Cut the log back to where it and the leader's may still agree. Source: RaftLog.truncateToEndOffset."""
+    """Truncate the log to where it may still agree with the leader's. Source: RaftLog.truncateToEndOffset."""
     own = core.log.end_offset_for_epoch(diverging.epoch)
     offset = min(own.offset, diverging.offset) if own.epoch == diverging.epoch else own.offset
     offset = min(offset, core.log.end_offset)

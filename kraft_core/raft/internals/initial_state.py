@@ -1,4 +1,4 @@
-"""What a node is when it starts: its state out of what the disk holds. Source: QuorumState.initialize of Kafka 4.3.1."""
+"""The state in which a node starts. Source: QuorumState.initialize of Kafka 4.3.1."""
 
 from kraft_core.protocol.deadlines import NEVER_MS
 from kraft_core.raft.internals.raft_core import RaftCore
@@ -14,16 +14,16 @@ from kraft_core.raft.quorum_state import (
 
 
 def initial_state(core: RaftCore, stored: ElectionState, now_ms: int) -> State:
-    """Take up what the disk holds. Source: QuorumState.initialize."""
+    """Return the initial state for the stored election state."""
     epoch, voted = stored.leader_epoch, stored.voted
     deadline_ms = now_ms + core.election_timeout_ms() if core.may_stand else NEVER_MS
     if epoch < core.log.last_epoch:
         return Unattached(core.log.last_epoch, deadline_ms)
     if stored.leader_id == core.me.id:
-        # Unflushed records of the epoch may be lost, so none may be written in it again under the same offsets.
+        # Unflushed records of this epoch may be lost, so no record may get their offsets in the same epoch.
         resigned_until_ms = now_ms + core.election_timeout_ms()
         return Resigned(epoch, resigned_until_ms, core.me.id, voted, (), set(core.control.voters.by_id) - {core.me.id})
-    # With a known leader, or records of the epoch in the log, this candidacy is over: Kafka takes it up even so.
+    # With a known leader, or records of the epoch in the log, this candidacy is over. Kafka resumes it even then.
     if voted == core.me and core.may_stand and stored.leader_id < 0 and core.log.last_epoch < epoch:
         own_election = EpochElection(core.control.voters)
         own_election.record(core.me.id, granted=True)

@@ -1,7 +1,7 @@
-"""What raft measures, under the names and by the rules of Kafka's group `raft-metrics`.
+"""The raft metrics, with the names and rules of Kafka's group `raft-metrics`.
 
-Averages, maxima and rates look back over two windows of 30 s and the one that has begun; without an event in them an
-average or a maximum is NaN and a rate 0. `poll-idle-ratio-avg` looks back to when it was last asked for.
+Averages, maxima and rates cover two windows of 30 s and the current one; without an event in them an average or a
+maximum is NaN and a rate is 0. `poll-idle-ratio-avg` covers the time since its last measurement.
 
 Source: KafkaRaftMetrics, and SampledStat, Avg, Max, Rate, TimeRatio of Kafka 4.3.1; KIP-595, KIP-853, KIP-996.
 """
@@ -39,7 +39,7 @@ class _Sample:
 
 
 class SampledStat:
-    """Numbers noted over time, of which the last windows count. Kafka keeps one such object for each of the results."""
+    """Values recorded over the last windows. Kafka has one such object for each result."""
 
     __slots__ = ("_current", "_samples")
 
@@ -48,7 +48,7 @@ class SampledStat:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Note a number."""
+        """Record a value."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -64,18 +64,18 @@ class SampledStat:
         sample.last_ms = now_ms
 
     def average(self, now_ms: int) -> float:
-        """Mean of the numbers; NaN when there are none."""
+        """Return the mean of the values; NaN when there are none."""
         self._purge(now_ms)
         count = sum(each.count for each in self._samples)
         return sum(each.total for each in self._samples) / count if count else nan
 
     def maximum(self, now_ms: int) -> float:
-        """Largest of the numbers; NaN when there are none."""
+        """Return the largest value; NaN when there is none."""
         self._purge(now_ms)
         return max((each.largest for each in self._samples if each.count), default=nan)
 
     def rate(self, now_ms: int) -> float:
-        """Sum of the numbers per second of the time looked at, which is never less than one whole window."""
+        """Return the sum of the values per second of the time covered, which is at least one whole window."""
         self._purge(now_ms)
         if not self._samples:
             return 0.0
@@ -90,7 +90,7 @@ class SampledStat:
 
 
 class TimeRatio:
-    """The share of the time since the last question that was spent in some way; 1.0 before anything is known."""
+    """The ratio of recorded time to the time since the last measurement; 1.0 before the first record."""
 
     __slots__ = ("_last_ms", "_spent_ms", "_start_ms")
 
@@ -100,7 +100,7 @@ class TimeRatio:
         self._spent_ms = 0.0
 
     def record(self, spent_ms: float, now_ms: int) -> None:
-        """Note a time that has just ended; the first one only sets the beginning."""
+        """Record a period that ends at `now_ms`; the first one only sets the start."""
         if self._start_ms < 0:
             self._start_ms = now_ms
         else:
@@ -108,7 +108,7 @@ class TimeRatio:
             self._last_ms = now_ms
 
     def measure(self) -> float:
-        """Return the share, and begin anew where the last time that was noted ended."""
+        """Return the ratio, and restart at the end of the last recorded period."""
         if self._last_ms < 0:
             return 1.0
         elapsed_ms, spent_ms = self._last_ms - self._start_ms, self._spent_ms
@@ -141,19 +141,19 @@ class KafkaRaftMetrics:
         self._state: State | None = None
 
     def committed(self, batch: CompletedBatch, now_ms: int) -> None:
-        """A batch that this node appended as leader is committed. Kafka counts the latency once a batch, per record."""
+        """Record the commit of a batch that this node appended as leader: its latency, divided by its records."""
         latency_ms = max(0, now_ms - batch.timestamp_ms) / batch.record_count
         self._commit_latency.record(latency_ms, batch.timestamp_ms)
 
     def idle(self, idle_ms: float, now_ms: int) -> None:
-        """The node's owner had nothing to do for so long, until now."""
+        """Record that the node was idle for `idle_ms` until now."""
         self._idle.record(idle_ms, now_ms)
 
     def after_step(self, core: RaftCore, now_ms: int) -> None:
-        """See what a step has changed of log and state."""
+        """Record the changes of log and state in a step."""
         end_offset = core.log.end_offset
         if end_offset != self._end_offset:
-            added = end_offset - max(self._end_offset, core.log.start_offset)  # a snapshot brings no records
+            added = end_offset - max(self._end_offset, core.log.start_offset)  # records of a snapshot do not count
             if added > 0:
                 (self._appended if isinstance(core.state, Leader) else self._fetched).record(added, now_ms)
             self._end_offset = end_offset
@@ -162,7 +162,7 @@ class KafkaRaftMetrics:
             self._on_state(core.state, now_ms)
 
     def _on_state(self, state: State, now_ms: int) -> None:
-        """An election lasts from the last candidacy to a leader."""
+        """Measure an election: from the last candidacy to a known leader."""
         if isinstance(state, Prospective | Candidate):
             self._election_start_ms = now_ms
         elif isinstance(state, Leader | Follower) and self._election_start_ms is not None:
@@ -170,7 +170,7 @@ class KafkaRaftMetrics:
             self._election_start_ms = None
 
     def values(self, core: RaftCore, now_ms: int) -> Mapping[str, MetricValue]:
-        """Return all metrics by name. Those that only a leader has are absent elsewhere."""
+        """Return all metrics by name. Metrics of a leader are absent on other nodes."""
         state = core.state
         voted = core.me if isinstance(state, Leader | Candidate) else state.voted
         control = core.control
@@ -183,7 +183,7 @@ class KafkaRaftMetrics:
             "high-watermark": core.high_watermark,
             "log-end-offset": core.log.end_offset,
             "log-end-epoch": core.log.last_epoch,
-            "number-unknown-voter-connections": 0,  # of no use since KIP-853, but still there in Kafka
+            "number-unknown-voter-connections": 0,  # unused since KIP-853, but Kafka still has it
             "number-of-voters": len(control.voters),
             "ignored-static-voters": int(
                 len(core.config.static_voters) > 0
@@ -205,7 +205,7 @@ class KafkaRaftMetrics:
 
 
 def current_state(state: State, *, is_voter: bool) -> str:
-    """Return the state by Kafka's word for it: one that has resigned is unattached."""
+    """Return Kafka's name of the state; a resigned leader counts as unattached."""
     match state:
         case Leader():
             return "leader"

@@ -1,4 +1,4 @@
-"""The leader's view of its replicas: who has fetched how far, and what is therefore committed.
+"""The leader's state: the progress of its replicas and, derived from it, the high watermark.
 
 Source: LeaderState of Kafka 4.3.1; KIP-595, KIP-853, KIP-1166.
 """
@@ -14,12 +14,12 @@ from kraft_core.raft.voter_set import ReplicaKey, VoterNode, VoterSet
 
 OBSERVER_SESSION_TIMEOUT_MS: Final = 300_000
 MAX_OBSERVERS: Final = 10_000
-"""More distinct keys than any cluster has; beyond it the one that is silent for longest is forgotten."""
+"""Upper bound on observers, above any real cluster's; beyond it the one with the oldest fetch is removed."""
 
 
 @dataclass(slots=True)
 class ReplicaProgress:
-    """How far one replica is, as its fetches tell; -1: unknown. Times in ms."""
+    """The progress of one replica, from its fetches; -1: unknown. Times are in ms."""
 
     key: ReplicaKey
     end_offset: int = -1
@@ -28,7 +28,7 @@ class ReplicaProgress:
     leader_end_at_last_fetch: int = -1
 
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Note a valid fetch at `offset`: all below is durable there."""
+        """Record a valid fetch at `offset`: all records below it are durable on the replica."""
         if offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
         elif 0 < self.leader_end_at_last_fetch <= offset:
@@ -40,7 +40,7 @@ class ReplicaProgress:
 
 @dataclass(slots=True)
 class ParkedFetch:
-    """A fetch at the log's end that waits for news."""
+    """A fetch at the log's end that waits for new records or a new high watermark."""
 
     request_id: int
     key: ReplicaKey
@@ -50,17 +50,17 @@ class ParkedFetch:
 
 @dataclass(slots=True)
 class VoterChange:
-    """An addition or removal of a voter that is under way."""
+    """A pending addition or removal of a voter."""
 
-    request_id: int | None  # None: answered already
-    voter: VoterNode | None  # who is added; None: a removal
+    request_id: int | None  # None: already answered
+    voter: VoterNode | None  # the voter to add; None: a removal
     deadline_ms: int
-    last_offset: int | None = None  # of the KRaftVoters record, once appended
+    last_offset: int | None = None  # offset of the KRaftVoters record once it is appended
     ack_when_committed: bool = True
 
 
 class Leader:
-    """Leads an epoch. `high_watermark` is -1 until a record of this epoch is committed."""
+    """The node leads the epoch. `high_watermark` is -1 until a record of this epoch is committed."""
 
     __slots__ = (
         "accumulator",
@@ -112,11 +112,11 @@ class Leader:
         self.begin_at_ms = now_ms
         self.started_ms = now_ms
         self.change: VoterChange | None = None
-        self.volatile_voters: dict[int, VoterNode] = {}  # kraft.version 0: what voters told this leader
+        self.volatile_voters: dict[int, VoterNode] = {}  # kraft.version 0: updates sent by the voters
         self.is_resign_requested = False
         self.accumulator = BatchAccumulator(epoch, epoch_start_offset, max_batch_bytes)
-        self.appends: ThresholdPurgatory[CompletedBatch] = ThresholdPurgatory()  # wait for the high watermark
-        self.fetches: ThresholdPurgatory[ParkedFetch] = ThresholdPurgatory()  # wait for the log's end
+        self.appends: ThresholdPurgatory[CompletedBatch] = ThresholdPurgatory()  # waiting for the high watermark
+        self.fetches: ThresholdPurgatory[ParkedFetch] = ThresholdPurgatory()  # waiting for the log's end
         self.fetch_tickets: dict[ReplicaKey, int] = {}
         self.rounds = LeadershipRounds()
         self.observers: dict[ReplicaKey, ReplicaProgress] = {me: ReplicaProgress(me)}
@@ -126,7 +126,7 @@ class Leader:
         self.progress(me).end_offset = flushed_offset
 
     def set_voters(self, voters: VoterSet) -> None:
-        """Take up a new voter set; replicas that were observers bring what is known of them."""
+        """Change to a new voter set, keeping the progress of replicas that change between voter and observer."""
         before = self.voters
         self.voters = {}
         for voter in voters.by_id.values():
@@ -138,7 +138,7 @@ class Leader:
             self.voters[voter.key.id] = known
         for gone in before.values():
             self.observers.setdefault(gone.key, gone)
-        for voter in voters.by_id.values():  # an entry without directory matches a replica by its id alone
+        for voter in voters.by_id.values():  # an entry without a directory id matches any replica of that node id
             self.voters[voter.key.id].key = voter.key
             if voter.is_voter(self.me) and self.me in self.observers:
                 self.voters[voter.key.id] = self.observers.pop(self.me)
@@ -153,11 +153,11 @@ class Leader:
 
     @property
     def is_voter(self) -> bool:
-        """Whether the leader itself is in the voter set, so that it counts."""
+        """Whether the leader itself is a voter, so that its own log counts."""
         return self._voter(self.me) is not None
 
     def progress(self, key: ReplicaKey) -> ReplicaProgress:
-        """Return what is known of this replica; a key that is no voter's becomes an observer."""
+        """Return the progress of this replica; a key that is not a voter's becomes an observer."""
         known = self._voter(key) or self.observers.get(key)
         if known is None:
             if len(self.observers) >= MAX_OBSERVERS:
@@ -167,12 +167,12 @@ class Leader:
         return known
 
     def own_flushed(self, flushed_offset: int) -> bool:
-        """Count the leader's own durable log; True when the high watermark rose."""
+        """Count the leader's own durable log. Return whether the high watermark rose."""
         self.progress(self.me).end_offset = flushed_offset
         return self.update_high_watermark()
 
     def fetched(self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> bool:
-        """Count a valid fetch; True when the high watermark rose. A negative id is no replica and does not count."""
+        """Count a valid fetch, except with a negative id. Return whether the high watermark rose."""
         if key.id < 0:
             return False
         progress = self._voter(key)
@@ -183,12 +183,15 @@ class Leader:
         return offset > self.high_watermark and self.update_high_watermark()
 
     def fetched_snapshot(self, key: ReplicaKey, now_ms: int) -> None:
-        """Count a piece of a snapshot as a sign of life."""
+        """Count a FetchSnapshot as contact with the replica."""
         if key.id >= 0:
             self.progress(key).last_fetch_ms = now_ms
 
     def update_high_watermark(self) -> bool:
-        """Raise it to what a majority has on disk, once that holds a record of this epoch (Raft, figure 8)."""
+        """Raise it to what a majority has on disk, once that includes a record of this epoch (Raft, figure 8).
+
+        Return whether it rose.
+        """
         offsets = sorted([each.end_offset for each in self.voter_progress], reverse=True)
         offset = offsets[len(offsets) // 2]
         if offset > self.high_watermark and offset > self.epoch_start_offset:
@@ -197,7 +200,7 @@ class Leader:
         return False
 
     def has_quorum(self, now_ms: int) -> bool:
-        """Whether a majority fetched lately; sets when to ask again."""
+        """Return whether a majority has fetched within the check-quorum timeout; sets the time of the next check."""
         others = sorted(
             (max(each.last_fetch_ms, self.started_ms) for each in self.voter_progress if each.key.id != self.me.id),
             reverse=True,
@@ -211,9 +214,10 @@ class Leader:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the round under way shows that this leader had no successor when it began; see `LeadershipRounds`.
+        """Return whether the current round of `LeadershipRounds` shows that there was no successor when it began.
 
-        Never before a record of this epoch is committed: until then the leader does not know what was committed before.
+        False until a record of this epoch is committed: before that the leader does not know what earlier leaders
+        committed.
         """
         if self.high_watermark < 0:
             return False
@@ -223,7 +227,7 @@ class Leader:
         return 2 * (answered + self.is_voter) > len(self.voter_progress)
 
     def silent_voters(self, silence_ms: int, now_ms: int) -> list[ReplicaKey]:
-        """Voters other than the leader whose last fetch is at least this long ago: they may not know who leads."""
+        """Return the other voters whose last fetch is at least this long ago: they may not know the leader."""
         return [
             each.key
             for each in self.voter_progress
@@ -231,12 +235,12 @@ class Leader:
         ]
 
     def successors(self) -> tuple[ReplicaKey, ...]:
-        """Return the other voters, those with the longest log first."""
+        """Return the other voters, the ones with the longest log first."""
         others = [each for each in self.voter_progress if each.key.id != self.me.id]
         return tuple(each.key for each in sorted(others, key=lambda each: -each.end_offset))
 
     def live_observers(self, now_ms: int) -> list[ReplicaProgress]:
-        """Return the observers; one that is silent for five minutes is forgotten."""
+        """Return the observers, after removing those without a fetch for five minutes."""
         for key, each in list(self.observers.items()):
             if key != self.me and now_ms - each.last_fetch_ms >= OBSERVER_SESSION_TIMEOUT_MS:
                 del self.observers[key]

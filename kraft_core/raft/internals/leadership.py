@@ -1,4 +1,4 @@
-"""Leading an epoch: its first batch, BeginQuorumEpoch, check-quorum, rounds, resignation and EndQuorumEpoch.
+"""Leading an epoch: its first batch, BeginQuorumEpoch, check-quorum, leadership rounds, resignation, EndQuorumEpoch.
 
 Source: KafkaRaftClient.onBecomeLeader, pollLeader, pollResigned, handleBegin/EndQuorumEpochRequest of Kafka 4.3.1.
 """
@@ -44,8 +44,8 @@ from kraft_core.raft.voter_set import ReplicaKey
 
 
 def become_leader(core: RaftCore, state: Candidate, now_ms: int) -> None:
-    """Lead the epoch that was won, and open it with its control batch."""
-    assert state.election.is_won, f"Epoch {state.epoch} has no majority."
+    """Become leader of the epoch after a won election, and append its first control batch."""
+    assert state.election.is_won, f"The election of epoch {state.epoch} has no majority."
     leader = Leader(
         epoch=state.epoch,
         me=core.me,
@@ -62,7 +62,7 @@ def become_leader(core: RaftCore, state: Candidate, now_ms: int) -> None:
 
 
 def _epoch_start_records(core: RaftCore, leader: Leader) -> list[ControlRecord]:
-    """LeaderChange, and the voter set when it is not in the log yet or this node's own entry has changed."""
+    """Return LeaderChange, and the voter set if it is not in the log yet or this node's entry has changed."""
     records: list[ControlRecord] = [
         LeaderChangeMessage(
             leader_id=core.me.id,
@@ -75,17 +75,14 @@ def _epoch_start_records(core: RaftCore, leader: Leader) -> list[ControlRecord]:
         return records
     own = core.config.voter_node
     updated = control.voters.with_updated(own) if own.endpoints else control.voters
-    assert updated is not None, f"{core.me} leads but is not in {control.voters}."
+    assert updated is not None, f"The leader {core.me} is not in {control.voters}."
     if control.voters_offset == BEFORE_THE_LOG or updated != control.voters:
         records += [KRaftVersionRecord(kraft_version=control.kraft_version), updated.to_record()]
     return records
 
 
 def append_control(core: RaftCore, leader: Leader, records: Sequence[ControlRecord], now_ms: int) -> int:
-    """Append one control batch as leader, after what was prepared before; what it says takes effect now.
-
-    Returns its last offset.
-    """
+    """Append a control batch as leader, after the prepared records; it takes effect at once. Return its last offset."""
     last_offset = leader.accumulator.append_control(records)
     write_prepared(core, leader, now_ms)
     core.new_records = True
@@ -93,7 +90,7 @@ def append_control(core: RaftCore, leader: Leader, records: Sequence[ControlReco
 
 
 def write_prepared(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Write to the log what the accumulator holds; it is committed when the high watermark has passed it."""
+    """Write the accumulator's batches to the log; they are committed when the high watermark passes them."""
     for batch in leader.accumulator.drain(now_ms):
         core.log.append(batch.raw)
         leader.appends.wait(batch.last_offset + 1, batch)
@@ -103,7 +100,7 @@ def write_prepared(core: RaftCore, leader: Leader, now_ms: int) -> None:
 
 
 def poll_leader(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Resign when asked to or without a quorum; remind silent voters who leads."""
+    """Resign on request or without a quorum; send BeginQuorumEpoch to silent voters."""
     if leader.is_resign_requested:
         resign(core, leader, now_ms)
         return
@@ -122,7 +119,7 @@ def poll_leader(core: RaftCore, leader: Leader, now_ms: int) -> None:
 
 
 def _poll_rounds(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Begin the round that is wanted, ask the voters that have not confirmed it, end it when a majority has."""
+    """Start a wanted round, send requests to voters that have not confirmed it, finish it when a majority has."""
     rounds = leader.rounds
     while rounds.is_wanted:
         if not rounds.is_running:
@@ -158,7 +155,10 @@ def _send_begin(core: RaftCore, leader: Leader, node_id: int, directory_id: Any,
 
 
 def handle_begin(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Take notice of a leader. Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, FENCED_LEADER_EPOCH, INVALID_VOTER_KEY."""
+    """Handle a leader's BeginQuorumEpoch.
+
+    Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, FENCED_LEADER_EPOCH, INVALID_VOTER_KEY.
+    """
     request = event.message
     assert isinstance(request, BeginQuorumEpochRequest)
     said, error = _announced(core, request, now_ms)
@@ -181,7 +181,7 @@ def handle_begin(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 def _announced(
     core: RaftCore, request: BeginQuorumEpochRequest | EndQuorumEpochRequest, now_ms: int
 ) -> tuple[Any | None, ErrorCode]:
-    """Return what the request says of the leader and the partition's error; no partition: a top-level error."""
+    """Return the request's partition entry and its error; with None the error is a top-level one."""
     if core.is_foreign(request.cluster_id):
         return None, ErrorCode.INCONSISTENT_CLUSTER_ID
     said = only_partition(request.topics)
@@ -198,7 +198,7 @@ def _announced(
 
 
 def on_begin_response(core: RaftCore, pending: Pending, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
-    """Look at the epoch in an answer to our announcement, and count it for the round; False asks for a back-off."""
+    """Handle a response to BeginQuorumEpoch and count it for the round. False requests a backoff."""
     answer = only_partition(response.topics)
     if response.error_code != ErrorCode.NONE or answer is None:
         return False
@@ -206,7 +206,7 @@ def on_begin_response(core: RaftCore, pending: Pending, response: BeginQuorumEpo
     handled = core.handle_common(answer.error_code, answer.leader_id, answer.leader_epoch, endpoint, now_ms)
     state = core.state
     is_ours = isinstance(state, Leader) and pending.epoch == answer.leader_epoch == state.epoch
-    if is_ours and handled is Handled.GO_ON and answer.error_code == ErrorCode.NONE:
+    if is_ours and handled is Handled.CONTINUE and answer.error_code == ErrorCode.NONE:
         assert isinstance(state, Leader)
         assert isinstance(pending.request, BeginQuorumEpochRequest)
         asked = only_partition(pending.request.topics)
@@ -215,11 +215,11 @@ def on_begin_response(core: RaftCore, pending: Pending, response: BeginQuorumEpo
     return handled is not Handled.FAILED
 
 
-# --- giving up ----------------------------------------------------------------------------------------------------------
+# --- resigning --------------------------------------------------------------------------------------------------------
 
 
 def resign(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Stop leading; tell the voters who should stand first."""
+    """Resign from the epoch, and send the voters the order of preferred successors."""
     successors = leader.successors()
     deadline_ms = now_ms + core.election_timeout_ms()
     unacknowledged = {key.id for key in successors}
@@ -227,7 +227,7 @@ def resign(core: RaftCore, leader: Leader, now_ms: int) -> None:
 
 
 def poll_resigned(core: RaftCore, state: Resigned, now_ms: int) -> None:
-    """Tell the voters until they know; after the timeout wait for an election in the next epoch."""
+    """Send EndQuorumEpoch until the voters acknowledge it; after the timeout wait for an election in the next epoch."""
     if now_ms >= state.deadline_ms and core.shutdown_at_ms is None:
         core.become_unattached(state.epoch + 1, now_ms)
         return
@@ -255,7 +255,7 @@ def _end_request(core: RaftCore, state: Resigned) -> EndQuorumEpochRequest:
 
 
 def handle_end(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """The leader gives up: stand for election, the sooner the better placed. Errors as of BeginQuorumEpoch."""
+    """Handle a leader's resignation: start a pre-vote, earlier as a preferred successor. Errors as BeginQuorumEpoch."""
     request = event.message
     assert isinstance(request, EndQuorumEpochRequest)
     said, error = _announced(core, request, now_ms)
@@ -279,7 +279,10 @@ def handle_end(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def _succession_delay_ms(core: RaftCore, version: int, said: Any) -> int:
-    """0 for the first successor or an empty list, growing with the place. Source: strictExponentialElectionBackoffMs."""
+    """Return 0 for the first successor or an empty list, more for later ones.
+
+    Source: strictExponentialElectionBackoffMs.
+    """
     if version == 0:
         places = [node_id == core.me.id for node_id in said.preferred_successors]
     else:
@@ -297,12 +300,12 @@ def _succession_delay_ms(core: RaftCore, version: int, said: Any) -> int:
 
 
 def on_end_response(core: RaftCore, node_id: int, response: EndQuorumEpochResponse, now_ms: int) -> bool:
-    """Note that a voter knows; False asks for a back-off."""
+    """Record a voter's acknowledgement of EndQuorumEpoch. False requests a backoff."""
     answer = only_partition(response.topics)
     if response.error_code != ErrorCode.NONE or answer is None:
         return False
     endpoint = endpoint_of(response.node_endpoints, answer.leader_id, core.config.listener_name)
     handled = core.handle_common(answer.error_code, answer.leader_id, answer.leader_epoch, endpoint, now_ms)
-    if handled is Handled.GO_ON and isinstance(core.state, Resigned):
+    if handled is Handled.CONTINUE and isinstance(core.state, Resigned):
         core.state.unacknowledged.discard(node_id)
     return handled is not Handled.FAILED

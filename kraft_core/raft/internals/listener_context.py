@@ -1,4 +1,4 @@
-"""What each listener has had so far, and what it is given next. Source: KafkaRaftClient.ListenerContext, Kafka 4.3.1."""
+"""The progress of each listener. Source: KafkaRaftClient.ListenerContext, Kafka 4.3.1."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,59 +17,60 @@ STARTING_NEXT_OFFSET: Final = -1
 
 
 class ListenerContext:
-    """One listener: `next_offset` is what it has not handled yet, `reader` what it is at."""
+    """One listener: `next_offset` is the first offset it has not handled yet, `reader` the one it is reading."""
 
-    __slots__ = ("_empty_at", "listener", "next_offset", "reader", "told")
+    __slots__ = ("_empty_at", "listener", "next_offset", "reader", "reported")
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.next_offset = STARTING_NEXT_OFFSET
         self.reader: BatchReader | SnapshotReader | None = None
-        self.told = LeaderAndEpoch()
-        self._empty_at = -1  # at this high watermark there was no whole batch more
+        self.reported = LeaderAndEpoch()
+        self._empty_at = -1  # high watermark at which there was no further whole batch
 
     def is_due(self, core: RaftCore) -> bool:
-        """Whether there is something for it that could be given now."""
+        """Return whether the listener can be called now with batches or a snapshot."""
         return self.reader is None and self.next_offset < core.high_watermark != self._empty_at
 
-    def tell_leader(self, core: RaftCore) -> bool:
-        """Tell of a change of the leadership, if there is one that it may know; True when it was told."""
+    def report_leader(self, core: RaftCore) -> bool:
+        """Report a change of the leadership if it is due. Return whether the listener was called."""
         leader = leader_and_epoch(core)
         state = core.state
         if isinstance(state, Leader) and self.next_offset <= state.epoch_start_offset:
             leader = LeaderAndEpoch(-1, state.epoch)
-        if leader == self.told:
+        if leader == self.reported:
             return False
-        assert leader.epoch >= self.told.epoch, f"Epoch {leader.epoch} after {self.told.epoch}."
-        self.told = leader
+        assert leader.epoch >= self.reported.epoch, f"Epoch {leader.epoch} after {self.reported.epoch}."
+        self.reported = leader
         self.listener.handle_leader_change(leader)
         return True
 
-    def go_on(self, core: RaftCore, committed: Sequence[CompletedBatch], *, reads_log: bool) -> bool:
-        """Give what comes next, as far as it is committed; True when there was something.
+    def serve(self, core: RaftCore, committed: Sequence[CompletedBatch], *, reads_log: bool) -> bool:
+        """Pass the next committed batches to the listener. Return whether there were any.
 
-        `committed` are batches of the leader's own that have just been committed; other ones are read from the log.
+        `committed` are batches that this node appended as leader and that were just committed; others come from the
+        log.
         """
         if isinstance(self.reader, SnapshotReader) and self.reader.snapshot_id not in core.log.snapshot_ids():
-            self.reader, self.next_offset = None, STARTING_NEXT_OFFSET  # replaced or cleaned while it was read
+            self.reader, self.next_offset = None, STARTING_NEXT_OFFSET  # the snapshot was replaced or deleted meanwhile
         if not self.is_due(core):
             return False
         if committed and committed[0].base_offset == self.next_offset:
-            self._give(MemoryBatchReader(committed, self._on_close))
+            self._pass(MemoryBatchReader(committed, self._on_close))
             return True
         if not reads_log:
             return False
-        if self._needs_snapshot(core):
+        if self._load_snapshot(core):
             return True
         reader = RecordsBatchReader.of(core.log, self.next_offset, core.high_watermark, self._on_close)
         if reader is None:
             self._empty_at = core.high_watermark
             return False
-        self._give(reader)
+        self._pass(reader)
         return True
 
-    def _needs_snapshot(self, core: RaftCore) -> bool:
-        """Begin with the newest snapshot if the log does not hold what comes next; True when one was given."""
+    def _load_snapshot(self, core: RaftCore) -> bool:
+        """Load the newest snapshot if the log does not contain `next_offset`. Return whether one was loaded."""
         log = core.log
         if self.next_offset >= log.start_offset:
             return False
@@ -79,13 +80,13 @@ class ListenerContext:
             self.next_offset = 0
             return False
         assert snapshot_id is not None, f"The log starts at {log.start_offset} without a snapshot."
-        assert snapshot_id.offset <= core.high_watermark, f"Snapshot {snapshot_id} is of what is not committed."
+        assert snapshot_id.offset <= core.high_watermark, f"Snapshot {snapshot_id} is not committed."
         reader = SnapshotReader(log, snapshot_id, self._on_snapshot_close)
         self.reader = reader
         self.listener.handle_load_snapshot(reader)
         return True
 
-    def _give(self, reader: BatchReader) -> None:
+    def _pass(self, reader: BatchReader) -> None:
         assert reader.base_offset == self.next_offset, f"{reader.base_offset} comes after {self.next_offset}."
         self.reader = reader
         self.listener.handle_commit(reader)
@@ -111,38 +112,38 @@ class ListenerContexts:
         self._contexts: list[ListenerContext] = []
 
     def register(self, listener: Listener) -> None:
-        """Serve it from the beginning; one that is registered stays as it is."""
+        """Add a listener and serve it from the beginning; does nothing if it is registered."""
         if all(context.listener is not listener for context in self._contexts):
             self._contexts.append(ListenerContext(listener))
 
     def unregister(self, listener: Listener) -> None:
-        """Tell it no more; one that is not registered does not matter."""
+        """Stop calling a listener; does nothing if it is not registered."""
         self._contexts = [context for context in self._contexts if context.listener is not listener]
 
     @property
     def is_due(self) -> bool:
-        """Whether a step would give some listener more of the log."""
+        """Whether a listener can get more from the log now."""
         return any(context.is_due(self._core) for context in self._contexts)
 
     def poll(self, *, reads_log: bool) -> bool:
-        """Tell everybody what there is: at most one reader each, and who leads. True when anything was told."""
+        """Call the listeners with at most one reader each and with leader changes. Return whether any was called."""
         core = self._core
         committed, core.committed = core.committed, []
         was_told = False
         for context in list(self._contexts):
-            was_told |= context.tell_leader(core)
-            if context.go_on(core, committed, reads_log=reads_log):
+            was_told |= context.report_leader(core)
+            if context.serve(core, committed, reads_log=reads_log):
                 was_told = True
-                context.tell_leader(core)
+                context.report_leader(core)
         return was_told
 
     def begin_shutdown(self) -> None:
-        """Tell everybody that the node was asked to stop."""
+        """Report the start of a shutdown to every listener."""
         for context in list(self._contexts):
             context.listener.begin_shutdown()
 
 
 def leader_and_epoch(core: RaftCore) -> LeaderAndEpoch:
-    """Who leads the epoch; nobody once this node has resigned from it."""
+    """Return the epoch and its leader; no leader once this node has resigned from it."""
     state = core.state
     return LeaderAndEpoch(-1 if isinstance(state, Resigned) else state.leader_id, state.epoch)

@@ -1,6 +1,7 @@
-"""What the parts of a raft node share: its state, the one way to change it, and what it sends.
+"""The state that the parts of a raft node share, its transitions, and the requests that it sends.
 
-The parts (election, leadership, replication, follower, ...) are functions over this object; `kafka_raft_client` calls them.
+The parts (election, leadership, replication, follower, …) are functions over this object, called by
+`kafka_raft_client`.
 """
 
 import logging
@@ -39,7 +40,7 @@ FOREIGN_IDS_MAX: Final = 16
 
 
 class Kind(Enum):
-    """What an outgoing request is for; at most one of a kind is in flight to a node."""
+    """The kinds of outgoing requests; at most one of a kind is in flight to a node."""
 
     VOTE = "vote"
     FETCH = "fetch"
@@ -54,7 +55,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Pending:
-    """A request that is out. `epoch` is the sender's when it left."""
+    """A request in flight. `epoch` is this node's when it was sent."""
 
     kind: Kind
     node_id: int
@@ -64,15 +65,15 @@ class Pending:
 
 
 class Handled(Enum):
-    """What the rules common to all answers made of one."""
+    """The result of the rules that all responses share."""
 
-    DONE = "done"  # nothing more to do with it
-    FAILED = "failed"  # nothing more to do; wait before asking this node again
-    GO_ON = "go on"  # no error that concerns the epoch: the request's own handler is next
+    DONE = "done"  # nothing more to do
+    FAILED = "failed"  # nothing more to do; back off before the next request to this node
+    CONTINUE = "continue"  # no error that concerns the epoch: the response's own handler is next
 
 
 class RaftCore:
-    """State of one node. `effects` is what the present step wants done, in order."""
+    """The state of one node. `effects` are those of the current step, in order."""
 
     __slots__ = (
         "_failures",
@@ -111,12 +112,12 @@ class RaftCore:
         self.stored = ElectionState()
         self.high_watermark = -1
         self.effects: list[Effect] = []
-        self.committed: list[CompletedBatch] = []  # of the leader's own, not yet told to the listeners
+        self.committed: list[CompletedBatch] = []  # appended by this node, not reported to the listeners yet
         self.flush_in_flight = False
-        self.new_records = False  # the leader has records to write, to give to followers and to flush
-        self.is_dirty = True  # something changed, so the state's timers and requests must be looked at
+        self.new_records = False  # the leader has records to write, to send to followers and to flush
+        self.is_dirty = True  # something changed, so the state must be polled
         self.wake_ms = 0
-        self.attempt = 0  # elections since there was a leader
+        self.attempt = 0  # elections since the last leader
         self.shutdown_at_ms: int | None = None
         self.pending: dict[int, Pending] = {}
         self.next_correlation = 0
@@ -131,7 +132,7 @@ class RaftCore:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node is in its own voter set and may act on it."""
+        """Whether this node is capable of voting and in its own voter set."""
         voters = self.control.voters
         if voters is not self._judged_voters:
             self._judged_voters = voters
@@ -140,10 +141,10 @@ class RaftCore:
 
     @property
     def may_stand(self) -> bool:
-        """Whether this node may stand for election: as a voter, or as one whose removal may not be committed.
+        """Whether this node may stand for election: as a voter, or if its removal may not be committed.
 
-        Such a node does not count itself. Without it a quorum can be stuck: the only log that is long enough to be
-        elected may be that of a leader which had begun to remove itself (Raft dissertation, 4.2.2; Kafka lacks this).
+        A node in removal does not count itself. Without this rule a quorum can be stuck: the only log that is up to
+        date may be that of a leader that has appended its own removal (Raft dissertation, 4.2.2; Kafka lacks this).
         """
         control = self.control
         if self.is_voter:
@@ -152,21 +153,21 @@ class RaftCore:
         return is_open and self.config.is_voter_capable and control.voters_before.is_voter(self.me)
 
     def is_meant(self, voter_id: int, directory_id: UUID) -> bool:
-        """Whether a request for this voter key is for this node; a negative id means whoever gets it."""
+        """Return whether a request for this voter key is for this node; a negative id means any node."""
         return voter_id < 0 or (voter_id == self.me.id and directory_id in {ZERO_UUID, self.me.directory_id})
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """End of the own log, as votes compare it."""
+        """End offset and epoch of this node's log, as votes compare them."""
         return OffsetAndEpoch(self.log.end_offset, self.log.last_epoch)
 
     @property
     def is_durable(self) -> bool:
-        """Whether all of the log is on disk and no flush is under way, so that it may be truncated or acknowledged."""
+        """Whether the whole log is on disk and no flush is in flight, so that it may be truncated or acknowledged."""
         return not self.flush_in_flight and self.log.flushed_offset >= self.log.end_offset
 
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the known leader listens; the own endpoint when leading or resigned."""
+        """Return the known leader's endpoint; this node's own when it leads or has resigned."""
         state = self.state
         if state.leader_id == self.me.id:
             return self.config.endpoints[0] if self.config.endpoints else None
@@ -176,16 +177,16 @@ class RaftCore:
         return known if isinstance(known, Endpoint) else self.voter_endpoint(state.leader_id)
 
     def voter_endpoint(self, node_id: int) -> Endpoint | None:
-        """Where the voter set says that this node listens."""
+        """Return the endpoint of a voter from the voter set."""
         return self.control.voters.endpoint(node_id, self.config.listener_name)
 
     # --- transitions ------------------------------------------------------------------------------------------------
 
     def move(self, then: State) -> None:
-        """Enter a state: check it against the table, persist what must survive, end what belonged to the old one."""
+        """Change the state: check the transition, persist the durable part, end the old state's pending work."""
         now = self.state
         check_move(now, then)
-        assert self.may_stand or not isinstance(then, VOTER_STATES), f"{self.me} is no voter but would be {then}."
+        assert self.may_stand or not isinstance(then, VOTER_STATES), f"{self.me} is not a voter: it cannot be {then}."
         self.state = then
         self.store()
         self.reset_connections()
@@ -199,15 +200,15 @@ class RaftCore:
         )
 
     def store(self) -> None:
-        """Have epoch, vote and leader written if they differ from what is on disk."""
+        """Write epoch, vote and leader if they differ from those on disk."""
         wanted = election_state(self.state)
         if wanted != self.stored:
-            assert wanted.leader_epoch >= self.stored.leader_epoch, "The epoch on disk never goes back."
+            assert wanted.leader_epoch >= self.stored.leader_epoch, "The epoch on disk never decreases."
             self.stored = wanted
             self.effects.append(StoreElection(wanted, self.control.kraft_version))
 
     def become_unattached(self, epoch: int, now_ms: int, leader_id: int = -1) -> None:
-        """Enter Unattached. A timeout that runs goes on; a vote given in the same epoch stays."""
+        """Become Unattached, keeping a running election timeout, and the vote within the same epoch."""
         state = self.state
         deadline_ms = NEVER_MS
         if self.may_stand:
@@ -218,7 +219,7 @@ class RaftCore:
         self.move(Unattached(epoch, deadline_ms, leader_id, voted))
 
     def become_follower(self, epoch: int, leader_id: int, endpoint: Endpoint, now_ms: int) -> None:
-        """Enter Follower; a vote given in the same epoch stays."""
+        """Become Follower, keeping the vote within the same epoch."""
         voted = self.state.voted if epoch == self.state.epoch else None
         self.move(
             Follower(
@@ -232,21 +233,21 @@ class RaftCore:
         )
 
     def election_timeout_ms(self) -> int:
-        """Draw how long to wait for an election's outcome: from [t, 2t), t a tenth of Kafka's at first.
+        """Draw an election timeout from [t, 2t); t is a tenth of Kafka's at first and doubles up to Kafka's.
 
-        Pre-vote makes an early election harmless, so the first attempts are quick; each one without a leader doubles
-        the time until it is Kafka's. Source: QuorumState.randomElectionTimeoutMs for the upper bound.
+        Pre-vote makes an early election harmless, so the first attempts are quick; each one without a leader doubles t.
+        Source: QuorumState.randomElectionTimeoutMs for the upper bound.
         """
         longest = self.config.election_timeout_ms
         base = min(longest, max(longest // 10, 1) << min(self.attempt, 16))
         return base + self.random.randrange(max(base, 1))
 
     def observe(self, leader_id: int, epoch: int, endpoint: Endpoint | None, now_ms: int) -> bool:
-        """Take up what a peer says about epoch and leader; False when it contradicts what is known."""
+        """Adopt epoch and leader from a peer. Return False when they contradict the known leader."""
         state = self.state
         if endpoint is None and leader_id >= 0:
             endpoint = self.voter_endpoint(leader_id)
-        assert epoch >= state.epoch, f"Epoch {epoch} is over, and was not refused."
+        assert epoch >= state.epoch, f"Epoch {epoch} is over and should have been rejected."
         if leader_id == self.me.id and not (epoch == state.epoch and state.leader_id == leader_id):
             log.warning("peer_says_i_lead", extra={"node_id": self.me.id, "epoch": epoch, "own_epoch": state.epoch})
             return False
@@ -266,7 +267,7 @@ class RaftCore:
         return True
 
     def leader_answered(self, state: Follower, now_ms: int) -> None:
-        """The leader lives: give it the fetch timeout anew."""
+        """Restart the fetch timeout after a response of the leader."""
         state.has_fetched = True
         state.suspect_at_ms = NEVER_MS
         state.is_suspect = False
@@ -275,12 +276,12 @@ class RaftCore:
 
     @property
     def needs_leader(self) -> bool:
-        """Whether naming the leader of the present epoch would make this node follow it."""
+        """Whether this node would follow the current epoch's leader if it knew it."""
         state = self.state
         return state.leader_id < 0 or isinstance(state, Unattached)
 
     def handle_common(self, error: int, leader_id: int, epoch: int, endpoint: Endpoint | None, now_ms: int) -> Handled:
-        """Apply the rules that all answers share. Source: KafkaRaftClient.maybeHandleCommonResponse."""
+        """Apply the rules that all responses share. Source: KafkaRaftClient.maybeHandleCommonResponse."""
         if epoch < self.state.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
             return Handled.FAILED
         if (
@@ -292,18 +293,18 @@ class RaftCore:
             if not self.observe(leader_id, epoch, endpoint, now_ms):
                 return Handled.FAILED
             if error == ErrorCode.NONE and epoch == self.state.epoch and before.epoch == epoch:
-                return Handled.GO_ON
+                return Handled.CONTINUE
             return Handled.DONE if self.state is not before else Handled.FAILED
         if error in {ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_VOTER_KEY, ErrorCode.INVALID_REQUEST}:
             return Handled.FAILED
         if leader_id >= 0 and self.state.leader_id >= 0 and leader_id != self.state.leader_id:
             return Handled.FAILED
-        return Handled.GO_ON
+        return Handled.CONTINUE
 
-    # --- requests of our own ----------------------------------------------------------------------------------------
+    # --- outgoing requests ------------------------------------------------------------------------------------------
 
     def can_send(self, kind: Kind, node_id: int, now_ms: int) -> bool:
-        """Whether no request of this kind is out to the node and none failed a moment ago."""
+        """Return whether no request of this kind to the node is in flight or backing off."""
         retry_at_ms = self._retry_at_ms.get((kind, node_id), 0)
         if retry_at_ms > now_ms:
             self.wake_at(retry_at_ms)
@@ -311,11 +312,11 @@ class RaftCore:
         return all(each.node_id != node_id or each.kind is not kind for each in self.pending.values())
 
     def is_backing_off(self, kind: Kind, node_id: int, now_ms: int) -> bool:
-        """Whether the last request of this kind to the node failed a moment ago."""
+        """Return whether requests of this kind to the node are backing off after a failure."""
         return self._retry_at_ms.get((kind, node_id), 0) > now_ms
 
     def send(self, kind: Kind, node_id: int, endpoint: Endpoint, message: Message, min_version: int = 0) -> None:
-        """Send a request; its end comes back under its correlation."""
+        """Send a request; its response or failure has the same correlation."""
         self.next_correlation += 1
         self.pending[self.next_correlation] = Pending(kind, node_id, self.state.epoch, message, self.next_correlation)
         destination = Destination(node_id, endpoint.host, endpoint.port)
@@ -324,7 +325,7 @@ class RaftCore:
         )
 
     def is_foreign(self, cluster_id: str | None) -> bool:
-        """Say whether a request comes from another cluster; the first one of each cluster is an ERROR with both ids."""
+        """Return whether a request comes from another cluster; log both ids for the first one of each cluster."""
         if cluster_id is None or cluster_id == self.config.cluster_id:
             return False
         if cluster_id not in self._foreign_ids and len(self._foreign_ids) < FOREIGN_IDS_MAX:
@@ -334,37 +335,37 @@ class RaftCore:
         return True
 
     def refused(self, pending: Pending, error_code: int, now_ms: int) -> None:
-        """Back off after an answer that is no good. One for the whole request is said once: a right or the cluster's id.
+        """Back off after an error response. A top-level error (authorization, cluster id) is logged once.
 
-        Kafka's node ends when it has no right to take part; this one goes on asking, since rights may be given later.
+        Kafka's node stops when it is not authorized; this one retries, since an operator may add the ACL later.
         """
         if error_code != ErrorCode.NONE and (pending.kind, pending.node_id) not in self._failures:
             facts = {"node_id": self.me.id, "to": pending.node_id, "error": ErrorCode(error_code).name}
             level = logging.WARNING
-            if error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:  # the node that refuses it logs both ids
+            if error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:  # the node that rejects it logs both ids
                 level, facts["cluster_id"] = logging.ERROR, self.config.cluster_id
             log.log(level, "raft_request_refused", extra={"request": pending.kind.value, **facts})
         self.back_off(pending.kind, pending.node_id, now_ms)
 
     def back_off(self, kind: Kind, node_id: int, now_ms: int) -> None:
-        """Wait before the next request of this kind to the node, twice as long after each failure, up to 500 ms."""
+        """Delay the next request of this kind to the node; the delay doubles with each failure, up to 500 ms."""
         key = (kind, node_id)
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay_ms = min(self.config.retry_backoff_ms << min(failures - 1, 10), MAX_BACKOFF_MS)
         self._retry_at_ms[key] = now_ms + delay_ms
 
     def succeeded(self, kind: Kind, node_id: int) -> None:
-        """Forget earlier failures."""
+        """Reset the backoff."""
         if self._failures:
             self._failures.pop((kind, node_id), None)
             self._retry_at_ms.pop((kind, node_id), None)
 
     def is_out(self, *kinds: Kind) -> bool:
-        """Whether a request of one of these kinds is in flight to anybody."""
+        """Return whether a request of one of these kinds is in flight to any node."""
         return any(each.kind in kinds for each in self.pending.values())
 
     def reset_connections(self) -> None:
-        """Forget what is out (late answers are dropped) and earlier failures: a new state, a new start."""
+        """Forget requests in flight (their responses are dropped) and backoffs, on entering a new state."""
         self.pending.clear()
         self._retry_at_ms.clear()
         self._failures.clear()
@@ -377,11 +378,11 @@ class RaftCore:
         self.effects.append(Respond(request_id, message))
 
     def flush(self) -> None:
-        """Have the log flushed, unless a flush is under way: then what is new shares the next one."""
+        """Request a flush, unless one is in flight: then new records share the next one."""
         if not self.flush_in_flight and self.log.flushed_offset < self.log.end_offset:
             self.flush_in_flight = True
             self.effects.append(Flush())
 
     def wake_at(self, at_ms: int) -> None:
-        """Be woken by a `Timer` at this time at the latest."""
+        """Request a `Timer` event at this time or earlier."""
         self.wake_ms = min(self.wake_ms, at_ms)

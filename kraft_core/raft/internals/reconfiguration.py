@@ -1,8 +1,8 @@
-"""Changing the voters: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, auto-join, and the step to kraft.version 1.
+"""Voter changes: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, auto-join, and the upgrade to kraft.version 1.
 
-One change at a time, by at most one voter, and only after a record of the leader's own epoch is committed; a new voter
-set counts from its append on. Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, KRaftVersionUpgrade of
-Kafka 4.3.1; KIP-853, KIP-1186.
+One change at a time, of at most one voter, and only after a record of the leader's epoch is committed. A new voter set
+takes effect when it is appended. Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, KRaftVersionUpgrade
+of Kafka 4.3.1; KIP-853, KIP-1186.
 """
 
 from typing import Any
@@ -39,11 +39,11 @@ from kraft_core.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 CAUGHT_UP_WITHIN_MS = 3_600_000
 
 
-# --- the leader's side --------------------------------------------------------------------------------------------------
+# --- the leader's side ------------------------------------------------------------------------------------------------
 
 
 def _refuse_change(core: RaftCore, leader: Leader, doing: str) -> tuple[ErrorCode, str]:
-    """Return why no voter may be added or removed now, in Kafka's words; NONE when one may."""
+    """Return why no voter can be added or removed now, in Kafka's words; NONE when one can."""
     waits = "Request timed out waiting for"
     level, changed_at = core.control.kraft_version, core.control.voters_offset
     if leader.change is not None:
@@ -60,7 +60,7 @@ def _refuse_change(core: RaftCore, leader: Leader, doing: str) -> tuple[ErrorCod
 
 
 def _named(key: ReplicaKey) -> str:
-    """A replica as Kafka's messages name it."""
+    """Return a replica as Kafka's messages write it."""
     directory_id = "<undefined>" if key.directory_id == ZERO_UUID else uuid_to_text(key.directory_id)
     return f"ReplicaKey(id={key.id}, directoryId={directory_id})"
 
@@ -70,7 +70,7 @@ def _all_named(voters: VoterSet) -> str:
 
 
 def handle_add(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Begin to add a voter: ask it for its versions first. Errors: docs/protocol.md, "Voter changes", in that order."""
+    """Start adding a voter by requesting its versions. Errors: docs/protocol.md, "Voter changes", in that order."""
     request = event.message
     assert isinstance(request, AddRaftVoterRequest)
     error, text = _check_sender(core, request.cluster_id)
@@ -104,7 +104,7 @@ def handle_add(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def on_api_versions(core: RaftCore, node_id: int, response: ApiVersionsResponse | None, now_ms: int) -> bool:
-    """Go on with an addition when the new voter has said what it supports (None: it could not be asked)."""
+    """Continue an addition with the new voter's versions (None: the request failed)."""
     leader = core.state
     change = leader.change if isinstance(leader, Leader) else None
     if not isinstance(leader, Leader) or change is None or change.voter is None or change.voter.key.id != node_id:
@@ -131,7 +131,10 @@ def on_api_versions(core: RaftCore, node_id: int, response: ApiVersionsResponse 
 
 
 def handle_remove(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Remove a voter; the answer comes when that is committed. Errors: docs/protocol.md, "Voter changes", in that order."""
+    """Remove a voter and respond when the removal is committed.
+
+    Errors: docs/protocol.md, "Voter changes", in that order.
+    """
     request = event.message
     assert isinstance(request, RemoveRaftVoterRequest)
     error, text = _check_sender(core, request.cluster_id)
@@ -168,7 +171,7 @@ def _append_voters(core: RaftCore, leader: Leader, voters: VoterSet, now_ms: int
 
 
 def poll_leader(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Finish a change that is committed or has taken too long; a leader that was voted out resigns."""
+    """Finish a change that is committed or has timed out; a leader that was removed resigns."""
     change = leader.change
     if change is not None:
         if change.last_offset is not None and leader.high_watermark > change.last_offset:
@@ -182,7 +185,7 @@ def poll_leader(core: RaftCore, leader: Leader, now_ms: int) -> None:
 
 
 def finish(core: RaftCore, leader: Leader, error: ErrorCode, text: str | None) -> None:
-    """Answer who asked for the pending change, and allow the next."""
+    """Respond to the request of the pending change, and allow the next change."""
     change, leader.change = leader.change, None
     if change is not None and change.request_id is not None:
         response_class = RemoveRaftVoterResponse if change.voter is None else AddRaftVoterResponse
@@ -226,7 +229,7 @@ def _update(core: RaftCore, request: UpdateRaftVoterRequest, now_ms: int) -> Err
         return ErrorCode.INVALID_REQUEST
     endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
     node = VoterNode(key, endpoints, supported.min_supported_version, supported.max_supported_version)
-    if not has_versions:  # kept in memory, for the step to kraft.version 1
+    if not has_versions:  # kept in memory for the upgrade to kraft.version 1
         if key.id not in core.control.voters.by_id:
             return ErrorCode.VOTER_NOT_FOUND
         leader.volatile_voters[key.id] = node
@@ -235,15 +238,16 @@ def _update(core: RaftCore, request: UpdateRaftVoterRequest, now_ms: int) -> Err
         if updated is None:
             return ErrorCode.VOTER_NOT_FOUND
         _append_voters(core, leader, updated, now_ms)
-    leader.fetched_snapshot(key, now_ms)  # a sign of life
+    leader.fetched_snapshot(key, now_ms)  # counts as contact
     return ErrorCode.NONE
 
 
 def upgrade_kraft_version(core: RaftCore, level: int, now_ms: int, *, validate_only: bool) -> None:
-    """Go from kraft.version 0 to 1: write version and voters into the log.
+    """Upgrade from kraft.version 0 to 1: append the version and the voters to the log.
 
-    Raises KafkaError NOT_CONTROLLER when not leader, INVALID_UPDATE_VERSION when the level is unknown, lower than the
-    present one, or a voter has not told this leader its directory and versions. The same level again does nothing.
+    Raises KafkaError NOT_CONTROLLER when this node is not the leader, INVALID_UPDATE_VERSION when the level is unknown
+    or lower than the current one, or a voter has not sent this leader its directory and versions. Does nothing for the
+    current level.
     """
     leader = core.state
     if not isinstance(leader, Leader):
@@ -268,11 +272,11 @@ def upgrade_kraft_version(core: RaftCore, level: int, now_ms: int, *, validate_o
         leadership.append_control(core, leader, records, now_ms)
 
 
-# --- the follower's side ------------------------------------------------------------------------------------------------
+# --- the follower's side ----------------------------------------------------------------------------------------------
 
 
 def poll_follower(core: RaftCore, state: Follower, now_ms: int) -> None:
-    """Keep the own entry in the voter set right, or join it when told to (KIP-1186)."""
+    """Keep this node's entry in the voter set up to date, or join the voters when configured to (KIP-1186)."""
     if not core.config.is_voter_capable or not core.config.endpoints:
         return
     if now_ms < state.update_voter_at_ms:
@@ -338,12 +342,12 @@ def _remove_request(core: RaftCore, old: ReplicaKey) -> RemoveRaftVoterRequest:
 
 
 def on_update_response(core: RaftCore, response: Any, now_ms: int) -> bool:
-    """Look at the answer to our UpdateRaftVoter."""
+    """Handle a response to this node's UpdateRaftVoter. False requests a backoff."""
     leader = response.current_leader
     endpoint = Endpoint("", leader.host, leader.port) if leader.host else None
     handled = core.handle_common(response.error_code, leader.leader_id, leader.leader_epoch, endpoint, now_ms)
     state = core.state
-    if handled is Handled.GO_ON and isinstance(state, Follower):
+    if handled is Handled.CONTINUE and isinstance(state, Follower):
         if response.error_code in {ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION}:
             state.has_updated_voter = True
             core.leader_answered(state, now_ms)

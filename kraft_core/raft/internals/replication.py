@@ -1,4 +1,4 @@
-"""The leader's side of replication: fetches, parked fetches, the high watermark.
+"""The leader's side of replication: fetches, waiting fetches, the high watermark.
 
 Source: KafkaRaftClient.handleFetchRequest and tryCompleteFetchRequest, RaftLog.validateOffsetAndEpoch of Kafka 4.3.1;
 KIP-595, KIP-1166.
@@ -29,11 +29,11 @@ from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import ReplicaKey
 
 MAX_PARKED = 10_000
-"""Fetches parked at once; more are answered at once, empty."""
+"""Upper bound on waiting fetches; further ones get an empty response at once."""
 
 
 def handle_fetch(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Answer a Fetch, or park it at the log's end until there is news.
+    """Answer a Fetch, or let it wait at the log's end for new records or a new high watermark.
 
     Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
     NOT_LEADER_OR_FOLLOWER, BROKER_NOT_AVAILABLE, UNKNOWN_SERVER_ERROR (a replica that claims to be the leader).
@@ -53,7 +53,7 @@ def handle_fetch(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
         core.respond(event.request_id, fetch_response(core, error=error))
         return
     leader = core.state
-    assert isinstance(leader, Leader), "Only a leader passes the checks."
+    assert isinstance(leader, Leader), "Only the leader passes the checks."
     found = validate_fetch(core.log, asked.fetch_offset, asked.last_fetched_epoch)
     if found.kind is Kind.DIVERGING:
         core.respond(event.request_id, fetch_response(core, diverging=found.offset_and_epoch))
@@ -73,7 +73,7 @@ def handle_fetch(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
 
 
 def refuse_unless_leader(core: RaftCore, epoch: int) -> ErrorCode:
-    """Check who may answer in `epoch`. Source: KafkaRaftClient.validateLeaderOnlyRequest."""
+    """Return an error unless this node leads `epoch`. Source: KafkaRaftClient.validateLeaderOnlyRequest."""
     if epoch < core.state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > core.state.epoch:
@@ -98,7 +98,7 @@ def _refusal(core: RaftCore, max_wait_ms: int, asked: Any, replica_id: int) -> E
 
 
 def _park(core: RaftCore, leader: Leader, fetch: ParkedFetch, deadline_ms: int) -> None:
-    """Set a fetch aside. A replica has only one: an older one was left behind when its connection broke."""
+    """Let a fetch wait. A replica has at most one: an older one is from a broken connection and is dropped."""
     ticket = leader.fetches.wait(fetch.offset + 1, fetch, deadline_ms)
     core.wake_at(deadline_ms)
     if fetch.key.id >= 0:
@@ -109,20 +109,20 @@ def _park(core: RaftCore, leader: Leader, fetch: ParkedFetch, deadline_ms: int) 
 
 
 def on_append(core: RaftCore, leader: Leader) -> None:
-    """Give what was appended to the followers that wait for it, then have it flushed."""
+    """Send appended records to the followers that wait for them, then request a flush."""
     core.new_records = False
     _complete(core, leader, leader.fetches.complete(core.log.end_offset))
     core.flush()
 
 
 def on_flushed(core: RaftCore, leader: Leader) -> None:
-    """Count the leader's own log up to what is durable."""
+    """Count the leader's own log up to the flushed offset."""
     if leader.own_flushed(core.log.flushed_offset):
         on_high_watermark(core, leader)
 
 
 def on_high_watermark(core: RaftCore, leader: Leader) -> None:
-    """The high watermark rose: tell every waiting follower at once (KIP-1166)."""
+    """Answer every waiting follower at once after the high watermark rose (KIP-1166)."""
     assert leader.high_watermark <= core.log.end_offset, "The high watermark is within the log."
     core.high_watermark = max(core.high_watermark, leader.high_watermark)
     core.is_dirty = True
@@ -142,20 +142,20 @@ def _complete(core: RaftCore, leader: Leader, fetches: Iterable[ParkedFetch]) ->
 
 
 def expire_fetches(core: RaftCore, leader: Leader, now_ms: int) -> None:
-    """Answer the fetches whose wait is over."""
+    """Answer the fetches whose maximum wait has expired."""
     _complete(core, leader, leader.fetches.expire(now_ms))
     core.wake_at(leader.fetches.next_deadline_ms())
 
 
 def fail_fetches(core: RaftCore, leader: Leader) -> None:
-    """Leadership is lost: whoever waits must look for the new leader."""
+    """Answer all waiting fetches after the leadership is lost: the replicas must find the new leader."""
     for each in leader.fetches.complete_all():
         core.respond(each.request_id, fetch_response(core, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
 def _records_response(core: RaftCore, offset: int, max_bytes: int) -> FetchResponse:
     raft_log = core.log
-    if offset < raft_log.start_offset:  # cleaned while it waited
+    if offset < raft_log.start_offset:  # removed by cleaning meanwhile
         return fetch_response(core, snapshot_id=raft_log.latest_snapshot_id())
     records = raft_log.read(offset, max_bytes) if offset < raft_log.end_offset else b""
     return fetch_response(core, records=records)
@@ -169,7 +169,7 @@ def fetch_response(
     diverging: OffsetAndEpoch | None = None,
     snapshot_id: OffsetAndEpoch | None = None,
 ) -> FetchResponse:
-    """Build an answer; it always says who leads, where, and from which offset the log starts."""
+    """Return a response; it always contains the leader, its endpoint and the log's start offset."""
     state = core.state
     endpoint = core.leader_endpoint()
     nodes: tuple[FetchResponseNodeEndpoint, ...] = ()

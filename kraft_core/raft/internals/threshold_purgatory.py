@@ -1,4 +1,4 @@
-"""Work that waits for a number to be reached, or for its deadline: as data, without threads or futures.
+"""Work that waits until a value reaches a threshold, or for its deadline; as data, without threads or futures.
 
 Fetches wait for the log to grow, appends for the high watermark. Source: ThresholdPurgatory of Kafka 4.3.1.
 """
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ThresholdPurgatory(Generic[T]):
-    """Values by the threshold that each waits for. What leaves it comes in the order of the thresholds."""
+    """Values by the threshold that they wait for. They leave in the order of their thresholds."""
 
     __slots__ = ("_deadlines", "_next_ticket", "_order", "_values")
 
@@ -27,7 +27,7 @@ class ThresholdPurgatory(Generic[T]):
         return len(self._order)
 
     def wait(self, threshold: int, value: T, deadline_ms: int = NEVER_MS) -> int:
-        """Set a value aside until `threshold` is reached; returns its ticket. Kafka calls it await."""
+        """Add a value that waits for `threshold`; return its ticket. Kafka calls it await."""
         ticket = self._next_ticket = self._next_ticket + 1
         self._values[ticket] = (threshold, value)
         entry = (threshold, ticket)
@@ -40,7 +40,7 @@ class ThresholdPurgatory(Generic[T]):
         return ticket
 
     def complete(self, reached: int) -> list[T]:
-        """Take out whatever waits for `reached` or less."""
+        """Remove and return the values that wait for `reached` or less."""
         if not self._order or self._order[0][0] > reached:
             return []
         count = bisect_right(self._order, (reached, self._next_ticket))
@@ -51,7 +51,7 @@ class ThresholdPurgatory(Generic[T]):
         return done
 
     def complete_all(self) -> list[T]:
-        """Take out everything: to complete it whatever was reached, or to fail it."""
+        """Remove and return all values."""
         done = [self._values[ticket][1] for _, ticket in self._order]
         self._values.clear()
         self._order.clear()
@@ -59,7 +59,7 @@ class ThresholdPurgatory(Generic[T]):
         return done
 
     def expire(self, now_ms: int) -> list[T]:
-        """Take out whatever has waited until its deadline, the earliest deadline first."""
+        """Remove and return the values whose deadline has passed, the earliest deadline first."""
         over = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             value = self.cancel(heappop(self._deadlines)[1])
@@ -68,7 +68,7 @@ class ThresholdPurgatory(Generic[T]):
         return over
 
     def cancel(self, ticket: int) -> T | None:
-        """Take out the value of this ticket; None when it has left already."""
+        """Remove and return the value of this ticket; None when it has left already."""
         found = self._values.pop(ticket, None)
         if found is None:
             return None
@@ -77,7 +77,7 @@ class ThresholdPurgatory(Generic[T]):
         return value
 
     def next_deadline_ms(self) -> int:
-        """When `expire` has something to do next."""
+        """Return the earliest deadline; NEVER_MS when there is none."""
         while self._deadlines and self._deadlines[0][1] not in self._values:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else NEVER_MS

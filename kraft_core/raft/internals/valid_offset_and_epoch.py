@@ -1,4 +1,7 @@
-"""Whether (offset, epoch) names a prefix of the log. Source: ValidOffsetAndEpoch, RaftLog.validateOffsetAndEpoch, 4.3.1."""
+"""Checking that (offset, epoch) is the end of a prefix of the log.
+
+Source: ValidOffsetAndEpoch and RaftLog.validateOffsetAndEpoch of Kafka 4.3.1.
+"""
 
 from enum import Enum
 
@@ -8,15 +11,15 @@ from kraft_core.raft.raft_log import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, Raft
 
 
 class Kind(Enum):
-    """What the log says of an end offset and the epoch before it."""
+    """The result for an end offset and the epoch of the record before it."""
 
     VALID = "valid"  # the log has exactly this prefix
-    DIVERGING = "diverging"  # it does not: another epoch lies there, or it ends before
-    SNAPSHOT = "snapshot"  # that part of the log is gone: only a snapshot tells
+    DIVERGING = "diverging"  # the log has another epoch there, or ends before
+    SNAPSHOT = "snapshot"  # that part of the log is deleted: the replica needs a snapshot
 
 
 class ValidOffsetAndEpoch(msgspec.Struct, frozen=True, gc=False):
-    """The finding, with the prefix itself, where the log diverges, or the newest snapshot."""
+    """The result with an offset and epoch: the prefix's end, the point of divergence, or the newest snapshot."""
 
     kind: Kind
     offset_and_epoch: OffsetAndEpoch
@@ -44,7 +47,7 @@ def validate_offset_and_epoch(log: RaftLog, offset: int, epoch: int) -> ValidOff
 
 
 def validate_fetch(log: RaftLog, offset: int, epoch: int) -> ValidOffsetAndEpoch:
-    """Do the same for a replica that fetches: an empty one takes the newest snapshot, when there is one."""
+    """Do the same for a fetch: a replica with an empty log gets the newest snapshot, if there is one."""
     latest = log.latest_snapshot_id()
     if offset == 0 and latest is not None and latest != BOOTSTRAP_SNAPSHOT_ID:
         return ValidOffsetAndEpoch(Kind.SNAPSHOT, latest)

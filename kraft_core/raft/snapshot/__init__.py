@@ -1,1 +1,1 @@
-"""Snapshots: read, written, sent and fetched (KIP-630)."""
+"""Snapshots: reading, writing, serving and downloading them (KIP-630)."""

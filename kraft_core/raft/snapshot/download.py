@@ -1,7 +1,7 @@
-"""A snapshot on its way from the leader: its pieces are checked as they come.
+"""A snapshot being downloaded from the leader; each piece is checked on arrival.
 
-A snapshot is whole when its batches have right CRCs, the first one is a control batch with the header and the last
-record is the footer. A snapshot that is not is never loaded (KIP-630).
+A snapshot is complete when its batches have correct CRCs, the first one is a control batch with the header and the
+last record is the footer. An incomplete snapshot is never loaded (KIP-630).
 """
 
 from kraft_core.protocol.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control
@@ -11,7 +11,7 @@ from kraft_core.raft.raft_log import SnapshotSink
 
 
 class SnapshotDownload:
-    """The sink that gets the pieces, and what their batches showed so far."""
+    """The sink for the pieces, and the state of the checks."""
 
     __slots__ = ("_rest", "has_footer", "has_header", "sink")
 
@@ -22,7 +22,7 @@ class SnapshotDownload:
         self._rest = b""
 
     def add(self, piece: bytes) -> bool:
-        """Check and keep a piece, which need not end with a batch; False when it cannot be part of a snapshot."""
+        """Check and write a piece, which need not end at a batch boundary. Return False for an invalid one."""
         data = self._rest + piece
         taken = 0
         try:
@@ -38,7 +38,7 @@ class SnapshotDownload:
 
     @property
     def is_complete(self) -> bool:
-        """Whether header, footer and nothing after it have come."""
+        """Whether header and footer have arrived, and nothing after the footer."""
         return self.has_header and self.has_footer and not self._rest
 
     def _look_at(self, batch: RecordBatch) -> bool:

@@ -1,4 +1,4 @@
-"""A snapshot read back, a piece of its file at a time. Source: RecordsSnapshotReader of Kafka 4.3.1; KIP-630."""
+"""Reading a snapshot file piece by piece. Source: RecordsSnapshotReader of Kafka 4.3.1; KIP-630."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -11,7 +11,7 @@ READ_BYTES: Final = 256 * 1024
 
 
 class SnapshotReader:
-    """The batches of one snapshot, from the header's to the footer's. To be closed once, when it has been loaded."""
+    """The batches of one snapshot, from header to footer. The listener closes it once it has loaded the snapshot."""
 
     __slots__ = ("_log", "_on_close", "snapshot_id")
 
@@ -23,7 +23,7 @@ class SnapshotReader:
         self._on_close = on_close
 
     def last_contained_log_timestamp(self) -> int:
-        """Time of that record in ms, out of the header; -1 for a snapshot that has none."""
+        """The time in ms from the snapshot's header; -1 without a header."""
         for batch in self:
             for record in batch.records() if batch.is_control else ():
                 control = decode_control(record.key or b"", record.value or b"")
@@ -32,7 +32,7 @@ class SnapshotReader:
         return -1
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        """Read from the beginning. Raises CorruptBatch; AssertionError when there is no such snapshot (any more)."""
+        """Read from the beginning. Raises CorruptBatch; AssertionError when the snapshot does not exist (any more)."""
         rest = b""
         for chunk in self._chunks():
             data = rest + chunk
@@ -46,7 +46,7 @@ class SnapshotReader:
         position = 0
         while True:
             found = self._log.read_snapshot(self.snapshot_id, position, READ_BYTES)
-            assert found is not None, f"Snapshot {self.snapshot_id} vanished while it was read."
+            assert found is not None, f"Snapshot {self.snapshot_id} disappeared while it was read."
             data, size = found
             assert data or position >= size, f"Snapshot {self.snapshot_id} ends at byte {position} of {size}."
             yield data
@@ -55,7 +55,7 @@ class SnapshotReader:
                 return
 
     def close(self) -> None:
-        """Say that all of it was handled. A second call does nothing."""
+        """Report that the snapshot is loaded. A second call does nothing."""
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             on_close(self)

@@ -1,4 +1,4 @@
-"""FetchSnapshot, both sides (KIP-630).
+"""FetchSnapshot on the leader and on the replica (KIP-630).
 
 Source: KafkaRaftClient.handleFetchSnapshotRequest and handleFetchSnapshotResponse of Kafka 4.3.1.
 """
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def handle_fetch_snapshot(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
-    """Answer with a piece of a snapshot.
+    """Answer a FetchSnapshot with a piece of the snapshot.
 
     Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, those of `refuse_unless_leader`,
     SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE.
@@ -96,7 +96,7 @@ def _response(core: RaftCore, topic: str, **fields: Any) -> FetchSnapshotRespons
 
 
 def fetch_snapshot_request(core: RaftCore, download: SnapshotDownload) -> FetchSnapshotRequest:
-    """Ask for the next piece."""
+    """Return the request for the next piece."""
     snapshot_id = download.sink.id
     partition = FetchSnapshotRequestPartitionSnapshot(
         partition=METADATA_PARTITION,
@@ -114,7 +114,7 @@ def fetch_snapshot_request(core: RaftCore, download: SnapshotDownload) -> FetchS
 
 
 def on_fetch_snapshot_response(core: RaftCore, response: FetchSnapshotResponse, now_ms: int) -> bool:
-    """Take in a piece; False asks for a back-off. A bad piece or a whole that does not check is thrown away."""
+    """Handle a piece. False requests a backoff. An invalid piece or snapshot discards the download."""
     if response.error_code != ErrorCode.NONE or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
         return False
     answer = response.topics[0].partitions[0]
@@ -124,7 +124,7 @@ def on_fetch_snapshot_response(core: RaftCore, response: FetchSnapshotResponse, 
     endpoint = endpoint_of(response.node_endpoints, leader.leader_id, core.config.listener_name)
     handled = core.handle_common(answer.error_code, leader.leader_id, leader.leader_epoch, endpoint, now_ms)
     state = core.state
-    if handled is not Handled.GO_ON or not isinstance(state, Follower) or state.download is None:
+    if handled is not Handled.CONTINUE or not isinstance(state, Follower) or state.download is None:
         return handled is Handled.DONE
     download = state.download
     snapshot_id = OffsetAndEpoch(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
@@ -154,9 +154,9 @@ def _drop(state: Follower, download: SnapshotDownload, reason: str) -> bool:
 
 
 def _install(core: RaftCore, download: SnapshotDownload) -> None:
-    """Make the snapshot the beginning of the log."""
+    """Truncate the log so that it begins at the downloaded snapshot."""
     snapshot_id = download.sink.id
-    assert snapshot_id.offset >= core.high_watermark, "A snapshot does not take back what is committed."
+    assert snapshot_id.offset >= core.high_watermark, f"Snapshot {snapshot_id} is below the high watermark."
     download.sink.freeze()
     core.log.truncate_fully_to_snapshot(snapshot_id)
     core.control.load(core.log)

@@ -1,8 +1,8 @@
-"""Writing a snapshot: which ids it may have, and its frame of control records around the state's.
+"""Writing a snapshot: its valid ids, and the control records around those of the state.
 
     header, for kraft.version 1 the version and the voters as of its offset | the state's records | footer
 
-Offsets simply go on from 0 and every batch carries the snapshot's epoch and time, so that equal states give equal bytes.
+Offsets count from 0 and every batch has the snapshot's epoch and time, so that equal states give equal bytes.
 Source: KafkaRaftLog.createNewSnapshot, RecordsSnapshotWriter of Kafka 4.3.1; KIP-630, KIP-853.
 """
 
@@ -22,9 +22,9 @@ from kraft_core.raft.voter_set import VoterSet
 
 
 class SnapshotWriter:
-    """One snapshot being written, by one thread at a time; the file is made with the first record.
+    """A snapshot being written, by one thread at a time; the file is created with the first record.
 
-    `freeze` makes it durable and visible; without it nothing is left of it after `close`.
+    `freeze` makes it durable and visible; without it `close` deletes the file.
     """
 
     __slots__ = ("_accumulator", "_begin", "_sink", "_timestamp_ms", "snapshot_id")
@@ -50,7 +50,7 @@ class SnapshotWriter:
     def append(self, values: Sequence[bytes]) -> None:
         """Add records as one batch.
 
-        Raises KafkaError as BatchAccumulator.append, ValueError when frozen or closed, and what the disk says.
+        Raises KafkaError as BatchAccumulator.append, ValueError when frozen or closed, and the errors of the sink.
         """
         self._accumulator.append(self.snapshot_id.epoch, values)
         self._write()
@@ -63,7 +63,7 @@ class SnapshotWriter:
         return sink.size
 
     def close(self) -> None:
-        """Throw away what was written, unless it is frozen."""
+        """Delete what was written, unless the snapshot is frozen."""
         if self._sink is not None:
             self._sink.abort()
 
@@ -76,10 +76,10 @@ class SnapshotWriter:
 
 
 def check_new_snapshot_id(log: RaftLog, high_watermark: int, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a snapshot of this id is wanted: False below the log's start and when there is one already.
+    """Return whether a snapshot of this id can be written: False below the log's start and when it exists already.
 
-    Raises ValueError for an id above the high watermark, in the middle of a batch, or with an epoch that the log does
-    not have there.
+    Raises ValueError for an id above the high watermark, in the middle of a batch, or with an epoch that differs from
+    the log's.
     """
     if snapshot_id.offset < log.start_offset:
         return False
