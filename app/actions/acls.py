@@ -11,7 +11,7 @@ class AclActions(Audited):
     """Creates and deletes ACLs."""
 
     async def create(self, caller: Caller, acls: Sequence[StandardAcl], *, validate_only: bool = False) -> int | None:
-        """Create ACLs; returns the offset, None for a dry run."""
+        """Create ACLs. Returns the offset, None for a dry run."""
         detail = {"acls": [str(acl) for acl in acls]}
         async with self._audited(caller, "acls.create", "acl/*", detail, validate_only) as outcome:
             outcome.offset = offset = await self._cluster.admin.acls.create(acls, validate_only=validate_only)
@@ -20,7 +20,7 @@ class AclActions(Audited):
     async def delete(
         self, caller: Caller, wanted: AclFilter, *, validate_only: bool = False
     ) -> tuple[int | None, list[StandardAcl]]:
-        """Delete the ACLs that a filter fits; returns the offset, None for a dry run, and what was deleted."""
+        """Delete the ACLs that match a filter. Returns the offset, None for a dry run, and the deleted ACLs."""
         detail: dict[str, Any] = {"filter": repr(wanted)}
         async with self._audited(caller, "acls.delete", "acl/*", detail, validate_only) as outcome:
             outcome.offset, deleted = await self._cluster.admin.acls.delete(wanted, validate_only=validate_only)

@@ -16,7 +16,7 @@ from app.security.service import Security
 
 
 class Actions:
-    """What REST and pages call to change something. There is one of it in a web process."""
+    """The changes that REST and pages offer. A web process has one instance."""
 
     def __init__(self, cluster: Cluster, security: Security, reports: ReportActions) -> None:
         self.acls = AclActions(cluster, security)

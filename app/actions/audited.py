@@ -1,6 +1,7 @@
-"""Changes as users make them: sent to the cluster, seen in the image, written to the audit. One call each.
+"""What all audited changes share: the caller, and one audit event per change.
 
-REST and pages both go through here, so that no change escapes the audit. A dry run changes nothing and is not audited.
+REST and pages change the cluster only through the actions, so every change is audited. A dry run changes nothing and is
+not audited.
 """
 
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ from app.security.service import Security
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a change, and from where."""
+    """The caller of a change, and the request that carries it."""
 
     principal: Principal
     info: RequestInfo
@@ -24,7 +25,7 @@ class Caller:
 
 @dataclass(slots=True)
 class _Outcome:
-    """Filled in by a change: where it was committed, and what else the audit should say."""
+    """The result of a change: the offset of its commit, more details for the audit, and the error."""
 
     offset: int | None = None
     detail: dict[str, Any] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class _Outcome:
 
 
 class Audited:
-    """Base of what changes the cluster. All raise KafkaError or ConnectionError, after the audit has it."""
+    """Base of the actions. Every method raises KafkaError or ConnectionError after the audit has stored the failure."""
 
     def __init__(self, cluster: Cluster, security: Security) -> None:
         self._cluster = cluster
@@ -42,17 +43,17 @@ class Audited:
     async def _audited(
         self, caller: Caller, action: str, resource: str, detail: dict[str, Any], dry_run: bool = False
     ) -> AsyncIterator[_Outcome]:
-        """Write the change to the audit when it is over, whichever way it ended.
+        """Write one audit event when the change ends, whether it succeeded or failed.
 
-        While the audit cannot be written, no change begins. One that was made when the database failed keeps its answer:
-        the audit's line is in the log.
+        While the audit cannot be stored, no change starts. If the database fails during a change, the change keeps its
+        result and the event is only in the log.
         """
         if not dry_run:
             self._security.check_record()
         outcome = _Outcome()
         try:
             yield outcome
-        except BaseException as error:  # also when the client goes away: the controller may have done it
+        except BaseException as error:  # also when the client disconnects: the controller may have made the change
             if not dry_run:
                 await self._security.record(
                     caller.principal.actor,

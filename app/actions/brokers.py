@@ -9,7 +9,7 @@ class BrokerActions(Audited):
     async def unregister(
         self, caller: Caller, broker_id: int, *, force: bool = False, validate_only: bool = False
     ) -> int | None:
-        """Forget a broker; returns the offset, None for a dry run. Raises BrokerInUseError unless forced."""
+        """Unregister a broker. Returns the offset, None for a dry run. Raises BrokerInUseError unless forced."""
         detail = {"force": force}
         async with self._audited(caller, "broker.unregister", f"broker/{broker_id}", detail, validate_only) as outcome:
             outcome.offset = offset = await self._cluster.admin.brokers.unregister(

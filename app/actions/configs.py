@@ -16,32 +16,32 @@ class ConfigActions(Audited):
     async def alter_topic(
         self, caller: Caller, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> int | None:
-        """Change configs of a topic; returns the offset, None for a dry run."""
+        """Change configs of a topic. Returns the offset, None for a dry run."""
         return await self._alter(caller, TOPIC, name, f"topic/{name}", changes, validate_only)
 
     async def alter_broker(
         self, caller: Caller, broker_id: int | None, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> int | None:
-        """Change configs of a broker, or of all brokers with None; returns the offset, None for a dry run."""
+        """Change configs of a broker, or the default of all brokers for None. Returns the offset, None for a dry run."""
         name = "" if broker_id is None else str(broker_id)
         return await self._alter(caller, BROKER, name, f"broker/{name or 'default'}", changes, validate_only)
 
     async def alter_group(
         self, caller: Caller, group_id: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> int | None:
-        """Change configs of a consumer group; returns the offset, None for a dry run."""
+        """Change configs of a consumer group. Returns the offset, None for a dry run."""
         return await self._alter(caller, GROUP, group_id, f"group/{group_id}", changes, validate_only)
 
     async def alter_client_metrics(
         self, caller: Caller, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> int | None:
-        """Change configs of a client-metrics subscription; returns the offset, None for a dry run."""
+        """Change configs of a client-metrics subscription. Returns the offset, None for a dry run."""
         return await self._alter(caller, CLIENT_METRICS, name, f"client-metrics/{name}", changes, validate_only)
 
     async def alter_topics(
         self, caller: Caller, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
     ) -> tuple[int | None, dict[str, KafkaError]]:
-        """Change configs of several topics, each for itself; returns the last offset and the failures by topic."""
+        """Change configs of several topics. Topics fail one by one. Returns the last offset and the failures by topic."""
         detail = {name: _shown_changes(each) for name, each in changes.items()}
         async with self._audited(caller, "topics.configs", "topic/*", detail, validate_only) as outcome:
             outcome.offset, failures = await self._cluster.admin.configs.alter_topics(
@@ -69,7 +69,7 @@ class ConfigActions(Audited):
 
 
 def shown_value(name: str, value: str | None) -> str | None:
-    """Return a config value as the audit may keep it: secrets are hidden."""
+    """Return a config value as the audit stores it: "[hidden]" for a secret."""
     return "[hidden]" if value is not None and is_secret_config(name) else value
 
 

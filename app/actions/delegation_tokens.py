@@ -12,7 +12,7 @@ class DelegationTokenActions(Audited):
     async def create(
         self, caller: Caller, owner: str | None, renewers: tuple[str, ...], max_lifetime_ms: int
     ) -> CreatedToken:
-        """Make a delegation token."""
+        """Create a delegation token."""
         detail: dict[str, Any] = {"owner": owner, "renewers": list(renewers), "max_lifetime_ms": max_lifetime_ms}
         async with self._audited(caller, "delegation-token.create", "delegation-token/*", detail) as outcome:
             made = await self._cluster.admin.delegation_tokens.create(owner, renewers, max_lifetime_ms)
@@ -23,11 +23,11 @@ class DelegationTokenActions(Audited):
     async def check(
         self, *, hmac: bytes | None = None, owner: str | None = None, renewers: tuple[str, ...] = ()
     ) -> None:
-        """Check a change of delegation tokens without making it; see DelegationTokenAdmin.check."""
+        """Validate a change of delegation tokens without making it. See DelegationTokenAdmin.check."""
         await self._cluster.admin.delegation_tokens.check(hmac, owner, renewers)
 
     async def renew(self, caller: Caller, hmac: bytes, period_ms: int) -> tuple[int, int]:
-        """Put a token's end off; returns the offset and the new end."""
+        """Extend a token's expiry. Returns the offset and the new expiry in ms since 1970."""
         detail: dict[str, Any] = {"period_ms": period_ms}
         async with self._audited(caller, "delegation-token.renew", "delegation-token/*", detail) as outcome:
             outcome.offset, detail["expiry_timestamp"] = end = await self._cluster.admin.delegation_tokens.renew(
@@ -36,7 +36,7 @@ class DelegationTokenActions(Audited):
         return end
 
     async def expire(self, caller: Caller, hmac: bytes, period_ms: int) -> tuple[int, int]:
-        """Set when a token ends; returns the offset and that moment."""
+        """Set a token's expiry. Returns the offset and the new expiry in ms since 1970."""
         detail: dict[str, Any] = {"period_ms": period_ms}
         async with self._audited(caller, "delegation-token.expire", "delegation-token/*", detail) as outcome:
             outcome.offset, detail["expiry_timestamp"] = end = await self._cluster.admin.delegation_tokens.expire(

@@ -12,7 +12,7 @@ class FeatureActions(Audited):
     async def update(
         self, caller: Caller, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
     ) -> int | None:
-        """Change feature levels; returns the offset, None for a dry run."""
+        """Change feature levels. Returns the offset, None for a dry run."""
         levels = self._cluster.image.features
         detail = {
             update.name: {"from": levels.level(update.name), "to": update.level, "upgrade_type": update.upgrade_type}

@@ -14,7 +14,7 @@ class PartitionActions(Audited):
     async def alter_reassignments(
         self, caller: Caller, wanted: Assignments, *, may_change_factor: bool = True, validate_only: bool = False
     ) -> Outcome:
-        """Begin or cancel reassignments. See PartitionAdmin."""
+        """Start or cancel reassignments. See PartitionAdmin."""
         detail = {
             f"{topic}-{index}": "cancel" if replicas is None else list(replicas)
             for (topic, index), replicas in wanted.items()
@@ -30,7 +30,7 @@ class PartitionActions(Audited):
     async def elect_leaders(
         self, caller: Caller, election: ElectionType, partitions: Sequence[Partition], *, validate_only: bool = False
     ) -> Outcome:
-        """Hold elections. See PartitionAdmin."""
+        """Elect leaders. See PartitionAdmin."""
         detail: dict[str, Any] = {
             "election_type": election.name,
             "partitions": [f"{topic}-{index}" for topic, index in partitions],
@@ -43,7 +43,7 @@ class PartitionActions(Audited):
 
 
 def _resource_of(partitions: Sequence[Partition]) -> str:
-    """Return the audit's name of what is changed: the topic, or `*` for several."""
+    """Return the resource for the audit: the topic, or `topic/*` for several."""
     topics = {topic for topic, _ in partitions}
     return f"topic/{topics.pop() if len(topics) == 1 else '*'}"
 

@@ -12,7 +12,7 @@ class QuotaActions(Audited):
     async def alter(
         self, caller: Caller, entity: QuotaEntity, changes: Mapping[str, float | None], *, validate_only: bool = False
     ) -> int | None:
-        """Set or remove quotas of one entity; returns the offset, None for a dry run."""
+        """Set or remove quotas of one entity. Returns the offset, None for a dry run."""
         resource = "quota/" + ",".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
         async with self._audited(caller, "quota.alter", resource, dict(changes), validate_only) as outcome:
             outcome.offset = offset = await self._cluster.admin.quotas.alter(

@@ -17,7 +17,7 @@ class ScramActions(Audited):
         *,
         validate_only: bool = False,
     ) -> int | None:
-        """Set a SCRAM user's password; returns the offset, None for a dry run. The audit does not have the password."""
+        """Set a SCRAM user's password. Returns the offset, None for a dry run. The password is not audited."""
         detail = {"mechanism": mechanism.name, "iterations": iterations}
         async with self._audited(caller, "scram.put", f"scram-user/{name}", detail, validate_only) as outcome:
             outcome.offset = offset = await self._cluster.admin.scram.put(
@@ -28,7 +28,7 @@ class ScramActions(Audited):
     async def delete(
         self, caller: Caller, name: str, mechanism: ScramMechanism, *, validate_only: bool = False
     ) -> int | None:
-        """Take a SCRAM user's password away; returns the offset, None for a dry run."""
+        """Delete a SCRAM user's credential. Returns the offset, None for a dry run."""
         detail = {"mechanism": mechanism.name}
         async with self._audited(caller, "scram.delete", f"scram-user/{name}", detail, validate_only) as outcome:
             outcome.offset = offset = await self._cluster.admin.scram.delete(

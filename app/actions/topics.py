@@ -21,7 +21,7 @@ class TopicActions(Audited):
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> CreatedTopic:
-        """Create a topic; see TopicAdmin.create."""
+        """Create a topic. See TopicAdmin.create."""
         detail = {
             "partitions_count": partitions_count,
             "replication_factor": replication_factor,
@@ -41,7 +41,7 @@ class TopicActions(Audited):
         return created
 
     async def delete(self, caller: Caller, name: str, *, validate_only: bool = False) -> int | None:
-        """Delete a topic; returns the offset of the deletion, None for a dry run."""
+        """Delete a topic. Returns the offset of the deletion, None for a dry run."""
         known = self._cluster.image.topics.topic(name)
         detail = {} if known is None else {"topic_id": str(known.id), "partitions_count": len(known.partitions)}
         async with self._audited(caller, "topic.delete", f"topic/{name}", detail, validate_only) as outcome:
@@ -51,7 +51,7 @@ class TopicActions(Audited):
     async def create_partitions(
         self, caller: Caller, name: str, count: int, *, validate_only: bool = False
     ) -> int | None:
-        """Grow a topic to `count` partitions; returns the offset, None for a dry run."""
+        """Grow a topic to `count` partitions. Returns the offset, None for a dry run."""
         known = self._cluster.image.topics.topic(name)
         detail = {"from": len(known.partitions) if known is not None else None, "to": count}
         async with self._audited(caller, "topic.grow", f"topic/{name}", detail, validate_only) as outcome:

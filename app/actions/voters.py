@@ -22,7 +22,7 @@ class VoterActions(Audited):
         *,
         validate_only: bool = False,
     ) -> VoterChange:
-        """Make an observer a voter; returns what changed, with its offset unless it is a dry run."""
+        """Make an observer a voter. Returns the change; its offset is None for a dry run."""
         detail: dict[str, Any] = {
             "directory_id": uuid_to_text(directory_id),
             "endpoints": endpoint_texts(endpoints),
@@ -42,7 +42,7 @@ class VoterActions(Audited):
     async def remove(
         self, caller: Caller, voter_id: int, directory_id: UUID, *, validate_only: bool = False
     ) -> VoterChange:
-        """Take a voter out of the quorum; returns what changed, with its offset unless it is a dry run."""
+        """Remove a voter from the quorum. Returns the change; its offset is None for a dry run."""
         detail: dict[str, Any] = {"directory_id": uuid_to_text(directory_id)}
         async with self._audited(caller, "voter.remove", f"voter/{voter_id}", detail, validate_only) as outcome:
             change = await self._cluster.admin.voters.remove(

@@ -29,10 +29,10 @@ class AclAdmin(Changes):
     """Changes of ACLs."""
 
     async def create(self, acls: Sequence[StandardAcl], *, validate_only: bool = False) -> int | None:
-        """Create ACLs; one that is there already stays as it is. Answers None when it was only validated.
+        """Create ACLs. Existing ones stay as they are. Returns the offset, None when only validated.
 
-        Raises KafkaError SECURITY_DISABLED (no authorizer), INVALID_REQUEST: with the first that is refused, when others
-        may have been created.
+        Raises KafkaError SECURITY_DISABLED without an authorizer, INVALID_REQUEST for an invalid ACL: the error is that
+        of the first refused ACL, and the others may have been created.
         """
         request = CreateAclsRequest(
             creations=tuple(
@@ -58,7 +58,7 @@ class AclAdmin(Changes):
         return offset
 
     async def delete(self, wanted: AclFilter, *, validate_only: bool = False) -> tuple[int | None, list[StandardAcl]]:
-        """Delete every ACL that the filter fits; returns the offset, None for a dry run, and what was deleted.
+        """Delete every ACL that matches the filter. Returns the offset, None when only validated, and the deleted ACLs.
 
         Raises KafkaError SECURITY_DISABLED, INVALID_REQUEST.
         """
@@ -96,7 +96,7 @@ class AclAdmin(Changes):
         return None if validate_only else await self._committed_of(before, RemoveAccessControlEntryRecord), deleted
 
     async def _check_authorizer(self) -> None:
-        """Raise KafkaError SECURITY_DISABLED where there is no authorizer: a listing is refused then as a change is."""
+        """Raise KafkaError SECURITY_DISABLED when the cluster has no authorizer: it refuses listings as it refuses changes."""
         request = DescribeAclsRequest(
             resource_type_filter=ResourceType.CLUSTER,
             pattern_type_filter=PatternType.LITERAL,
@@ -114,5 +114,5 @@ class AclAdmin(Changes):
 
 
 def acls_of(image: MetadataImage, wanted: AclFilter) -> list[StandardAcl]:
-    """Return the ACLs that the filter fits, in the order of their fields."""
+    """Return the ACLs that match the filter, sorted by their fields."""
     return sorted(image.acls.matching(wanted), key=msgspec.structs.astuple)

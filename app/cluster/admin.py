@@ -17,9 +17,9 @@ from kraft_core.clients.metadata_observer import MetadataObserver
 
 
 class Admin:
-    """Requests that change the cluster. `timeout_ms` bounds each of them, with the wait for the image.
+    """Requests that change the cluster. `timeout_ms` bounds each request, including the wait for the image.
 
-    All raise KafkaError for what the controller refuses, and subclasses of ConnectionError while none can be reached.
+    All raise KafkaError when the controller refuses, and a subclass of ConnectionError when none can be reached.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Broker registrations: what a broker is used for, and its removal from the metadata."""
+"""Broker registrations: what a broker is used for, and unregistering it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +16,7 @@ TOPICS_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerUse:
-    """Why a broker should not be forgotten. `topics`: names of those with replicas on it, sorted."""
+    """Reasons not to unregister a broker. `topics`: sorted names of topics with replicas on it."""
 
     broker_id: int
     is_live: bool
@@ -26,12 +26,12 @@ class BrokerUse:
 
     @property
     def is_any(self) -> bool:
-        """Whether the broker is in use at all."""
+        """Whether the broker is live or holds replicas."""
         return self.is_live or self.replicas > 0
 
     @property
     def reasons(self) -> list[str]:
-        """Each reason in words."""
+        """The reasons as sentences."""
         found = []
         if self.is_live:
             found.append(f"Broker {self.broker_id} is live: stop it first.")
@@ -46,7 +46,7 @@ class BrokerUse:
 
 
 class BrokerInUseError(Exception):
-    """A broker that is live or holds replicas is not forgotten without force."""
+    """The broker is live or holds replicas, so it is not unregistered without force."""
 
     def __init__(self, use: BrokerUse) -> None:
         super().__init__(" ".join(use.reasons))
@@ -54,7 +54,7 @@ class BrokerInUseError(Exception):
 
 
 def broker_use(image: MetadataImage, broker_id: int) -> BrokerUse:
-    """Return what a broker is used for; nothing for one that is not registered."""
+    """Return how a broker is used. An unregistered broker has no use."""
     broker = image.cluster.brokers.get(broker_id)
     held = [(topic.name, partition) for topic, _, partition in image.topics.partitions_of_broker(broker_id)]
     return BrokerUse(
@@ -70,9 +70,10 @@ class BrokerAdmin(Changes):
     """Changes of broker registrations."""
 
     async def unregister(self, broker_id: int, *, force: bool = False, validate_only: bool = False) -> int | None:
-        """Forget a broker: for good once it is stopped. Answers None when it was only validated.
+        """Unregister a broker. Returns the offset, None when only validated. A running broker registers again.
 
-        Raises BrokerInUseError, unless forced, for one that is live or holds replicas; KafkaError BROKER_ID_NOT_REGISTERED.
+        Raises BrokerInUseError, unless forced, when the broker is live or holds replicas; KafkaError
+        BROKER_ID_NOT_REGISTERED.
         """
         use = broker_use(self._observer.image, broker_id)
         if use.is_any and not force:

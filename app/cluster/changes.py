@@ -1,8 +1,8 @@
-"""How a change is sent and when it is finished: what all changes of the cluster share.
+"""What all changes of the cluster share: the request, and the wait until this process has read the change.
 
-The controller does not tell at which offset it committed a change, so after its answer the leader is asked for the high
-watermark, which lies above the change; this process waits until its own image is there, and then looks the change up in
-the feed. So who reads next from this process reads the change.
+The controller does not return the offset at which it committed a change. After its response, this process asks the
+leader for the high watermark, which lies above the change, waits until its own image has reached that, and finds the
+change in the feed. So the next read from this process includes the change.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Changes:
-    """Base of the changes one can make. `timeout_ms` bounds each of them, the waiting included.
+    """Base of all changes. `timeout_ms` bounds each change, including the wait.
 
-    All raise KafkaError for what the controller refuses and ConnectionError subclasses while there is none.
+    All raise KafkaError when the controller refuses, and a subclass of ConnectionError when none can be reached.
     """
 
     def __init__(
@@ -42,19 +42,19 @@ class Changes:
         self._timeout_ms = timeout_ms
 
     async def _ask(self, request: Message, answer: type[Answer], *, dry_run: bool = False) -> Answer:
-        """Send a request to the active controller; `answer` is the class of what comes back.
+        """Send a request to the active controller and return its response, an instance of `answer`.
 
-        A dry run is for requests that have no validate-only: it is judged here, on the newest image. See rehearsal.
+        A dry run is for requests without a validate-only field: `rehearse` evaluates them here, on the newest image.
         """
         if dry_run:
             return rehearse(self._observer.image, request, answer)
         return cast("Answer", await self._client.request(request, self._timeout_ms))
 
     async def _committed(self, before: int, wanted: Callable[[MetadataRecord], bool]) -> int:
-        """Wait until this process has all that is committed now; return the offset of the change itself.
+        """Wait until this process has read everything that is committed now. Returns the offset of the change.
 
-        A change that changed nothing (a config set to what it was) has no record: then the offset up to which the log
-        was read is returned, since the cluster has what was asked for there.
+        A change without effect, such as a config set to its present value, writes no record. Then the last offset read
+        is returned: the cluster has the requested state at that offset.
         """
         last_offset = await self._quorum.high_watermark(self._timeout_ms) - 1
         if not await self._observer.wait_for_offset(last_offset, self._timeout_ms):
@@ -67,13 +67,13 @@ class Changes:
 
 
 def only(results: tuple[T, ...]) -> T:
-    """Return the one result of a request about one thing. Raises KafkaError UNKNOWN_SERVER_ERROR for any other number."""
+    """Return the only result of a request about one resource. Raises KafkaError UNKNOWN_SERVER_ERROR for another number."""
     if len(results) != 1:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller answered {len(results)} results for one.")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller returned {len(results)} results for one resource.")
     return results[0]
 
 
 def raise_for(code: int, message: str | None) -> None:
-    """Raise the KafkaError that an answer carries, if it carries one."""
+    """Raise KafkaError for an error code other than NONE."""
     if code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(code), message or None)

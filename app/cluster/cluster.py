@@ -1,4 +1,4 @@
-"""One Kafka cluster as the web process knows it: the image in memory, the changes it can make, what happened lately."""
+"""One Kafka cluster as the web process sees it: the image in memory, its changes, and its recent history."""
 
 import asyncio
 import logging
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 1.0
-FIND_LEADER_MS: Final = 5_000  # longer than any election; then a person is told that there is no leader
+FIND_LEADER_MS: Final = 5_000  # longer than any election; after it, a request fails because there is no leader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """How current the image is: `age_ms` since the leader last confirmed it, None before it ever did."""
+    """Age of the image. `age_ms` is the time since the leader last confirmed it, None before the first confirmation."""
 
     offset: int
     epoch: int
@@ -53,7 +53,7 @@ class Freshness:
 
 
 class Cluster:
-    """Start it on the event loop, stop it before the loop ends."""
+    """A cluster. Start it on the event loop, and stop it before the loop ends."""
 
     def __init__(
         self,
@@ -77,30 +77,30 @@ class Cluster:
             security=security,
         )
         self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
-        self._quorum.on_move = self._ring
+        self._quorum.on_move = self._notify_waiting
         self.admin = Admin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.statics = BrokerStatics()
         self._topic_table = TopicTable()
         self._identity = ClusterIdentity(bootstrap, database, self.observer, self.client, cluster_id, security)
         self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self.cluster_id)
         self._stopping = asyncio.Event()
-        self._born = secrets.token_hex(4)
-        self._changed_at = -1  # offset of the newest image that differs in more than its offset
+        self._process_stamp = secrets.token_hex(4)
+        self._changed_at = -1  # offset of the newest image that differs from the one before in more than its offset
         self._waiting: set[asyncio.Event] = set()
 
-    # life
+    # lifecycle
 
     def start(self) -> None:
-        """Begin to follow the quorum."""
+        """Start to follow the quorum."""
         self.observer.subscribe(self._on_image)
         self._identity.start()
         self._epoch_keeper.start()
         self._quorum.start()
 
     def begin_stop(self) -> None:
-        """End the event streams, so that their connections can close; called when the server begins to shut down."""
+        """End the event streams so that their connections can close. Called when the server starts to shut down."""
         self._stopping.set()
-        self._ring()
+        self._notify_waiting()
 
     @property
     def is_stopping(self) -> bool:
@@ -108,7 +108,7 @@ class Cluster:
         return self._stopping.is_set()
 
     async def stop(self) -> None:
-        """Stop following and close all connections."""
+        """Stop following the quorum and close all connections."""
         self.begin_stop()
         await self._identity.stop()
         await self._quorum.stop()
@@ -123,22 +123,22 @@ class Cluster:
         changed_at = max(newest[0].offset if newest else -1, self.history.oldest_offset - 1)
         if changed_at != self._changed_at:
             self._changed_at = changed_at
-            self._ring()
+            self._notify_waiting()
         if new.cluster is not old.cluster:
             self.statics.follow(new)
-        if old.offset < 0:  # the first image: count its topics now, so that the first page need not
+        if old.offset < 0:  # the first image: count its topics now, not in the first page
             asyncio.get_running_loop().call_soon(self.topic_table.totals)
 
     # reading
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id; None until a controller told it."""
+        """The cluster's id, None until a controller has named it."""
         return self._identity.cluster_id
 
     @property
     def foreign(self) -> str:
-        """What is wrong when the controllers are of another cluster than this process; "" when they are not."""
+        """The error when the controllers belong to another cluster than this process, else ""."""
         return self._identity.foreign
 
     @property
@@ -148,13 +148,13 @@ class Cluster:
 
     @property
     def topic_table(self) -> TopicTable:
-        """All topics as rows, in step with the newest image."""
+        """All topics as rows, at the newest image."""
         self._topic_table.refresh(self.image)
         return self._topic_table
 
     @property
     def freshness(self) -> Freshness:
-        """How current the image is."""
+        """The age of the image."""
         seen = self.observer.last_update_monotonic
         age_ms = None if seen is None else max(0, int((asyncio.get_running_loop().time() - seen) * 1000))
         return Freshness(
@@ -168,37 +168,37 @@ class Cluster:
 
     @property
     def quorum(self) -> Quorum:
-        """The quorum as this process knows it now; nothing is asked for it."""
+        """The quorum as this process knows it now. No request is sent."""
         return self._quorum.now
 
     @property
     def stamp(self) -> str:
-        """A mark of what pages show: another one when the metadata or the quorum has changed, or another process answers."""
-        return f"{self._born}-{self._changed_at}-{self._quorum.version}"
+        """A version of what pages show. It changes with the metadata, with the quorum, and with the process that answers."""
+        return f"{self._process_stamp}-{self._changed_at}-{self._quorum.version}"
 
     async def wait_for_move(self, stamp: str, timeout_seconds: float) -> None:
-        """Wait until the stamp is another than `stamp`, the process stops or the time has passed."""
-        rung = asyncio.Event()
-        self._waiting.add(rung)
+        """Wait until the stamp differs from `stamp`, the process stops or the timeout expires."""
+        moved = asyncio.Event()
+        self._waiting.add(moved)
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self.stamp == stamp and not self._stopping.is_set():
-                    await rung.wait()
-                    rung.clear()
+                    await moved.wait()
+                    moved.clear()
         except TimeoutError:
             pass
         finally:
-            self._waiting.discard(rung)
+            self._waiting.discard(moved)
 
-    def _ring(self) -> None:
-        for rung in self._waiting:
-            rung.set()
+    def _notify_waiting(self) -> None:
+        for moved in self._waiting:
+            moved.set()
 
     async def wait_for_offset(self, offset: int, timeout_ms: int) -> bool:
-        """Wait until the image contains `offset`; False when it does not in time."""
+        """Wait until the image contains `offset`. Returns False after the timeout."""
         return await self.observer.wait_for_offset(offset, timeout_ms)
 
-    # configs, as everybody who shows them sees them
+    # configs, as every listing shows them
 
     def topic_configs(self, name: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return all configs of a topic, sorted by name, with value, source, default and documentation."""
@@ -206,7 +206,7 @@ class Cluster:
         return topic_entries(image.configs.of(TOPIC, name), self.topic_defaults(image))
 
     def topic_defaults(self, image: MetadataImage | None = None) -> NodeConfigs:
-        """Return what a topic falls back on where it says nothing itself."""
+        """Return the values that a topic inherits for configs that it does not set."""
         return NodeConfigs.of((image or self.image).configs, static_configs=self.statics.of_any())
 
     def broker_configs(self, broker_id: int, image: MetadataImage | None = None) -> list[ConfigEntry]:
@@ -215,16 +215,16 @@ class Cluster:
         return broker_entries(NodeConfigs.of(image.configs, broker_id, self.statics.of(broker_id)))
 
     def configs_of_all_brokers(self, image: MetadataImage | None = None) -> list[ConfigEntry]:
-        """Return what every broker falls back on where it says nothing itself, sorted by name."""
+        """Return the values that every broker inherits for configs that it does not set, sorted by name."""
         return broker_entries(NodeConfigs.of((image or self.image).configs))
 
     def cluster_configs(self, image: MetadataImage | None = None) -> list[ConfigEntry]:
-        """Return the configs set for all brokers at once, sorted by name."""
+        """Return the configs of the cluster-wide default of all brokers, sorted by name."""
         image = image or self.image
         return default_broker_entries(NodeConfigs.of(image.configs))
 
     def group_configs(self, group_id: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
-        """Return all configs of a consumer group, sorted by name; whether there is such a group the log does not say."""
+        """Return all configs of a consumer group, sorted by name. The log does not say whether the group exists."""
         image = image or self.image
         nodes = NodeConfigs.of(image.configs, static_configs=self.statics.of_any())
         return group_entries(image.configs.of(GROUP, group_id), nodes)
@@ -233,15 +233,16 @@ class Cluster:
         """Return all configs of a client-metrics subscription, sorted by name."""
         return client_metrics_entries((image or self.image).configs.of(CLIENT_METRICS, name))
 
-    # following
+    # the change feed
 
     async def events(
         self, after_offset: int | None = None, heartbeat_seconds: float = HEARTBEAT_SECONDS
     ) -> AsyncIterator[list[Change]]:
-        """Yield changes as they commit, oldest first, several at once; an empty list after each silent `heartbeat_seconds`.
+        """Yield changes as they commit, oldest first, in lists; an empty list after `heartbeat_seconds` without a change.
 
-        With `after_offset` it begins right after that offset, without gap or repeat; without, at the present. Ends when
-        the process stops. Raises OffsetGone when the reader began, or fell, behind what is kept.
+        With `after_offset`, the first change is the next one after that offset, without gap or repeat; otherwise it is
+        the next one to commit. Ends when the process stops. Raises OffsetGone when the reader starts or falls behind
+        what is kept.
         """
         position = self.history.newest_offset if after_offset is None else after_offset
         loop = asyncio.get_running_loop()
@@ -253,10 +254,10 @@ class Cluster:
                 yield changes
                 due = loop.time() + heartbeat_seconds
             else:
-                await self._something_beyond(position, due - loop.time())
+                await self._wait_for_offset_after(position, due - loop.time())
 
-    async def _something_beyond(self, position: int, timeout_seconds: float) -> None:
-        """Wait for the log to move on, for the end of the process, or for the time to pass."""
+    async def _wait_for_offset_after(self, position: int, timeout_seconds: float) -> None:
+        """Wait until the log has a record after `position`, the process stops or the timeout expires."""
         waiting = asyncio.create_task(self.history.wait_beyond(position, timeout_seconds))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -270,5 +271,5 @@ __all__ = ["Change", "Cluster", "Freshness", "OffsetGone", "Quorum", "now_ms"]
 
 
 def now_ms() -> int:
-    """Return the time of day in ms."""
+    """Return the time of day in ms since 1970."""
     return int(time.time() * 1000)

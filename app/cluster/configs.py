@@ -19,7 +19,7 @@ from kraft_core.protocol.metadata_records import ConfigRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """One change of one config; APPEND and SUBTRACT are for lists. `value` is None for DELETE."""
+    """One change of one config. APPEND and SUBTRACT apply to lists. `value` is None for DELETE."""
 
     name: str
     value: str | None = None
@@ -32,10 +32,11 @@ class ConfigAdmin(Changes):
     async def alter(
         self, resource_type: int, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> int | None:
-        """Change configs of one resource, all or none of them. Answers None when it was only validated.
+        """Change configs of one resource, all or none of them. Returns the offset, None when only validated.
 
-        `name` is a topic, a broker id as text, or "" for the default of all brokers.
-        Raises KafkaError INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, BROKER_ID_NOT_REGISTERED, INVALID_REQUEST.
+        `name` is a topic, a broker id as text, "" for the default of all brokers, a group or a client-metrics
+        subscription. Raises KafkaError INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, BROKER_ID_NOT_REGISTERED,
+        INVALID_REQUEST.
         """
         before = self._history.newest_offset
         results = await self._send({(resource_type, name): changes}, validate_only)
@@ -48,7 +49,7 @@ class ConfigAdmin(Changes):
     async def alter_topics(
         self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
     ) -> tuple[int | None, dict[str, KafkaError]]:
-        """Change configs of several topics; each is all or none, and fails alone. Returns offset and failures by topic."""
+        """Change configs of several topics, all or none per topic. Returns the offset and the failures by topic."""
         before = self._history.newest_offset
         results = await self._send({(TOPIC, name): each for name, each in changes.items()}, validate_only)
         failures = {
@@ -82,7 +83,7 @@ class ConfigAdmin(Changes):
         results = {
             (one.resource_type, one.resource_name): (one.error_code, one.error_message) for one in answer.responses
         }
-        missing = (ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not answer for this resource.")
+        missing = (ErrorCode.UNKNOWN_SERVER_ERROR, "The controller returned no result for this resource.")
         return {resource: results.get(resource, missing) for resource in changes}
 
     async def _committed_configs(self, before: int, resources: set[tuple[int, str]]) -> int:

@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): made, renewed and ended. What is told of them stands in the image, their HMACs do not."""
+"""Delegation tokens (KIP-48): created, renewed and expired. The image has their properties, but not their HMACs."""
 
 import base64
 import binascii
@@ -20,55 +20,55 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 
 AT_ONCE = -1
-"""An expiry period that ends a token now."""
+"""An expiry period that expires a token now."""
 HMAC_BYTES = 64
 DEFAULT_PERIOD = -1
-"""A lifetime or a renewal as the controllers' settings have it."""
+"""A lifetime or a renewal period as the controllers' settings define it."""
 
 
 class CreatedToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A new token and what its holder shows, which is told this once."""
+    """A new token with its HMAC, which is shown only once."""
 
     token: DelegationToken
     hmac: bytes
     offset: int
 
     def __repr__(self) -> str:
-        """Keep the token out of logs and tracebacks."""
+        """Keep the HMAC out of logs and tracebacks."""
         return "CreatedToken([hidden])"
 
 
 def read_hmac(text: str) -> bytes:
-    """Read an HMAC in Base64. Raises KafkaError INVALID_REQUEST, which does not repeat it."""
+    """Return the bytes of an HMAC in Base64. Raises KafkaError INVALID_REQUEST, without the text in its message."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The HMAC is not Base64.") from None
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The HMAC is not valid Base64.") from None
 
 
 def split_principal(text: str) -> tuple[str, str] | None:
-    """(type, name) of "User:alice"; None for what has not both."""
+    """Return (type, name) of a principal such as "User:alice", None when either is missing."""
     kind, _, name = text.partition(":")
     return (kind, name) if kind and name else None
 
 
 def _principal(text: str) -> tuple[str, str]:
-    """(type, name) of "User:alice". Raises KafkaError INVALID_REQUEST."""
+    """Return (type, name) of a principal such as "User:alice". Raises KafkaError INVALID_REQUEST."""
     found = split_principal(text)
     if found is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{text}' is no principal such as User:alice.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{text}' is not a principal such as User:alice.")
     return found
 
 
 class DelegationTokenAdmin(Changes):
     """Changes of delegation tokens.
 
-    All raise KafkaError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED where this process does not log in to the controllers,
-    DELEGATION_TOKEN_AUTH_DISABLED where these have no delegation.token.secret.key.
+    All raise KafkaError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED when this process does not authenticate to the
+    controllers, and DELEGATION_TOKEN_AUTH_DISABLED when they have no delegation.token.secret.key.
     """
 
     async def create(self, owner: str | None, renewers: tuple[str, ...], max_lifetime_ms: int) -> CreatedToken:
-        """Make a token for `owner`, or for the user that this process is; principals are "User:name".
+        """Create a token for `owner`, or for this process's own user when None. Principals are "User:name".
 
         Raises KafkaError INVALID_REQUEST, INVALID_PRINCIPAL_TYPE, DELEGATION_TOKEN_AUTHORIZATION_FAILED.
         """
@@ -101,11 +101,11 @@ class DelegationTokenAdmin(Changes):
         return CreatedToken(token=token, hmac=answer.hmac, offset=offset)
 
     async def check(self, hmac: bytes | None = None, owner: str | None = None, renewers: tuple[str, ...] = ()) -> None:
-        """Raise what a change would be refused for, as far as that shows without the token's key.
+        """Raise the error of a change, as far as it can be found without the token's key.
 
-        A renewal of a token that cannot exist tells whether there are tokens at all, and changes nothing. Raises
-        KafkaError INVALID_REQUEST for what is no principal, INVALID_PRINCIPAL_TYPE for one that is no user,
-        DELEGATION_TOKEN_NOT_FOUND while there is no token that `hmac` could be of.
+        Renews a token that cannot exist, which changes nothing and shows whether delegation tokens are enabled. Raises
+        KafkaError INVALID_REQUEST for text that is not a principal, INVALID_PRINCIPAL_TYPE for a principal that is not
+        a user, DELEGATION_TOKEN_NOT_FOUND when no token can have this `hmac`.
         """
         if owner is not None:
             _principal(owner)
@@ -119,9 +119,9 @@ class DelegationTokenAdmin(Changes):
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
 
     async def renew(self, hmac: bytes, period_ms: int) -> tuple[int, int]:
-        """Put a token's end off; returns the offset and the new end in ms since 1970.
+        """Extend a token's expiry. Returns the offset and the new expiry in ms since 1970.
 
-        Raises KafkaError DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH.
+        Raises KafkaError DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED, DELEGATION_TOKEN_OWNER_MISMATCH.
         """
         before = self._history.newest_offset
         answer = await self._ask(
@@ -132,7 +132,7 @@ class DelegationTokenAdmin(Changes):
         return offset, answer.expiry_timestamp_ms
 
     async def expire(self, hmac: bytes, period_ms: int) -> tuple[int, int]:
-        """Set when a token ends, AT_ONCE or in so many ms; returns as `renew` does, and raises the same."""
+        """Set a token's expiry to `period_ms` from now, or AT_ONCE. Returns and raises as `renew` does."""
         before = self._history.newest_offset
         answer = await self._ask(
             ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms), ExpireDelegationTokenResponse

@@ -1,4 +1,4 @@
-"""Keeps the history of epochs in the database, so that it outlives this process and the log's own retention."""
+"""Keeps the history of epochs in the database, so that it survives a restart and the log's retention."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _COLUMNS: Final = tuple(Epoch.__dataclass_fields__)
 
 
 class EpochKeeper:
-    """Loads what is kept, fills holes from the leader's log, saves what is new. `start` and `stop` it on the loop."""
+    """Loads stored epochs, reads missing ones from the leader's log, stores new ones. Runs from `start` to `stop`."""
 
     def __init__(
         self,
@@ -43,15 +43,15 @@ class EpochKeeper:
         self._database = database
         self._cluster_id = cluster_id
         self._is_loaded = False
-        self._read_after = -1  # snapshots loaded when the log was asked for what they skipped
+        self._read_after = -1  # number of snapshots loaded when the skipped part of the log was last read
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, in a task of its own."""
+        """Start the task."""
         self._task = asyncio.create_task(self._run(), name="epoch-keeper")
 
     async def stop(self) -> None:
-        """End, after the newest epoch is kept as it is now."""
+        """Stop the task, after storing the newest epoch as it is now."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -72,20 +72,20 @@ class EpochKeeper:
             if not self._is_loaded:
                 epochs.remember(await self._database.read(load_epochs, cluster_id))
                 self._is_loaded = True
-                await self._save(with_newest=True)  # by that the database remembers its cluster
+                await self._save(with_newest=True)  # the database remembers the cluster by this row
             if self._read_after != self._history.snapshots_loaded:
                 await self._fill(cluster_id)
-        except (KafkaError, ConnectionError) as cause:  # tried again in a second, as all here
+        except (KafkaError, ConnectionError) as cause:  # retried in a second, like everything here
             log.info("older_epochs_not_read", extra={"cause": str(cause)})
         except DatabaseUnavailableError:
-            return  # its own watch has logged it; tried again in a second
+            return  # the database's outage log has it; retried in a second
         except SQLAlchemyError as cause:
             log.warning("kept_epochs_not_read", extra={"cause": str(cause)})
         if self._is_loaded:
             await self._save()
 
     async def _fill(self, cluster_id: str) -> None:
-        """Read what a snapshot skipped. At most once for each snapshot, and not when all is known."""
+        """Read the part of the log that a snapshot skipped: at most once per snapshot, and not when all epochs are known."""
         loaded, epochs = self._history.snapshots_loaded, self._history.epochs
         if loaded:
             reader = EpochReader(self._client, cluster_id, self._observer.epoch)
@@ -93,7 +93,7 @@ class EpochKeeper:
         self._read_after = loaded
 
     async def _save(self, *, with_newest: bool = False) -> None:
-        """Keep what is new; the newest epoch still grows, so it is kept only when the process ends."""
+        """Store new epochs. The newest epoch still grows, so it is stored only when the process ends."""
         cluster_id, epochs = self._cluster_id(), self._history.epochs
         unsaved = epochs.take_unsaved()
         wanted = [*unsaved, *(epochs.epochs[:1] if with_newest else ())]
@@ -109,7 +109,7 @@ class EpochKeeper:
 
 
 def load_epochs(session: OrmSession, cluster_id: str) -> list[Epoch]:
-    """Return what is kept of a cluster, at most EPOCHS_MAX, newest first."""
+    """Return the stored epochs of a cluster, newest first, at most EPOCHS_MAX."""
     wanted = (
         select(QuorumEpoch)
         .where(QuorumEpoch.cluster_id == cluster_id)
@@ -120,7 +120,7 @@ def load_epochs(session: OrmSession, cluster_id: str) -> list[Epoch]:
 
 
 def save_epochs(session: OrmSession, cluster_id: str, epochs: list[Epoch]) -> None:
-    """Keep these epochs as they are; of the same epoch in the database, what these do not know stays."""
+    """Store these epochs. Fields that are unknown here keep their stored value."""
     wanted = select(QuorumEpoch).where(
         QuorumEpoch.cluster_id == cluster_id, QuorumEpoch.epoch.in_([epoch.epoch for epoch in epochs])
     )

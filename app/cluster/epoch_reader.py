@@ -1,9 +1,9 @@
-"""Leaderships that the log still holds but that this process skipped, because it began with a snapshot.
+"""Reads epochs that the log still holds and this process skipped because it started from a snapshot.
 
-A handful of small fetches, not a read of the log: a fetch far beyond an epoch's end is answered with where that epoch ended
-(the leader's way to tell a follower where they diverge), so the epochs are walked from the newest down; then the first and
-the last batch of each is read. Epochs older than the leader's earliest snapshot cannot be asked for.
-Source: KafkaRaftLog.validateOffsetAndEpoch, KafkaRaftClient.tryCompleteFetchRequest.
+It takes a few small fetches, not a read of the log. The leader answers a fetch beyond the end of an epoch with the
+offset at which that epoch ended (a diverging epoch), so the reader walks the epochs from the newest down, then reads
+the first and the last batch of each. Epochs before the leader's earliest snapshot cannot be read. Source:
+KafkaRaftLog.validateOffsetAndEpoch, KafkaRaftClient.tryCompleteFetchRequest.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionDa
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
 
 BEYOND_EVERYTHING: Final = 2**62
-WALK_MAX: Final = 500  # epochs asked for at most
+WALK_MAX: Final = 500  # epochs read at most
 TIMEOUT_MS: Final = 5_000
 
 
 class EpochReader:
-    """Reads through the leader of `leader_epoch`, as an observer that the quorum does not list."""
+    """Reads from the leader of `leader_epoch`, as an observer that the quorum does not list."""
 
     def __init__(self, client: ControllerClient, cluster_id: str, leader_epoch: int) -> None:
         self._client = client
@@ -31,9 +31,9 @@ class EpochReader:
         self._leader_epoch = leader_epoch
 
     async def read(self, known: Mapping[int, Epoch]) -> list[Epoch]:
-        """Return what the log tells of epochs that are not, or not wholly, `known`.
+        """Return the epochs in the log that are not, or not completely, `known`.
 
-        Raises KafkaError when the leader has changed meanwhile or refuses, ConnectionError while there is none.
+        Raises KafkaError when the leader has changed or refuses, ConnectionError when none can be reached.
         """
         ends = await self._ends()
         found: list[Epoch] = []
@@ -50,7 +50,7 @@ class EpochReader:
         return found
 
     async def _ends(self) -> list[tuple[int, int]]:
-        """(epoch, offset after its last record), newest first, as far down as the leader tells."""
+        """Return (epoch, offset after its last record), newest first, as far back as the leader answers."""
         ends: list[tuple[int, int]] = []
         epoch = self._leader_epoch
         while epoch > 0 and len(ends) < WALK_MAX:
@@ -62,8 +62,8 @@ class EpochReader:
         return ends
 
     async def _first(self, epoch: int, start: int, epoch_before: int) -> Epoch | None:
-        """The leadership that began at `start`; None when its record cannot be had."""
-        # offset 0 may be answered with a snapshot: the batch that holds offset 1 is the first too, if it has two records
+        """Return the epoch that starts at `start`, None when its first record cannot be read."""
+        # the leader may answer offset 0 with a snapshot; a first batch of two records is also found at offset 1
         batch = await self._batch_at(start, epoch_before) if start > 0 else await self._batch_at(1, epoch)
         if batch is None or not batch.is_control or batch.leader_epoch != epoch:
             return None
@@ -89,7 +89,7 @@ class EpochReader:
             last_fetched_epoch=epoch,
             high_watermark=-1,
             max_wait_ms=0,
-            max_bytes=1,  # at least one batch comes, however small this is
+            max_bytes=1,  # the leader returns at least one batch, whatever this is
         )
         answer = cast("FetchResponse", await self._client.request(request, TIMEOUT_MS, idempotent=True))
         partition = fetch_partition(answer)

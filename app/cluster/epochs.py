@@ -1,7 +1,8 @@
-"""Who led the quorum, epoch by epoch: from the log's LeaderChange records, and from what this process saw at the time.
+"""Leaders of the quorum by epoch, from LeaderChange records of the log and from what this process observed.
 
-The log says when a leader began, who voted for it, and when it last wrote. It does not say why a leader went; that is told
-only as far as something shows it: a voter set without it, its vote for the successor, or how it fell silent for us.
+The log says when a leader started, which voters granted it, and when it last wrote. It does not say why a leader ended.
+A reason is given only when there is evidence: a voter set without the leader, its vote for the successor, or the way in
+which it stopped answering this process.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ from kraft_core.protocol.control_records import LeaderChangeMessage
 
 EPOCHS_MAX: Final = 2_000
 LONG_GAP_MS: Final = 2_000
-"""A longer time without a leader is pointed out: our followers need 250 ms, Apache's 2 to 4 s."""
+"""A longer time without a leader is highlighted. Our followers need 250 ms to elect one, Apache's 2 to 4 s."""
 
 EndReason = Literal[
     "leads", "removed", "resigned", "connection-closed", "silent", "voted-for-successor", "led-again", "unknown"
@@ -23,12 +24,12 @@ EndReason = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """One leadership. Times are ms since 1970; -1 means not known.
+    """One epoch with its leader. Times are ms since 1970; -1 means unknown.
 
-    From the log, by the leader's clock: `start_offset` and `timestamp_ms` of its LeaderChange record, who were voters and who
-    of them granted it, `last_offset` and `last_timestamp_ms` of its newest committed record.
-    Seen by this process, by its own clock: `leaderless_ms` from losing the leader before to this one's first answer,
-    `lost_at_ms` and `lost_how` its own end.
+    From the log, by the leader's clock: `start_offset` and `timestamp_ms` of its LeaderChange record, the voters and
+    the voters that granted it, `last_offset` and `last_timestamp_ms` of its newest committed record. Observed by this
+    process, by its own clock: `leaderless_ms` from the loss of the previous leader to this leader's first response;
+    `lost_at_ms` and `lost_how`, the end of this leader.
     """
 
     epoch: int
@@ -45,7 +46,7 @@ class Epoch:
 
     @classmethod
     def of_record(cls, epoch: int, offset: int, timestamp_ms: int, record: LeaderChangeMessage) -> "Epoch":
-        """What a LeaderChange record at `offset` says."""
+        """Return the epoch that a LeaderChange record at `offset` starts."""
         return cls(
             epoch=epoch,
             leader_id=record.leader_id,
@@ -56,7 +57,7 @@ class Epoch:
         )
 
     def completed_by(self, other: "Epoch") -> "Epoch":
-        """This, and from `other` what this does not know. Another leader's epoch of the same number adds nothing."""
+        """Return this epoch with unknown fields taken from `other`, unless `other` has another leader."""
         if (other.leader_id, other.start_offset) != (self.leader_id, self.start_offset):
             return self
         is_newer = other.last_offset > self.last_offset
@@ -72,13 +73,13 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """An epoch between its neighbours. Durations are ms, None where they cannot be told.
+    """An epoch with what its neighbours show. Durations are in ms, None when unknown.
 
-    `led_ms`: from its first record to its last (the newest one while it leads).
-    `gap_ms`: from the last record of the leader before to its first, so how long nothing could be committed; at most half a
-    second more than the truth, since an idle leader writes every 500 ms. Two clocks, so as exact as they agree.
-    `leaderless_ms`: the same as this process saw it, by one clock: from losing one leader to hearing of the next.
-    `epochs_before`: epochs since the leader before that wrote nothing: elections nobody won.
+    `led_ms`: from its first record to its last (the newest one while it leads). `gap_ms`: from the previous leader's
+    last record to this leader's first: how long nothing could be committed. At most 500 ms too long, since an idle
+    leader writes every 500 ms. Two clocks, so only as exact as they agree. `leaderless_ms`: the same as this process
+    observed it, by one clock. `epochs_before`: epochs since the previous leader that wrote nothing: elections without a
+    winner.
     """
 
     epoch: Epoch
@@ -92,23 +93,23 @@ class Leadership:
 
     @property
     def was_long_without(self) -> bool:
-        """Whether it took long until this leader was there."""
+        """Whether it took longer than usual to elect this leader."""
         return max(self.gap_ms or 0, self.leaderless_ms or 0) >= LONG_GAP_MS
 
 
 class EpochHistory:
-    """The epochs known, bounded; fed by the log, by what the observer sees, and by what was kept from before."""
+    """The known epochs, bounded. Sources are the log, the observer, and the database."""
 
     def __init__(self, epochs_max: int = EPOCHS_MAX) -> None:
         self._epochs_max = epochs_max
         self._epochs: dict[int, Epoch] = {}
-        self._last_written = (-1, -1, -1)  # epoch, offset, timestamp of the newest committed batch
+        self._last_written = (-1, -1, -1)  # epoch, offset and timestamp of the newest committed batch
         self._unsaved: set[int] = set()
-        self._lost: LeaderLoss | None = None  # the leader lost last, until one is found
-        self._waited: tuple[int, int] | None = None  # epoch, ms without a leader before it
+        self._lost: LeaderLoss | None = None  # the last loss of a leader, until a leader is found
+        self._waited: tuple[int, int] | None = None  # epoch, and ms without a leader before it
 
     def led(self, epoch: Epoch) -> None:
-        """Take in a leadership read in the log; the log is right where something else was remembered."""
+        """Add the epoch of a LeaderChange record. The log overrides other sources."""
         self._settle()
         if self._waited is not None and self._waited[0] == epoch.epoch:
             epoch = dataclasses.replace(epoch, leaderless_ms=self._waited[1])
@@ -116,20 +117,20 @@ class EpochHistory:
         self._put(epoch if known is None else epoch.completed_by(known))
 
     def wrote(self, epoch: int, offset: int, timestamp_ms: int) -> None:
-        """Take note of a committed batch. Called for each, so it does next to nothing."""
+        """Note a committed batch. Called for every batch, so it does very little."""
         if epoch != self._last_written[0]:
             self._settle()
         self._last_written = (epoch, offset, timestamp_ms)
 
     def lost(self, parting: LeaderLoss) -> None:
-        """The leader of an epoch is gone for this process."""
+        """Note that this process has lost the leader."""
         self._lost = parting
         known = self._epochs.get(parting.epoch)
         if known is not None and known.leader_id == parting.leader_id:
             self._put(dataclasses.replace(known, lost_at_ms=parting.at_ms, lost_how=parting.how))
 
     def found(self, epoch: int, at_ms: int) -> None:
-        """The leader of `epoch` answers; if it was this one that had been lost, that was no end."""
+        """Note that the leader of `epoch` responds. If it is the leader that was lost, its epoch has not ended."""
         lost, self._lost = self._lost, None
         known = self._epochs.get(epoch)
         if lost is None:
@@ -143,29 +144,29 @@ class EpochHistory:
             self._put(dataclasses.replace(known, leaderless_ms=self._waited[1]))
 
     def remember(self, epochs: Iterable[Epoch]) -> None:
-        """Take in what was kept from before, or read behind the log's own beginning; it never replaces what is known."""
+        """Add epochs from the database or from an older part of the log. They never replace known values."""
         for epoch in epochs:
             known = self._epochs.get(epoch.epoch)
             self._put(epoch if known is None else known.completed_by(epoch), is_new=known is None)
 
     def take_unsaved(self) -> list[Epoch]:
-        """What is to be kept since the last time; nothing of it is unsaved afterwards."""
+        """Return the epochs to store, and mark them as stored."""
         self._settle()
         unsaved, self._unsaved = sorted(self._unsaved), set()
         return [self._epochs[epoch] for epoch in unsaved if epoch in self._epochs]
 
     def not_saved(self, epochs: Iterable[Epoch]) -> None:
-        """Give back what was taken: it could not be kept."""
+        """Mark epochs as not stored, after a failure."""
         self._unsaved.update(epoch.epoch for epoch in epochs)
 
     @property
     def epochs(self) -> list[Epoch]:
-        """All epochs known, newest first."""
+        """All known epochs, newest first."""
         self._settle()
         return [self._epochs[epoch] for epoch in sorted(self._epochs, reverse=True)]
 
     def leaderships(self) -> list[Leadership]:
-        """All epochs known, newest first, each with what its neighbours tell of it."""
+        """All known epochs, newest first, each with what its neighbours show."""
         epochs = self.epochs
         return [
             _leadership(
@@ -194,7 +195,7 @@ class EpochHistory:
 
 
 def _leadership(epoch: Epoch, previous: Epoch | None, following: Epoch | None) -> Leadership:
-    # the log has no holes: only when one ends where the next begins did no leader that is unknown here write between them
+    # the log has no holes: an unknown leader wrote between two epochs unless one ends where the next starts
     follows = previous is not None and previous.last_offset + 1 == epoch.start_offset
     gap_ms = epochs_before = None
     if previous is not None and follows:
@@ -215,22 +216,22 @@ def _leadership(epoch: Epoch, previous: Epoch | None, following: Epoch | None) -
 
 
 def _ending(epoch: Epoch, following: Epoch | None) -> tuple[EndReason, str]:
-    """Why it ended, as far as anything shows it. Without the epoch that followed, only our own eyes can tell."""
+    """Return the reason why an epoch ended, and a sentence. Without a following epoch, only observations count."""
     node = f"node {epoch.leader_id}"
     if following is not None and epoch.leader_id not in following.voter_ids:
-        return "removed", f"{node} was taken out of the voters"
+        return "removed", f"{node} was removed from the voters"
     if epoch.lost_how == "resigned":
-        return "resigned", f"{node} ran on and said that it leads no more"
+        return "resigned", f"{node} kept running and announced that it no longer leads"
     if following is not None and epoch.leader_id in following.granting_voter_ids and not _again(epoch, following):
         return "voted-for-successor", f"{node} was alive: it voted for node {following.leader_id}"
     again = ", then led again" if following is not None and _again(epoch, following) else ""
     if epoch.lost_how == "closed":
         return "connection-closed", f"{node} closed its connections: it was stopped or it failed{again}"
     if epoch.lost_how == "silent":
-        return "silent", f"{node} did not answer any more: paused, overloaded or cut off{again}"
+        return "silent", f"{node} stopped answering: paused, overloaded or cut off{again}"
     if again:
         return "led-again", f"{node} led again: it was restarted, or had lost its majority for a while"
-    return "unknown", "nothing in the log says why, and this process did not see it"
+    return "unknown", "the log does not say why, and this process did not observe it"
 
 
 def _again(epoch: Epoch, following: Epoch) -> bool:

@@ -15,7 +15,7 @@ from kraft_core.protocol.metadata_records import FeatureLevelRecord
 
 
 class UpgradeType(IntEnum):
-    """What a change of a feature may do."""
+    """The direction of a change that a request allows."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -24,7 +24,7 @@ class UpgradeType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUpdate:
-    """A feature and the level that it shall have; 0 takes it away."""
+    """A feature and its new level; 0 disables the feature."""
 
     name: str
     level: int
@@ -35,7 +35,7 @@ class FeatureAdmin(Changes):
     """Changes of feature levels."""
 
     async def update(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> int | None:
-        """Change feature levels, all or none. Answers None when it was only validated.
+        """Change feature levels, all or none. Returns the offset, None when only validated.
 
         Raises KafkaError INVALID_UPDATE_VERSION, INVALID_REQUEST.
         """

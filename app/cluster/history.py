@@ -1,7 +1,7 @@
-"""The change feed: what the metadata log said lately, the images around it, and who led when.
+"""The change feed: recent changes of the metadata log, the images around them, and the leaders by epoch.
 
-The observer feeds it; it holds the newest changes up to a number of records, each with the image before and after, which
-costs little since images share their parts. Lines in words are made when somebody asks.
+The observer fills it. It keeps the newest changes up to a number of records, each with the image before and after it,
+which costs little because images share their parts. Descriptions are built on first use.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ _MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
 class Change:
     """One committed batch or transaction that changed something. Offsets are inclusive.
 
-    `records` come with their offsets; NoOps and transaction marks are left out. After a snapshot, the difference to
-    what was known before is one change without records.
+    `records` have their offsets; NoOps and transaction markers are left out. After a snapshot, the difference to the
+    previous image is one change without records.
     """
 
     first_offset: int
@@ -47,19 +47,19 @@ class Change:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """What it did, in words, a line for each thing."""
+        """Descriptions of the change, one line per effect."""
         if not self.records:
             return tuple(image_changes(self.before, self.after))
         return tuple(describe_batch(self.before, [record for _, record in self.records], self.offset, self.epoch))
 
     @cached_property
     def headlines_first(self) -> tuple[str, ...]:
-        """The same lines; those that say more than what became of one partition come first."""
+        """The same lines, with those about more than one partition's state first."""
         return tuple(sorted(self.lines, key=lambda line: _PARTITION_LINE.match(line) is not None))
 
 
-class OffsetGone(LookupError):  # noqa: N818 - what happened, not what class it is
-    """The offset is older than what is kept. `oldest` is the first offset that can be asked for."""
+class OffsetGone(LookupError):  # noqa: N818 - it names what happened
+    """The offset is older than the kept changes. `oldest` is the first offset that can be read."""
 
     def __init__(self, offset: int, oldest: int) -> None:
         super().__init__(f"Offset {offset} is older than the changes kept here, which begin at {oldest}.")
@@ -68,7 +68,7 @@ class OffsetGone(LookupError):  # noqa: N818 - what happened, not what class it 
 
 
 class History:
-    """The newest changes, bounded by `records_max` records (the newest change is always kept)."""
+    """The newest changes, up to `records_max` records. The newest change is always kept."""
 
     def __init__(self, records_max: int) -> None:
         self._records_max = records_max
@@ -77,27 +77,27 @@ class History:
         self._oldest = 0
         self._current = MetadataImage.EMPTY
         self.epochs = EpochHistory()
-        self.snapshots_loaded = 0  # how often the log had a hole for us
+        self.snapshots_loaded = 0  # how often a snapshot replaced a part of the log
         self._voter_sets: deque[tuple[int, VotersRecord]] = deque(maxlen=VOTER_SETS_MAX)
         self._waiting: set[asyncio.Event] = set()
 
     @property
     def oldest_offset(self) -> int:
-        """First offset whose changes are all kept."""
+        """First offset from which all changes are kept."""
         return self._oldest
 
     @property
     def newest_offset(self) -> int:
-        """Last offset seen, also one that changed nothing; -1 before the first."""
+        """Last offset read, including offsets without a change; -1 before the first."""
         return self._current.offset
 
     @property
     def voters(self) -> VotersRecord | None:
-        """The newest voter set read in the log; None with static voters, and when it stood in a snapshot."""
+        """The newest voter set read from the log. None with static voters, and when it came with a snapshot."""
         return self._voter_sets[-1][1] if self._voter_sets else None
 
     def add(self, change: CommittedChange) -> None:
-        """Take in one committed step. Called by the observer, in log order."""
+        """Add one committed change. Called by the observer, in log order."""
         for offset, control in change.control_records:
             if isinstance(control, LeaderChangeMessage):
                 self.epochs.led(Epoch.of_record(change.epoch, offset, change.timestamp_ms, control))
@@ -121,7 +121,7 @@ class History:
         self._wake()
 
     def snapshot(self, image: MetadataImage) -> None:
-        """Begin again: a snapshot took the place of the log, so nothing before it can be told record by record."""
+        """Start from a snapshot. The changes before it are unknown record by record."""
         self.snapshots_loaded += 1
         self._changes.clear()
         self._records = 0
@@ -144,7 +144,7 @@ class History:
     def since(self, offset: int, limit: int | None = None) -> list[Change]:
         """Return the changes that end at `offset` or later, oldest first, at most `limit`.
 
-        Raises OffsetGone when some of them are kept no more.
+        Raises OffsetGone when some of them are no longer kept.
         """
         if offset < self._oldest:
             raise OffsetGone(offset, self._oldest)
@@ -157,7 +157,7 @@ class History:
         return found if limit is None else found[:limit]
 
     def newest(self, limit: int, wanted: Callable[[Change], bool] | None = None) -> list[Change]:
-        """Return the newest changes, newest first."""
+        """Return the newest changes that match, newest first, at most `limit`."""
         found: list[Change] = []
         for change in reversed(self._changes):
             if wanted is None or wanted(change):
@@ -167,7 +167,7 @@ class History:
         return found
 
     def find(self, after_offset: int, wanted: Callable[[MetadataRecord], bool]) -> int | None:
-        """Return the last offset of the newest change after `after_offset` with a record that fits."""
+        """Return the offset of the newest change after `after_offset` with a matching record, None without one."""
         for change in reversed(self._changes):
             if change.offset <= after_offset:
                 return None
@@ -176,7 +176,7 @@ class History:
         return None
 
     def find_voters(self, after_offset: int, wanted: Callable[[VotersRecord], bool]) -> int | None:
-        """Return the offset after `after_offset` since which all voter sets read fit; None when the newest does not."""
+        """Return the offset after `after_offset` since which every voter set read matches, None if the newest does not."""
         found = None
         for offset, voters in reversed(self._voter_sets):
             if offset <= after_offset or not wanted(voters):
@@ -185,7 +185,7 @@ class History:
         return found
 
     async def wait_beyond(self, offset: int, timeout_seconds: float) -> bool:
-        """Wait until something after `offset` was seen; False when the time passes first."""
+        """Wait until a record after `offset` has been read. Returns False after the timeout."""
         if self.newest_offset > offset:
             return True
         event = asyncio.Event()

@@ -1,8 +1,8 @@
-"""Which cluster this process belongs to: as set, else as its database remembers, else as the first controller says.
+"""The cluster that this process belongs to: as configured, else as stored in its database, else as the first controller says.
 
-The log does not carry the cluster id, so controllers are asked for it, until one of the right cluster leads. Those of
-another cluster are never read from and never sent a change; that they answer is one ERROR with both ids, and stays the
-reason for which the process is not ready until it ends.
+The log does not carry the cluster id, so this process asks the controllers until one of the right cluster answers. It
+never reads from a controller of another cluster and never sends it a change. Such a controller is logged once as an
+error with both ids, and the process is not ready while it answers.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ TIMEOUT_MS: Final = 3_000
 
 
 class ClusterIdentity:
-    """Finds out the cluster's id, and starts the observer once it is known whom it may follow."""
+    """Finds the cluster's id, and starts the observer once the id is known."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class ClusterIdentity:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, in a task of its own."""
+        """Start the task."""
         self._task = asyncio.create_task(self._run(), name="cluster-id")
 
     async def stop(self) -> None:
-        """Stop asking."""
+        """Stop the task."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -67,7 +67,7 @@ class ClusterIdentity:
         while self.cluster_id is None:
             try:
                 remembered = await self._database.read(remembered_cluster)
-            except SQLAlchemyError:  # its own watch has logged it
+            except SQLAlchemyError:  # the database's outage log has it
                 await asyncio.sleep(ASK_SECONDS)
                 continue
             if remembered is not None:
@@ -87,7 +87,7 @@ class ClusterIdentity:
         self._client.require_cluster(cluster_id)
 
     async def _ask_all(self) -> None:
-        """Ask the controllers in turn, until one is of the right cluster."""
+        """Ask the controllers in turn, until one belongs to the right cluster."""
         foreign = ""
         for host, port in self._bootstrap:
             try:
@@ -113,7 +113,7 @@ class ClusterIdentity:
         self.foreign = foreign
 
     async def _ask(self, host: str, port: int) -> str:
-        """Return the cluster id that one controller names. Raises ConnectionError, KafkaError."""
+        """Return the cluster id that one controller reports. Raises ConnectionError, KafkaError."""
         connection = await KafkaConnection.open(host, port, "conclave-cluster-id", TIMEOUT_MS, self._security)
         try:
             request = DescribeClusterRequest(endpoint_type=EndpointType.CONTROLLER)
@@ -126,5 +126,5 @@ class ClusterIdentity:
 
 
 def remembered_cluster(session: Session) -> str | None:
-    """Return the cluster whose epochs were kept last; None in a new database."""
+    """Return the cluster whose epochs were stored last, None for a new database."""
     return session.scalars(select(QuorumEpoch.cluster_id).order_by(QuorumEpoch.id.desc()).limit(1)).one_or_none()
