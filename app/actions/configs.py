@@ -22,7 +22,7 @@ class ConfigActions(Audited):
     async def alter_broker(
         self, caller: Caller, broker_id: int | None, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> int | None:
-        """Change configs of a broker, or the default of all brokers for None. Returns the offset, None for a dry run."""
+        """Change configs of a broker, or the default of all brokers (None). Returns the offset, None for a dry run."""
         name = "" if broker_id is None else str(broker_id)
         return await self._alter(caller, BROKER, name, f"broker/{name or 'default'}", changes, validate_only)
 
@@ -41,7 +41,7 @@ class ConfigActions(Audited):
     async def alter_topics(
         self, caller: Caller, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
     ) -> tuple[int | None, dict[str, KafkaError]]:
-        """Change configs of several topics. Topics fail one by one. Returns the last offset and the failures by topic."""
+        """Change configs of several topics. Topics fail individually. Returns the last offset and failures by topic."""
         detail = {name: _shown_changes(each) for name, each in changes.items()}
         async with self._audited(caller, "topics.configs", "topic/*", detail, validate_only) as outcome:
             outcome.offset, failures = await self._cluster.admin.configs.alter_topics(

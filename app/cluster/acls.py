@@ -96,7 +96,7 @@ class AclAdmin(Changes):
         return None if validate_only else await self._committed_of(before, RemoveAccessControlEntryRecord), deleted
 
     async def _check_authorizer(self) -> None:
-        """Raise KafkaError SECURITY_DISABLED when the cluster has no authorizer: it refuses listings as it refuses changes."""
+        """Raise KafkaError SECURITY_DISABLED when the cluster has no authorizer; it refuses listings then, too."""
         request = DescribeAclsRequest(
             resource_type_filter=ResourceType.CLUSTER,
             pattern_type_filter=PatternType.LITERAL,

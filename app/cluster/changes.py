@@ -67,9 +67,9 @@ class Changes:
 
 
 def only(results: tuple[T, ...]) -> T:
-    """Return the only result of a request about one resource. Raises KafkaError UNKNOWN_SERVER_ERROR for another number."""
+    """Return the only result of a request about one resource. Raises KafkaError UNKNOWN_SERVER_ERROR otherwise."""
     if len(results) != 1:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller returned {len(results)} results for one resource.")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller returned {len(results)} results, not 1.")
     return results[0]
 
 

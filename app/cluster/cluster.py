@@ -173,7 +173,7 @@ class Cluster:
 
     @property
     def stamp(self) -> str:
-        """A version of what pages show. It changes with the metadata, with the quorum, and with the process that answers."""
+        """A version of what pages show. It changes with the metadata, the quorum and the responding process."""
         return f"{self._process_stamp}-{self._changed_at}-{self._quorum.version}"
 
     async def wait_for_move(self, stamp: str, timeout_seconds: float) -> None:
@@ -238,7 +238,7 @@ class Cluster:
     async def events(
         self, after_offset: int | None = None, heartbeat_seconds: float = HEARTBEAT_SECONDS
     ) -> AsyncIterator[list[Change]]:
-        """Yield changes as they commit, oldest first, in lists; an empty list after `heartbeat_seconds` without a change.
+        """Yield changes as they commit, in lists, oldest first; an empty list after `heartbeat_seconds` without one.
 
         With `after_offset`, the first change is the next one after that offset, without gap or repeat; otherwise it is
         the next one to commit. Ends when the process stops. Raises OffsetGone when the reader starts or falls behind

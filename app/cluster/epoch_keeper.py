@@ -85,7 +85,7 @@ class EpochKeeper:
             await self._save()
 
     async def _fill(self, cluster_id: str) -> None:
-        """Read the part of the log that a snapshot skipped: at most once per snapshot, and not when all epochs are known."""
+        """Read the part of the log that a snapshot skipped, once per snapshot and only while epochs are unknown."""
         loaded, epochs = self._history.snapshots_loaded, self._history.epochs
         if loaded:
             reader = EpochReader(self._client, cluster_id, self._observer.epoch)

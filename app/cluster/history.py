@@ -176,7 +176,7 @@ class History:
         return None
 
     def find_voters(self, after_offset: int, wanted: Callable[[VotersRecord], bool]) -> int | None:
-        """Return the offset after `after_offset` since which every voter set read matches, None if the newest does not."""
+        """Return the offset after `after_offset` since which all voter sets read match, None if the newest does not."""
         found = None
         for offset, voters in reversed(self._voter_sets):
             if offset <= after_offset or not wanted(voters):

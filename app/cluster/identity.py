@@ -1,8 +1,9 @@
-"""The cluster that this process belongs to: as configured, else as stored in its database, else as the first controller says.
+"""The cluster that this process belongs to.
 
-The log does not carry the cluster id, so this process asks the controllers until one of the right cluster answers. It
-never reads from a controller of another cluster and never sends it a change. Such a controller is logged once as an
-error with both ids, and the process is not ready while it answers.
+It is the configured cluster, else the one stored in the database, else that of the first controller that answers. The
+log does not carry the cluster id, so this process asks the controllers until one of the right cluster answers. It never
+reads from a controller of another cluster and never sends it a change. Such a controller is logged once as an error
+with both ids, and the process is not ready while it answers.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""The newest snapshot of the metadata log, as the leader has it: nothing else tells of it over the wire.
+"""The newest snapshot of the metadata log on the leader. No other request reports it.
 
-A fetch at offset 0 is answered with the newest snapshot's id when there is one; the beginning of that snapshot carries its
-size and, in its header record, the time of the newest record in it. Source: KIP-630, SnapshotHeaderRecord.json.
+The leader answers a fetch at offset 0 with the id of its newest snapshot, if it has one. The first bytes of that
+snapshot carry its size and, in its header record, the time of its newest record. Source: KIP-630,
+SnapshotHeaderRecord.json.
 """
 
 from dataclasses import dataclass
@@ -25,9 +26,9 @@ HEADER_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class LatestSnapshot:
-    """Everything before `end_offset`, whose last record is of `epoch`. -1 where not known.
+    """A snapshot of everything before `end_offset`, whose last record has `epoch`. -1 where unknown.
 
-    `last_timestamp_ms`: when its newest record was written, by the clock of the leader of that time.
+    `last_timestamp_ms`: when its newest record was written, by the clock of the leader at that time.
     """
 
     end_offset: int
@@ -37,14 +38,14 @@ class LatestSnapshot:
 
 
 class SnapshotWatch:
-    """Asks for the newest snapshot; what is in it is read once for each."""
+    """Asks for the newest snapshot, and reads the header of each snapshot once."""
 
     def __init__(self, client: ControllerClient) -> None:
         self._client = client
         self._known: LatestSnapshot | None = None
 
     async def get(self, leader_epoch: int, timeout_ms: int) -> LatestSnapshot | None:
-        """Return the leader's newest snapshot, None without one, or when the leader does not say.
+        """Return the leader's newest snapshot, None without one or when the leader does not report it.
 
         Raises KafkaError or ConnectionError.
         """
@@ -85,7 +86,7 @@ class SnapshotWatch:
 
 
 def _header_timestamp(data: bytes) -> int:
-    """The time of the newest record in a snapshot, from its first bytes; -1 when they do not say."""
+    """Return the time of the newest record in a snapshot from the snapshot's first bytes, -1 when they lack it."""
     try:
         batch = next(iter(read_batches(data)), None)
     except CorruptBatch:

@@ -1,4 +1,4 @@
-"""What can be learnt of a quorum without a leader: which of its controllers answer. For a process that holds no metadata itself."""
+"""A quorum without a leader, as a process without metadata can see it: which of its controllers answer."""
 
 import asyncio
 import time
@@ -18,10 +18,10 @@ from kraft_core.security.sasl_client_authenticator import LoginFailed
 
 
 async def look_around(bootstrap: Sequence[Address], security: ClientSecurity, error: str) -> Quorum:
-    """Ask every bootstrap server, and then every controller that has registered with one of them, whether it answers.
+    """Ask every bootstrap server, and every controller registered with one of them, whether it answers.
 
-    Only a leader tells the voter set, so the registered controllers stand in for it. Never raises for a node that
-    does not answer; takes at most a few seconds.
+    Only a leader reports the voter set, so the registered controllers stand in for it. A node that does not answer
+    raises nothing. Takes a few seconds at most.
     """
     found = await _ask_all(bootstrap, security)
     registered: dict[int, Address] = {}
@@ -58,7 +58,7 @@ async def _ask_all(
 
 
 async def _ask(host: str, port: int, security: ClientSecurity) -> tuple[Reach, dict[int, Address]]:
-    """Whether one controller answers, and which controllers have registered as far as it knows."""
+    """Return whether one controller answers, and the controllers that it knows as registered."""
     now_ms = int(time.time() * 1000)
     connection: KafkaConnection | None = None
     epoch = -1
@@ -73,7 +73,7 @@ async def _ask(host: str, port: int, security: ClientSecurity) -> tuple[Reach, d
     except (ConnectionError, LoginFailed) as cause:
         return Reach(host=host, port=port, answers=False, since_ms=now_ms, cause=str(cause)), {}
     except KafkaError:
-        pass  # an answer, if one that tells nothing
+        pass  # an error is an answer too
     finally:
         if connection is not None:
             connection.close()

@@ -1,4 +1,4 @@
-"""Who reads the metadata log without a vote: what the leader tells of, and who registered but does not fetch."""
+"""Observers of the metadata log: those that the leader reports, and registered nodes that do not fetch."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +11,10 @@ ObserverKind = Literal["BROKER", "CONTROLLER", "UNKNOWN"]
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """One observer. `replica` is None when it registered but the leader has heard no fetch of it for five minutes.
+    """One observer. `replica` is None when it is registered but has not fetched from the leader for five minutes.
 
-    `kind` is what it registered as; UNKNOWN has not registered. Readers without a node id, such as a web process, are not
-    among them: a leader keeps no account of those. `is_fenced` is for brokers.
+    `kind` is its registration's; UNKNOWN is not registered. Readers without a node id, such as a web process, are not
+    listed, since a leader does not track them. `is_fenced` is for brokers.
     """
 
     id: int
@@ -24,7 +24,7 @@ class Observer:
 
 
 def observers_of(quorum: Quorum, image: MetadataImage) -> list[Observer]:
-    """Return all observers, by id. While the leader does not answer there are none that one could be sure of."""
+    """Return all observers by id. Empty while the leader does not answer."""
     if not quorum.is_live:
         return []
     brokers, controllers = image.cluster.brokers, image.cluster.controllers

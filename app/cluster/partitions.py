@@ -1,6 +1,6 @@
 """Partitions: reassigned, and their leaders elected, through the active controller.
 
-Partitions succeed and fail one by one: a request for many returns a result for each.
+Partitions succeed and fail individually: a request for many returns a result for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ from kraft_core.protocol.metadata_records import (
 Partition = tuple[str, int]
 """Topic name and partition."""
 Assignments = Mapping[Partition, Sequence[int] | None]
-"""The replicas that partitions shall have; None cancels the pending reassignment."""
+"""The new replicas of partitions; None cancels the pending reassignment."""
 
 
 class ElectionType(IntEnum):
-    """Which replica shall lead: the first one, or any that lives, even one that lacks records."""
+    """The candidate for the leadership: the preferred replica, or any live one, even one that lacks records."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -39,7 +39,7 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a request about many partitions. `offset` is None when nothing changed."""
+    """The result of a request about many partitions. `offset` is None when nothing changed."""
 
     offset: int | None
     failures: dict[Partition, KafkaError]
@@ -51,9 +51,9 @@ class PartitionAdmin(Changes):
     async def alter_reassignments(
         self, wanted: Assignments, *, may_change_factor: bool = True, validate_only: bool = False
     ) -> Outcome:
-        """Begin reassignments, or cancel them.
+        """Start reassignments, or cancel them.
 
-        Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
+        Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
         NO_REASSIGNMENT_IN_PROGRESS.
         """
         by_topic: dict[str, list[AlterPartitionReassignmentsRequestReassignablePartition]] = {}
@@ -85,9 +85,9 @@ class PartitionAdmin(Changes):
     async def elect_leaders(
         self, election: ElectionType, partitions: Sequence[Partition], *, validate_only: bool = False
     ) -> Outcome:
-        """Hold an election in each partition.
+        """Elect a leader in each partition.
 
-        Per partition: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        Errors per partition: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
         UNKNOWN_TOPIC_OR_PARTITION.
         """
         by_topic: dict[str, list[int]] = {}
@@ -131,6 +131,6 @@ class PartitionAdmin(Changes):
 
 
 def needs_election(partition: PartitionRegistration, election: ElectionType) -> bool:
-    """Whether an election could change who leads: the leader is not the first replica, or, for UNCLEAN, nobody leads."""
+    """Whether an election could change the leader: it is not the preferred replica, or, for UNCLEAN, there is none."""
     is_preferred = election is ElectionType.PREFERRED
     return not (partition.has_preferred_leader if is_preferred else partition.has_leader)

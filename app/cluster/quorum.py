@@ -1,6 +1,7 @@
-"""The quorum at one moment, as one value: leader, epoch, voters, who answers. Whatever shows the quorum shows this value.
+"""The state of the quorum at one moment as one value: leader, epoch, voters, and which of them answer.
 
-So a page, a metric or a probe cannot name the leader of one epoch beside the number of another.
+Everything that shows the quorum shows this value, so a page, a metric or a probe cannot combine the leader of one epoch
+with the number of another.
 """
 
 import uuid
@@ -25,16 +26,16 @@ Endpoint = tuple[str, str, int]
 """(listener name, host, port)."""
 
 Standing = Literal["led", "no-leader", "no-majority", "unknown"]
-"""A confirmed leader and a majority; a majority without a leader; fewer voters than a decision needs; nothing known yet."""
+"""A confirmed leader and a majority; a majority without a leader; fewer voters than a majority; nothing known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One voter or observer. Offsets and times are -1 where unknown; times are the leader's clock, in ms.
+    """One voter or observer. Offsets and times are -1 where unknown; times are in ms by the leader's clock.
 
-    `lag` is the number of records behind the leader's log end, `lag_ms` how long ago it had all that the leader had; None
-    where unknown. `address` is where this process asks it, `reach` what came of that, None before. `is_silent`: it neither answers this process nor
-    has the leader heard from it since it stopped to.
+    `lag` is the number of records behind the leader's log end, `lag_ms` the time since it had all records of the
+    leader; None where unknown. `address` is where this process asks it, and `reach` the result, None before the first.
+    `is_silent`: it does not answer this process, and the leader has not heard from it since then.
     """
 
     id: int
@@ -56,11 +57,11 @@ class Replica:
 class Quorum:
     """The quorum at one moment.
 
-    `leader_id` is the leader of `leader_epoch`, which has confirmed that to this process and was not lost since; None without.
-    `is_live` is False when no description of that leader's is at hand: then the voters are those of the log, or the last known.
-    `failures_tolerated`: how many more voters may fail before no majority is left, counting only caught-up ones.
-    `committed_voters`: the voter set as read in the log, None with static voters or when it was not read. The leader counts by
-    the newest set it has appended, so while the two differ a change is under way.
+    `leader_id` is the leader of `leader_epoch`, which this process has confirmed and not lost since; None without one.
+    `is_live` is False without a current description by that leader. Then the voters are those of the log, or the last
+    known. `failures_tolerated`: how many more voters may fail before the majority is lost. Only caught-up voters count.
+    `committed_voters`: the voter set read from the log, None with static voters or when it was not read. The leader
+    counts the newest set that it has appended, so a change is pending while the two differ.
     """
 
     leader_id: int | None
@@ -88,7 +89,7 @@ class Quorum:
 
     @property
     def has_majority(self) -> bool:
-        """Whether as many voters answer as a decision needs; those not asked yet are counted in, no voters are none."""
+        """Whether a majority of voters answers. Voters not yet asked count as answering. False without voters."""
         return bool(self.voters) and len(self.voters) - len(self.silent) >= self.majority
 
     @property
@@ -108,36 +109,36 @@ class Quorum:
 
     @property
     def is_change_under_way(self) -> bool:
-        """Whether the leader counts other voters than are committed."""
+        """Whether a change of the voter set is pending: the leader counts other voters than are committed."""
         if not self.is_live or self.committed_voters is None:
             return False
         return set(self.committed_voters) != {(voter.id, voter.directory_id) for voter in self.voters}
 
     @property
     def majority(self) -> int:
-        """How many voters a decision needs."""
+        """The number of voters that a decision needs."""
         return len(self.voters) // 2 + 1
 
     @property
     def failures_tolerated(self) -> int:
-        """How many more voters may fail before no majority is left."""
+        """How many more voters may fail before the majority is lost."""
         return max(0, sum(voter.is_caught_up for voter in self.voters) - self.majority)
 
     @property
     def max_follower_lag(self) -> int | None:
-        """The largest known lag of a voter that follows; None without such a voter."""
+        """The largest known lag of a following voter in records, None when unknown."""
         return max((voter.lag for voter in self.voters if not voter.is_leader and voter.lag is not None), default=None)
 
     @property
     def max_follower_lag_ms(self) -> int | None:
-        """The longest known time that a voter which follows is behind; None without such a voter."""
+        """The largest known lag of a following voter in ms, None when unknown."""
         return max(
             (voter.lag_ms for voter in self.voters if not voter.is_leader and voter.lag_ms is not None), default=None
         )
 
 
-HEARD_MARGIN_MS: Final = 250  # a fetch that was under way when the voter died
-CAUGHT_UP_MS: Final = 3_000  # a follower fetches every 500 ms; silent for check-quorum's time it does not count
+HEARD_MARGIN_MS: Final = 250  # a fetch that was in flight when the voter died
+CAUGHT_UP_MS: Final = 3_000  # a follower fetches every 500 ms; silent for the check-quorum time, it does not count
 
 
 def _since(timestamp: int, now_ms: int) -> int | None:
@@ -145,7 +146,7 @@ def _since(timestamp: int, now_ms: int) -> int | None:
 
 
 async def describe_quorum(client: ControllerClient, timeout_ms: int) -> DescribeQuorumResponse:
-    """Ask the leader for the quorum; the answer describes one partition and carries no error.
+    """Ask the leader for the quorum. The response describes one partition and carries no error.
 
     Raises KafkaError or ConnectionError.
     """
@@ -156,7 +157,7 @@ async def describe_quorum(client: ControllerClient, timeout_ms: int) -> Describe
     if answer.error_code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
     if not answer.topics or not answer.topics[0].partitions:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The answer describes no quorum.")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The response describes no quorum.")
     told = answer.topics[0].partitions[0]
     if told.error_code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(told.error_code), told.error_message or None)
@@ -172,7 +173,7 @@ def quorum_of(
     log_start_offset: int = -1,
     snapshot: LatestSnapshot | None = None,
 ) -> Quorum:
-    """Put the quorum together from its leader's answer and what else is known of it."""
+    """Build the quorum from its leader's response and what else is known of it."""
     partition = answer.topics[0].partitions[0]
     endpoints = {node.node_id: tuple((at.name, at.host, at.port) for at in node.listeners) for node in answer.nodes}
     leader = next((one for one in partition.current_voters if one.replica_id == partition.leader_id), None)
@@ -219,7 +220,7 @@ def unmeasured(
     *,
     is_leader: bool = False,
 ) -> Replica:
-    """Return a voter of which nothing is known but that it is one."""
+    """Return a voter without offsets and times."""
     return Replica(
         id=node_id,
         directory_id=directory_id,

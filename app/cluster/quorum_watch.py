@@ -1,7 +1,7 @@
-"""Keeps the quorum's state at hand: asks the leader every second and the voters whether they answer, in the background.
+"""Keeps the state of the quorum current: asks the leader every second, and the voters whether they answer.
 
-What pages show is `now`, which costs nothing and never waits. `version` changes whenever `now` says something else than how much
-time has passed: another leader, epoch or voter, one that fell silent or behind. `on_move` is called then.
+Pages show `now`, which never waits. `version` changes whenever `now` changes in more than elapsed time: another leader,
+epoch or voter, or a voter that stopped answering or fell behind. `on_move` is called then.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ NO_LEADER: Final = "no leader is known"
 
 
 class QuorumWatch:
-    """`start` it on the event loop, `stop` it before the loop ends."""
+    """The current state of the quorum. `start` it on the event loop, and `stop` it before the loop ends."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class QuorumWatch:
         self._clock = clock
         self._snapshots = SnapshotWatch(client)
         self._reach = Reachability(self._compose, security, clock)
-        self._described: Quorum | None = None  # the leader's last answer, of whatever epoch
-        self._error = NO_LEADER  # why there is no newer answer
-        self._asked_at = float("-inf")  # when the question was sent that was answered last
+        self._described: Quorum | None = None  # the leader's last response, of any epoch
+        self._error = NO_LEADER  # the reason why there is no newer response
+        self._asked_at = float("-inf")  # when the request was sent that was answered last
         self._asking = asyncio.Lock()
         self._voters_read = observer.voters
         self._listener = ""  # name of the listener over which the leader was reached
@@ -59,10 +59,10 @@ class QuorumWatch:
         self.on_move: Callable[[], None] = lambda: None
         self.now = self._composed()
 
-    # life
+    # lifecycle
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start to ask."""
         self._observer.subscribe_leadership(self._on_standing)
         self._compose()
         self._task = asyncio.create_task(self._run(), name="quorum-watch")
@@ -87,7 +87,7 @@ class QuorumWatch:
                     await self._wake.wait()
 
     async def _ask_unless_lost(self) -> None:
-        """Ask the leader; when it is lost meanwhile, its answer is not waited for."""
+        """Ask the leader, and stop waiting when the leader is lost."""
         asking = asyncio.create_task(self._ask(TIMEOUT_MS))
         waking = asyncio.create_task(self._wake.wait())
         try:
@@ -99,16 +99,16 @@ class QuorumWatch:
                 await asking
 
     def _on_standing(self) -> None:
-        """The observer lost or found a leader, or heard of another epoch."""
+        """Note that the observer lost or found a leader, or learnt of another epoch."""
         self._compose()
         self._wake.set()
 
-    # asking
+    # requests
 
     async def get(self, timeout_ms: int = TIMEOUT_MS) -> Quorum:
-        """Return the quorum as the leader describes it now. While there is no leader, one is waited for.
+        """Return the quorum as the leader describes it now, after waiting for a leader if there is none.
 
-        After `timeout_ms` it is returned as it is known, `is_live` False. For changes; pages show `now`.
+        After `timeout_ms`, return the known state with `is_live` False. For changes; pages show `now`.
         """
         deadline = time.monotonic() + timeout_ms / 1000
         asked = False
@@ -127,14 +127,14 @@ class QuorumWatch:
             self._wake.set()
 
     async def high_watermark(self, timeout_ms: int) -> int:
-        """Ask the leader for its high watermark now: all that was answered before lies below it.
+        """Ask the leader for its high watermark. Every change acknowledged before lies below it.
 
         Raises KafkaError or ConnectionError.
         """
         return (await describe_quorum(self._client, timeout_ms)).topics[0].partitions[0].high_watermark
 
     async def _ask(self, timeout_ms: int) -> None:
-        """Ask the leader; two that ask at once share the answer to the later question."""
+        """Ask the leader. Concurrent callers share the response to the later request."""
         wanted_at = time.monotonic()
         async with self._asking:
             if self._asked_at >= wanted_at:
@@ -157,13 +157,13 @@ class QuorumWatch:
     async def _snapshot(self, leader_epoch: int, timeout_ms: int) -> LatestSnapshot | None:
         try:
             return await self._snapshots.get(leader_epoch, timeout_ms)
-        except (ConnectionError, KafkaError):  # a leader that goes just now; the rest of its answer still holds
+        except (ConnectionError, KafkaError):  # a leader that has just ended; the rest of its response is valid
             return None
 
-    # putting together
+    # composing the state
 
     def _compose(self) -> None:
-        """Work out `now` from all that is known; tell of it when it says something else than before."""
+        """Update `now` from all that is known, and call `on_move` when it has changed."""
         self.now = self._composed()
         if self._task is not None:
             addresses = [voter.address for voter in self.now.voters if voter.address is not None]
@@ -175,9 +175,9 @@ class QuorumWatch:
             self.on_move()
 
     def _composed(self) -> Quorum:
-        """The quorum: the confirmed leader's description, else what the log and older descriptions tell of the voters.
+        """Return the quorum: the confirmed leader's description, else the voters of the log or of older descriptions.
 
-        Only a description of the very epoch and leader that the observer has confirmed counts as one of now.
+        Only a description by the confirmed leader in the confirmed epoch counts as current.
         """
         leader, epoch, described = self._observer.confirmed_leader, self._observer.epoch, self._described
         if leader is not None and described is not None and not self._error:
@@ -226,7 +226,7 @@ class QuorumWatch:
         )
 
     def _voters_without_a_leader(self, leader_id: int | None) -> tuple[Replica, ...]:
-        """The voters of the log, or with static ones those described last; nothing is claimed of how far they are."""
+        """Return the voters of the log, or with static voters those described last, without offsets and times."""
         set_in_log = self._observer.voters
         if set_in_log is not None:
             known = [
@@ -241,7 +241,7 @@ class QuorumWatch:
         )
 
     def _located(self, voter: Replica) -> Replica:
-        """The voter with the address to ask: its endpoint of the listener by which the leader was reached, else its first."""
+        """Return the voter with its address: the endpoint of the leader's listener, else its first endpoint."""
         endpoints = voter.endpoints
         if not endpoints:
             controller = self._observer.image.cluster.controllers.get(voter.id)
@@ -257,12 +257,12 @@ class QuorumWatch:
         return None if voters is None else tuple((each.voter_id, each.voter_directory_id) for each in voters.voters)
 
     def _kraft_version(self) -> int:
-        """1 once a voter set stands in the log (docs/protocol.md, "Voter changes"), else 0: the voters are then in the settings."""
+        """Return 1 when the log has a voter set (docs/protocol.md, "Voter changes"), 0 with static voters."""
         return 1 if self._observer.voters is not None else 0
 
 
 def _identity(quorum: Quorum) -> tuple[object, ...]:
-    """What makes one state of the quorum another than the one before, whatever time has passed."""
+    """Return what distinguishes two states of the quorum, apart from elapsed time."""
     return (
         quorum.leader_id,
         quorum.leader_epoch,

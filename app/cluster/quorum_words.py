@@ -1,4 +1,4 @@
-"""The state of the quorum in a sentence, the same on pages, in probes and on the command line."""
+"""The state of the quorum in sentences, the same on pages, in probes and on the command line."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from app.cluster.reach import Reach
 
 
 def clock(at_ms: int) -> str:
-    """A moment to the second in UTC."""
+    """Return a time in UTC, to the second."""
     return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -18,13 +18,14 @@ def endpoint_texts(endpoints: Iterable[Endpoint]) -> list[str]:
 
 
 def state_text(quorum: Quorum, noun: str = "voter") -> str:
-    """Say what is wrong with the quorum: who answers, who does not and since when, how many are needed; "" if nothing is.
+    """Return what is wrong with the quorum: voters that answer, voters that do not and since when, and the majority.
 
-    `noun`: controller, where only those that registered are known and not which of them are voters.
+    "" if nothing is wrong. `noun` is "controller" when only the registered controllers are known, not which of them
+    vote.
     """
     match quorum.standing:
         case "unknown":
-            return f"No controller has told of a quorum yet{_asked(quorum.asked)}."
+            return f"No controller has described a quorum yet{_asked(quorum.asked)}."
         case "no-majority":
             who = f"The quorum has lost its majority: {_answering(quorum, noun)}{_silent(quorum.silent)}."
             return f"{who} Nothing can be changed until a majority answers again."
@@ -38,14 +39,14 @@ def state_text(quorum: Quorum, noun: str = "voter") -> str:
 
 
 def state_tone(quorum: Quorum) -> str:
-    """How loud that is: bad while nothing can be decided, warn while a voter is missing, "" if all is well."""
+    """Return the severity: "bad" while nothing can be decided, "warn" while a voter does not answer, "" otherwise."""
     if quorum.standing != "led":
         return "bad"
     return "warn" if quorum.silent else ""
 
 
 def ids(numbers: Sequence[int]) -> str:
-    """Node 1; nodes 1 and 3; nodes 1, 2 and 3."""
+    """Return "node 1", "nodes 1 and 3" or "nodes 1, 2 and 3"."""
     text = [str(number) for number in numbers]
     if len(text) == 1:
         return f"node {text[0]}"

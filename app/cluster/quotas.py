@@ -22,7 +22,7 @@ class QuotaAdmin(Changes):
     async def alter(
         self, entity: QuotaEntity, changes: Mapping[str, float | None], *, validate_only: bool = False
     ) -> int | None:
-        """Set quotas of one entity, None to take one away; all or none. Answers None when it was only validated.
+        """Set quotas of one entity, None removes one; all or none. Returns the offset, None when only validated.
 
         Raises KafkaError INVALID_REQUEST for an entity, a key or a value that Kafka does not know.
         """

@@ -1,7 +1,7 @@
-"""Which controllers answer this process: one kept connection to each, asked every second and noticed when it ends.
+"""Which controllers answer this process, over one open connection to each, asked every second.
 
-No page waits for it. A controller that is killed resets its connection, so it is known to be gone within milliseconds; one
-that is paused or cut off does not answer the next question in time.
+No page waits for it. A controller that is killed resets its connection, so its loss is known within milliseconds; one
+that is paused or cut off does not answer the next request in time.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ Address = tuple[str, int]
 class Reach:
     """Whether the controller at an address answers.
 
-    `since_ms` is the time of day since when it does or does not; `cause` says why not, "" for one that answers.
-    `leader_epoch` is the newest epoch it has told of, -1 before it told any.
+    `since_ms` is the time of day since when it does or does not; `cause` is the reason why not, "" when it answers.
+    `leader_epoch` is the newest epoch that it reported, -1 before the first.
     """
 
     host: str
@@ -43,9 +43,9 @@ class Reach:
 
 
 async def probe(connection: KafkaConnection) -> int:
-    """Ask a controller which epoch it is in; -1 when it answers without telling.
+    """Return the epoch that a controller reports, -1 when its response has none.
 
-    Raises ConnectionError, KafkaError LOGIN_FAILED among them.
+    Raises ConnectionError and KafkaError, including LOGIN_FAILED.
     """
     answer = cast("FetchResponse", await connection.request(leader_probe(None), TIMEOUT_MS))
     partition = fetch_partition(answer)
@@ -53,7 +53,7 @@ async def probe(connection: KafkaConnection) -> int:
 
 
 class Reachability:
-    """Keeps an eye on a set of addresses. Everything happens on the event loop that calls `follow`."""
+    """Monitors a set of addresses, on the event loop that calls `follow`."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Reachability:
 
     @property
     def found(self) -> Mapping[Address, Reach]:
-        """What is known of each address; one that was not asked yet is missing."""
+        """The known state of each address. Addresses that were not asked yet are missing."""
         return self._found
 
     def follow(self, addresses: Iterable[Address]) -> None:
-        """Keep an eye on these addresses and on no others."""
+        """Monitor these addresses and no others."""
         wanted = set(addresses)
         for address in self._tasks.keys() - wanted:
             self._tasks.pop(address).cancel()
@@ -106,7 +106,7 @@ class Reachability:
                 connection.close()
 
     async def _ask(self, connection: KafkaConnection, host: str, port: int) -> None:
-        """Ask over one connection until it ends."""
+        """Send requests over one connection until it closes."""
         while connection.is_open:
             epoch = await probe(connection)
             before = self._found.get((host, port))
@@ -119,7 +119,7 @@ class Reachability:
         raise ConnectionResetError(f"{host}:{port} closed the connection")
 
     def _note(self, host: str, port: int, cause: Exception) -> None:
-        """Take down that a controller does not answer; an error of Kafka's own is an answer, a refused login is none."""
+        """Note that a controller does not answer. A Kafka error is an answer; a failed login is not."""
         before = self._found.get((host, port))
         now_ms = int(self._clock() * 1000)
         answers = isinstance(cause, KafkaError) and not isinstance(cause, LoginFailed)

@@ -1,8 +1,7 @@
-"""What the controller would answer to a change, for requests whose protocol has no validate-only.
+"""Dry runs of requests whose protocol has no validate-only field.
 
-The controllers' own rules run here, on the image of this process, and their records are thrown away. What no image has is
-not checked: the settings of the controllers (`delete.topic.enable`, their static configs) and what their authorizer lets
-this process do.
+The controllers' own rules run here on the image of this process, and their records are discarded. What the image lacks
+is not checked: the controllers' settings (`delete.topic.enable`, their static configs) and their authorizer.
 """
 
 import random
@@ -35,10 +34,10 @@ _REASSIGNMENTS: Final = PartitionReassignments(_REPLICATION)
 
 
 def rehearse(image: MetadataImage, request: Message, answer: type[Answer]) -> Answer:
-    """Return what the active controller would answer if `image` were its own; `answer` is the class of that.
+    """Return the response that the active controller would give on `image`; `answer` is its class.
 
-    Raises KafkaError where the controller would answer nothing but an error. Raises TypeError for a request that the
-    controllers can validate themselves.
+    Raises KafkaError where the controller would respond with an error alone. Raises TypeError for a request that has a
+    validate-only field.
     """
     return cast("Answer", _judged(image, request).response)
 
@@ -60,4 +59,4 @@ def _judged(image: MetadataImage, request: Message) -> ControllerResult[Any]:
         case m.AlterUserScramCredentialsRequest():
             return scram_control_manager.alter_user_scram_credentials(image, request)
         case _:
-            raise TypeError(f"{type(request).__name__} has a validate-only of its own")
+            raise TypeError(f"{type(request).__name__} has a validate-only field")

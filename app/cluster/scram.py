@@ -25,12 +25,12 @@ class ScramAdmin(Changes):
     async def put(
         self, name: str, mechanism: ScramMechanism, password: str, iterations: int, *, validate_only: bool = False
     ) -> int | None:
-        """Set a user's password for one mechanism. Answers None when it was only validated.
+        """Set a user's password for one mechanism. Returns the offset, None when only validated.
 
         Raises KafkaError UNACCEPTABLE_CREDENTIAL for too few or too many iterations, UNSUPPORTED_VERSION below
         metadata.version 3.5-IV2.
         """
-        if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:  # before a password is hashed for hours
+        if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:  # before hashing, which could take hours
             raise KafkaError(
                 ErrorCode.UNACCEPTABLE_CREDENTIAL,
                 f"iterations {iterations} is not between {MIN_ITERATIONS} and {MAX_ITERATIONS}.",
@@ -51,7 +51,7 @@ class ScramAdmin(Changes):
         )
 
     async def delete(self, name: str, mechanism: ScramMechanism, *, validate_only: bool = False) -> int | None:
-        """Take a user's password for one mechanism away. Answers None when it was only validated.
+        """Delete a user's credential for one mechanism. Returns the offset, None when only validated.
 
         Raises KafkaError RESOURCE_NOT_FOUND.
         """

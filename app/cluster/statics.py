@@ -1,7 +1,7 @@
-"""What stands in the server.properties of each broker, which the metadata log does not say.
+"""Static configs of brokers, from their server.properties. The metadata log does not have them.
 
-Asked from the broker itself, in the background, once per registration; no page ever waits for it. A broker that does
-not answer is asked again later; until then only dynamic configs and defaults are shown for it.
+Each broker is asked once per registration, in the background; no page waits for it. A broker that does not answer is
+asked again later. Until then only its dynamic configs and defaults are shown.
 """
 
 import asyncio
@@ -40,18 +40,18 @@ class BrokerStatics:
         self._wanted: Mapping[int, BrokerRegistration] = {}
 
     def of(self, broker_id: int) -> Mapping[str, str]:
-        """Return what is known of one broker, sensitive values hidden; empty when nothing is."""
+        """Return the known static configs of one broker, sensitive values hidden; empty when unknown."""
         return self._known.get(broker_id, (0, _NOTHING))[1]
 
     def of_any(self) -> Mapping[str, str]:
-        """Return the static configs of the unfenced broker with the lowest id that is known: what topics fall back on."""
+        """Return the static configs of the unfenced broker with the lowest known id. Topics inherit from these."""
         for broker_id in sorted(self._wanted):
             if not self._wanted[broker_id].fenced and broker_id in self._known:
                 return self._known[broker_id][1]
         return _NOTHING
 
     def follow(self, image: MetadataImage) -> None:
-        """Ask the brokers that registered since, and forget those that are gone."""
+        """Ask brokers that have registered since the last call, and forget brokers that are gone."""
         brokers = dict(image.cluster.brokers.items())
         self._wanted = brokers
         for gone in self._known.keys() - brokers.keys():
@@ -63,7 +63,7 @@ class BrokerStatics:
                 self._tasks[broker_id] = task
 
     async def stop(self) -> None:
-        """End what still asks."""
+        """Cancel pending requests."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

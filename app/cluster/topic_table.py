@@ -1,11 +1,11 @@
-"""Every topic as one row, kept in step with the image: a page of 10,000 topics is read from here without a sweep.
+"""All topics as rows, kept current with the image, so that a page of 10,000 topics needs no pass over the image.
 
-A row depends on its topic and the configs that say how many in-sync replicas it needs, all immutable values; it is made
-again only when one of them is another object than last time.
+A row depends on its topic and on the configs that set its required in-sync replicas, all of them immutable values. It
+is rebuilt only when one of them has been replaced.
 
-Health words are those of the placement reports: *offline* has no leader; *under min* has no leader or fewer in-sync
-replicas than min(`min.insync.replicas`, replication factor), which is what a broker enforces; *under-replicated* has fewer
-in-sync replicas than replicas.
+Health has the terms of the placement reports: *offline* has no leader; *under min* has no leader or fewer in-sync
+replicas than min(`min.insync.replicas`, replication factor), which is what a broker enforces; *under-replicated* has
+fewer in-sync replicas than replicas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ PROBLEMS: tuple[Problem, ...] = ("offline", "under-min", "under-replicated", "re
 
 @dataclass(frozen=True, slots=True)
 class PartitionHealth:
-    """What is wrong with one partition; nothing when all are false."""
+    """Problems of one partition. All False: none."""
 
     offline: bool
     under_min: bool
@@ -41,12 +41,12 @@ class PartitionHealth:
 
 
 def replication_factor(partition: PartitionRegistration) -> int:
-    """Replicas without those that are being added, as Kafka's own tool counts."""
+    """The number of replicas without those being added, as Kafka's own tool counts."""
     return len(partition.replicas) - len(partition.adding_replicas)
 
 
 def partition_health(partition: PartitionRegistration, min_isr_config: int) -> PartitionHealth:
-    """Judge one partition; `min_isr_config` is the topic's effective `min.insync.replicas`."""
+    """Return the problems of a partition; `min_isr_config` is the topic's effective `min.insync.replicas`."""
     factor = replication_factor(partition)
     offline = not partition.has_leader
     return PartitionHealth(
@@ -59,7 +59,7 @@ def partition_health(partition: PartitionRegistration, min_isr_config: int) -> P
 
 
 class TopicRow(msgspec.Struct, frozen=True, gc=False):
-    """One topic in a list; counts are partitions unless named otherwise. A struct, because 10,000 are made at once."""
+    """One topic in a list. Counts are partitions unless named otherwise. A struct, because 10,000 are built at once."""
 
     name: str
     id: UUID
@@ -76,22 +76,22 @@ class TopicRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def topic_id(self) -> str:
-        """The id as Kafka writes it."""
+        """The id in Kafka's form."""
         return uuid_to_text(self.id)
 
     @property
     def trouble(self) -> tuple[int, int, int]:
-        """Sorts the worst first when reversed."""
+        """Sort key: the worst topics first when reversed."""
         return self.offline, self.under_min, self.under_replicated
 
     def has(self, problem: Problem) -> bool:
-        """Say whether any partition has this problem."""
+        """Return whether any partition has this problem."""
         return bool(getattr(self, problem.replace("-", "_")))
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTotals:
-    """Sums over all topics, and what each broker holds (brokers that hold nothing are absent)."""
+    """Sums over all topics, and what each broker holds. Brokers that hold nothing are absent."""
 
     topics: int
     partitions: int
@@ -108,7 +108,7 @@ class ClusterTotals:
 
 @dataclass(frozen=True, slots=True)
 class TopicPage:
-    """A page of a list: its rows, how many match in all, and how many topics there are."""
+    """A page of a list: its rows, the number of matching topics, and the number of all topics."""
 
     rows: Sequence[TopicRow]
     matching: int
@@ -118,7 +118,7 @@ class TopicPage:
 
 
 class _Holdings:
-    """What each broker holds of one topic: replicas, leaders, replicas out of sync."""
+    """What each broker holds of one topic: replicas, leaders, out-of-sync replicas."""
 
     __slots__ = ("leaders", "out_of_sync", "replicas")
 
@@ -137,7 +137,7 @@ class _Holdings:
 
 
 def _problem_counts(topic: TopicImage, min_isr: int) -> dict[str, int]:
-    """How many partitions have which problem. Nearly all have none, which is seen at a glance."""
+    """Return the number of partitions with each problem. The common case, no problem at all, is fast."""
     offline = under_min = under_replicated = reassigning = not_preferred = 0
     for _, partition in items_of(topic.partitions):
         replicas = partition.replicas
@@ -165,7 +165,7 @@ def _problem_counts(topic: TopicImage, min_isr: int) -> dict[str, int]:
 
 
 class _Entry:
-    """A row with what it was made from; what the brokers hold is worked out when the totals are first asked for."""
+    """A row with its sources. The holdings of brokers are computed when totals are first requested."""
 
     __slots__ = ("_holdings", "configs", "min_isr_default", "row", "topic")
 
@@ -196,7 +196,7 @@ class _Entry:
 
 
 class TopicTable:
-    """The rows of the newest image it was shown. Not thread-safe: it lives on the event loop."""
+    """The rows of the newest image. Not thread-safe: it is used on the event loop only."""
 
     def __init__(self) -> None:
         self._image: MetadataImage | None = None
@@ -206,7 +206,7 @@ class TopicTable:
         self._sums = _Sums()
 
     def refresh(self, image: MetadataImage) -> None:
-        """Bring the rows in step with `image`; costs what changed, plus one look at each topic."""
+        """Update the rows to `image`. Costs the changed topics, plus one comparison per topic."""
         known = self._image
         self._image = image
         if known is not None and known.topics is image.topics and known.configs is image.configs:
@@ -229,12 +229,12 @@ class TopicTable:
         self._totals = None
 
     def row(self, topic_id: UUID) -> TopicRow | None:
-        """One topic's row, or None."""
+        """Return one topic's row, or None."""
         entry = self._entries.get(topic_id)
         return None if entry is None else entry.row
 
     def totals(self) -> ClusterTotals:
-        """Sums over all topics; after a change, only what changed is counted again."""
+        """Return sums over all topics. After a change, only changed topics are counted again."""
         if self._totals is None:
             self._totals = self._sums.follow(self._entries)
         return self._totals
@@ -250,7 +250,7 @@ class TopicTable:
         page: int = 1,
         page_size: int = 50,
     ) -> TopicPage:
-        """The rows whose name contains `search` (any case), sorted; a page beyond the last one is the last one."""
+        """Return the sorted rows whose name contains `search` in any case. Pages beyond the last are the last one."""
         needle = search.strip().lower()
         rows: list[TopicRow] = [
             row
@@ -270,7 +270,7 @@ class TopicTable:
 
 
 class _Sums:
-    """Running sums over entries: one that changes is taken out and put in again, the others are not looked into."""
+    """Running sums over entries. A changed entry is subtracted and added again; the others are not visited."""
 
     __slots__ = ("_counted", "_counts", "_leaders", "_out_of_sync", "_replicas")
 
@@ -282,7 +282,7 @@ class _Sums:
         self._out_of_sync: dict[int, int] = {}
 
     def follow(self, entries: Mapping[UUID, _Entry]) -> ClusterTotals:
-        """Bring the sums in step with `entries` and return them."""
+        """Update the sums to `entries` and return them."""
         for topic_id, entry in self._counted.items():
             if entries.get(topic_id) is not entry:
                 self._add(entry, -1)

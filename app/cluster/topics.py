@@ -32,7 +32,7 @@ INT16_MAX: Final = 2**15 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic:
-    """A topic as the controller made it, or would make it. `offset` is None when it was only validated."""
+    """A topic as the controller created it, or would create it. `offset` is None when only validated."""
 
     name: str
     topic_id: uuid.UUID
@@ -54,7 +54,7 @@ class TopicAdmin(Changes):
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> CreatedTopic:
-        """Create a topic; -1 means the cluster's default. `assignments`: partition → broker ids, in place of both counts.
+        """Create a topic; -1 means the cluster's default. `assignments` (partition → broker ids) replaces both counts.
 
         Raises KafkaError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
         INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, POLICY_VIOLATION, INVALID_REQUEST.
@@ -92,7 +92,7 @@ class TopicAdmin(Changes):
         )
 
     async def delete(self, name: str, *, validate_only: bool = False) -> int | None:
-        """Delete a topic by name. Answers None when it was only validated.
+        """Delete a topic by name. Returns the offset, None when only validated.
 
         Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED.
         """
@@ -100,7 +100,7 @@ class TopicAdmin(Changes):
         before = self._history.newest_offset
         request = DeleteTopicsRequest(
             topics=(DeleteTopicsRequestDeleteTopicState(name=name),),
-            topic_names=() if validate_only else (name,),  # for versions without `topics`; each writes only its own
+            topic_names=() if validate_only else (name,),  # for versions without `topics`
             timeout_ms=self._timeout_ms,
         )
         answer = await self._ask(request, DeleteTopicsResponse, dry_run=validate_only)
@@ -114,9 +114,9 @@ class TopicAdmin(Changes):
         )
 
     async def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> int | None:
-        """Grow a topic to `count` partitions in all. Answers None when it was only validated.
+        """Grow a topic to `count` partitions in total. Returns the offset, None when only validated.
 
-        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS (the same count or fewer too).
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS (also for the present count or fewer).
         """
         _check_range(count, INT32_MAX, ErrorCode.INVALID_PARTITIONS, "partitions_count")
         before = self._history.newest_offset
@@ -136,6 +136,6 @@ class TopicAdmin(Changes):
 
 
 def _check_range(value: int, highest: int, code: ErrorCode, name: str) -> None:
-    """Refuse what the wire cannot carry; what it can, the controller judges."""
+    """Raise KafkaError `code` for a number that the wire format cannot carry. The controller validates all others."""
     if not -highest - 1 <= value <= highest:
-        raise KafkaError(code, f"{name} {value} is out of range.")
+        raise KafkaError(code, f"{name} {value} is not between {-highest - 1} and {highest}.")

@@ -1,8 +1,8 @@
-"""What adding or removing a voter would do, and what must hold before: worked out, not tried.
+"""Plans of voter changes: the effect of adding or removing a voter, and the preconditions. Nothing is sent.
 
-Pure: from DescribeQuorum's answer beside the voter set of the log, and the candidate's registration. KIP-853 leaves such thought
-to the operator; the leader itself refuses only what docs/protocol.md lists under "Voter changes". A check that fails here for a reason of the leader's
-own names the error it would give.
+Pure functions of the leader's DescribeQuorum response, the voter set of the log and the candidate's registration.
+KIP-853 leaves these considerations to the operator; the leader itself refuses only what docs/protocol.md lists under
+"Voter changes". A failed check that the leader would refuse as well names the leader's error.
 """
 
 import uuid
@@ -21,9 +21,9 @@ KRAFT_VERSION: Final = "kraft.version"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One precondition. `name` is for programs, `detail` says in words what was found, whether met or not.
+    """One precondition. `name` is for programs; `detail` is a sentence about what was found, met or not.
 
-    `error`: what the leader would answer if it is not met; None where the leader would do it, or only time can tell.
+    `error`: the leader's error when it is not met, None when the leader would make the change or the outcome is open.
     """
 
     name: str
@@ -34,37 +34,37 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A voter set and what it withstands. `behind`: voters that are not caught up now, so do not count now."""
+    """A voter set and the failures it tolerates. `behind`: voters that are not caught up, so do not count now."""
 
     voter_ids: tuple[int, ...]
     behind: tuple[int, ...]
 
     @property
     def majority(self) -> int:
-        """How many voters a decision needs."""
+        """The number of voters that a decision needs."""
         return len(self.voter_ids) // 2 + 1
 
     @property
     def failures_tolerated(self) -> int:
-        """How many voters may fail when all of them are well; 0 without voters."""
+        """How many voters may fail when all are caught up; 0 without voters."""
         return max(0, len(self.voter_ids) - self.majority)
 
     @property
     def failures_tolerated_now(self) -> int:
-        """How many more voters may fail now, those that are behind counted as failed already."""
+        """How many more voters may fail now, when those that are behind count as failed."""
         return max(0, self.caught_up - self.majority)
 
     @property
     def caught_up(self) -> int:
-        """How many voters count now."""
+        """The number of voters that are caught up."""
         return len(self.voter_ids) - len(self.behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterChange:
-    """One voter more or less: what it changes, whether it may be done, and what to mind.
+    """The addition or removal of one voter: its effect, preconditions and warnings.
 
-    `offset`: where the new voter set stands in the log once it is done, None before.
+    `offset`: the offset of the new voter set in the log, None before the change is made.
     """
 
     operation: Literal["ADD", "REMOVE"]
@@ -79,12 +79,12 @@ class VoterChange:
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """The preconditions that do not hold; empty when the change may be made."""
+        """The preconditions that do not hold. Empty when the change may be made."""
         return tuple(check for check in self.checks if not check.is_met)
 
 
 class VoterChangeRefused(Exception):  # noqa: N818 - what happened, not what class it is
-    """Preconditions do not hold, so nothing was sent to the leader. `change.failed` says which."""
+    """Preconditions do not hold, so nothing was sent to the leader. `change.failed` has them."""
 
     def __init__(self, change: VoterChange) -> None:
         super().__init__(" ".join(check.detail for check in change.failed))
@@ -92,7 +92,7 @@ class VoterChangeRefused(Exception):  # noqa: N818 - what happened, not what cla
 
     @property
     def error(self) -> ErrorCode | None:
-        """What the leader would have answered; None when it would not have refused, or not for sure."""
+        """The leader's error, None when the leader would not refuse for sure."""
         return next((check.error for check in self.change.failed if check.error is not None), None)
 
 
@@ -103,9 +103,9 @@ def plan_add(
     directory_id: uuid.UUID,
     endpoints: tuple[Endpoint, ...] = (),
 ) -> VoterChange:
-    """Work out an addition.
+    """Plan an addition.
 
-    `registration`: what the controller said of itself in the log; its listeners are taken when no `endpoints` are given.
+    `registration`: the candidate's registration in the log; its listeners are used when `endpoints` is empty.
     """
     if not endpoints and registration is not None:
         endpoints = tuple((at.name, at.host, at.port) for at in registration.listeners)
@@ -138,7 +138,7 @@ def plan_add(
 
 
 def plan_remove(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> VoterChange:
-    """Work out a removal."""
+    """Plan a removal."""
     voter = _find(quorum.voters, voter_id, directory_id)
     before = _standing(quorum.voters)
     after = _standing([each for each in quorum.voters if each is not voter])
@@ -150,11 +150,11 @@ def plan_remove(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> Voter
     warnings = list(_general_warnings(before, after))
     if voter is not None and voter.is_leader:
         warnings.append(
-            f"Node {voter_id} leads: it resigns once its removal is committed, and changes wait until another voter leads."
+            f"Node {voter_id} leads. It resigns once its removal is committed; changes wait until another voter leads."
         )
     warnings.append(
-        f"Node {voter_id} goes on as an observer if it runs. With `controller.quorum.auto.join.enable=true` in its"
-        " settings it makes itself a voter again within seconds; turn that off first."
+        f"Node {voter_id} continues as an observer if it runs. With `controller.quorum.auto.join.enable=true` in its"
+        " settings it becomes a voter again within seconds; turn that off first."
     )
     return VoterChange(
         operation="REMOVE",
@@ -183,7 +183,7 @@ def _ids(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids)) or "none"
 
 
-# what every change needs
+# checks of every change
 
 
 def _common_checks(quorum: Quorum) -> tuple[Check, ...]:
@@ -199,12 +199,12 @@ def _common_checks(quorum: Quorum) -> tuple[Check, ...]:
 
 def _dynamic(quorum: Quorum) -> Check:
     if quorum.kraft_version >= 1:
-        return Check(KRAFT_VERSION, True, f"{KRAFT_VERSION} is {quorum.kraft_version}: the voters stand in the log.")
+        return Check(KRAFT_VERSION, True, f"{KRAFT_VERSION} is {quorum.kraft_version}: the voters are in the log.")
     return Check(
         KRAFT_VERSION,
         False,
-        f"{KRAFT_VERSION} is 0: the voters stand in every node's settings (controller.quorum.voters). Raise it to 1 first,"
-        f" e.g. with kafka-features upgrade --feature {KRAFT_VERSION}=1.",
+        f"{KRAFT_VERSION} is 0: the voters are in the settings of every node (controller.quorum.voters). Raise it"
+        f" to 1 first, e.g. with kafka-features upgrade --feature {KRAFT_VERSION}=1.",
         ErrorCode.UNSUPPORTED_VERSION,
     )
 
@@ -214,17 +214,17 @@ def _no_change_under_way(quorum: Quorum) -> Check:
     if quorum.high_watermark < 0:
         return Check(name, False, "The leader has not committed a record of its epoch yet.")
     if quorum.is_change_under_way:
-        return Check(name, False, f"Another change is under way: {under_way(quorum)}.")
+        return Check(name, False, f"Another change is pending: {pending_change_text(quorum)}.")
     if quorum.committed_voters is None and quorum.kraft_version >= 1:
-        return Check(name, True, "No other change can be seen; the leader refuses a second one.")
-    return Check(name, True, "No other change can be seen: the leader counts the voters that are committed.")
+        return Check(name, True, "No other change is visible; the leader refuses a second one.")
+    return Check(name, True, "No other change is pending: the leader counts the committed voters.")
 
 
-def under_way(quorum: Quorum) -> str:
-    """What the change that is under way shows of itself."""
-    told = sorted(voter.id for voter in quorum.voters)
+def pending_change_text(quorum: Quorum) -> str:
+    """Describe the pending change from the voter sets that differ."""
+    counted = sorted(voter.id for voter in quorum.voters)
     committed = sorted(voter_id for voter_id, _ in quorum.committed_voters or ())
-    return f"the leader counts voters {_ids(told)}, committed are {_ids(committed)}"
+    return f"the leader counts voters {_ids(counted)}, committed are {_ids(committed)}"
 
 
 def _majority_remains(after: Standing) -> Check:
@@ -233,7 +233,7 @@ def _majority_remains(after: Standing) -> Check:
     if after.caught_up >= after.majority:
         return Check(name, True, f"Afterwards {found}")
     return Check(
-        name, False, f"The quorum would stand still: afterwards {found} Behind or silent: {_ids(after.behind)}."
+        name, False, f"The quorum would lose its majority: afterwards {found} Behind or silent: {_ids(after.behind)}."
     )
 
 
@@ -243,21 +243,21 @@ def _general_warnings(before: Standing, after: Standing) -> list[str]:
     if count > 1 and count % 2 == 0:
         failures = f"{after.failures_tolerated} {'failure' if after.failures_tolerated == 1 else 'failures'}"
         found.append(
-            f"{count} voters tolerate {failures}, no more than {count - 1} would, and a decision needs one more of them."
-            " An odd number is better in the long run."
+            f"{count} voters tolerate {failures}, no more than {count - 1} would, and a decision needs one more."
+            " Prefer an odd number of voters."
         )
     if count == 1:
         found.append("A single voter tolerates no failure.")
     elif after.failures_tolerated < before.failures_tolerated:
         found.append(
-            f"Fewer failures are tolerated than now: {after.failures_tolerated} in place of {before.failures_tolerated}."
+            f"Fewer failures are tolerated than now: {after.failures_tolerated} instead of {before.failures_tolerated}."
         )
     if after.behind and after.caught_up >= after.majority:
-        found.append(f"Behind or silent, so not counted on now: {_ids(after.behind)}.")
+        found.append(f"Behind or silent, so they do not count now: {_ids(after.behind)}.")
     return found
 
 
-# what an addition needs
+# checks of an addition
 
 
 def _not_yet_a_voter(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> Check:
@@ -290,7 +290,7 @@ def _candidate_is_ready(
         lag = "with no record missing" if not candidate.lag else f"{candidate.lag} records behind at this moment"
         return seen_check, Check("caught-up", True, f"Node {voter_id} is caught up, {lag}.")
     lag = "its lag is unknown" if candidate.lag is None else f"it is {candidate.lag} records behind"
-    text = f"Node {voter_id} is not caught up: {lag}. As a voter it would hold up every decision that needs it."
+    text = f"Node {voter_id} is not caught up: {lag}. As a voter it would delay every decision that needs it."
     return seen_check, Check("caught-up", False, text)
 
 
@@ -300,16 +300,16 @@ def _reachable(quorum: Quorum, endpoints: tuple[Endpoint, ...], voter_id: int) -
     wanted = leader.endpoints[0][0] if leader is not None and leader.endpoints else None
     shown = ", ".join(endpoint_texts(endpoints))
     if not endpoints:
-        text = f"Where node {voter_id} listens is not known: it has not registered as a controller. Give its endpoints."
+        text = f"The endpoints of node {voter_id} are unknown: it is not registered as a controller. Specify them."
         return Check(name, False, text, ErrorCode.INVALID_REQUEST)
     if wanted is not None and wanted not in {listener for listener, _, _ in endpoints}:
         text = f"Voters need the leader's listener {wanted}; node {voter_id} has {shown}."
         return Check(name, False, text, ErrorCode.INVALID_REQUEST)
-    return Check(name, True, f"Node {voter_id} listens at {shown}. The leader asks it before it adds it.")
+    return Check(name, True, f"Node {voter_id} listens at {shown}. The leader contacts it before adding it.")
 
 
 def _supported(registration: ControllerRegistration | None) -> tuple[Check, ...]:
-    """Whether its software can be a voter, if it said so."""
+    """Check that the candidate's software supports voter changes, if its registration says so."""
     supported = registration.supported_features.get(KRAFT_VERSION) if registration is not None else None
     if supported is None:
         return ()
@@ -317,7 +317,7 @@ def _supported(registration: ControllerRegistration | None) -> tuple[Check, ...]
     return (Check("supports-kraft-version", supported.contains(1), found, ErrorCode.INVALID_REQUEST),)
 
 
-# what a removal needs
+# checks of a removal
 
 
 def _is_a_voter(quorum: Quorum, voter: Replica | None, voter_id: int, directory_id: uuid.UUID) -> Check:
@@ -334,4 +334,4 @@ def _is_a_voter(quorum: Quorum, voter: Replica | None, voter_id: int, directory_
 def _not_the_last(after: Standing) -> Check:
     if after.voter_ids:
         return Check("not-the-last", True, f"Voters remain: {_ids(after.voter_ids)}.")
-    return Check("not-the-last", False, "It is the last voter; a quorum needs one.", ErrorCode.VOTER_NOT_FOUND)
+    return Check("not-the-last", False, "It is the last voter; a quorum needs at least one.", ErrorCode.VOTER_NOT_FOUND)

@@ -1,8 +1,8 @@
-"""Voters added and removed through the leader, after a look at what that would do.
+"""Adds and removes voters through the leader, after a plan whose preconditions must hold.
 
-A change is finished only when this process has read the new voter set in the log, so its offset is the record's own.
-Raises VoterChangeRefused for what should not be tried, KafkaError for what the leader refuses, ConnectionError subclasses
-while there is none; with REQUEST_TIMED_OUT it is unknown whether the change took effect.
+A change is finished when this process has read the new voter set in the log, so its offset is the record's own. Raises
+VoterChangeRefused when preconditions do not hold, KafkaError when the leader refuses, and a subclass of ConnectionError
+when there is none. After REQUEST_TIMED_OUT it is unknown whether the change took effect.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ DESCRIBE_TIMEOUT_MS: Final = 2_000
 
 
 class VoterAdmin(Changes):
-    """The two changes of the voter set."""
+    """Changes of the voter set."""
 
     async def add(
         self,
@@ -40,7 +40,7 @@ class VoterAdmin(Changes):
         cluster_id: str | None = None,
         validate_only: bool = False,
     ) -> VoterChange:
-        """Make an observer a voter. Without `endpoints` those it registered are taken.
+        """Make an observer a voter. Without `endpoints`, those of its registration are used.
 
         Raises KafkaError DUPLICATE_VOTER, UNSUPPORTED_VERSION, INVALID_REQUEST, REQUEST_TIMED_OUT.
         """
@@ -68,7 +68,7 @@ class VoterAdmin(Changes):
     async def remove(
         self, voter_id: int, directory_id: uuid.UUID, *, cluster_id: str | None = None, validate_only: bool = False
     ) -> VoterChange:
-        """Take a voter out. Raises KafkaError VOTER_NOT_FOUND, UNSUPPORTED_VERSION, REQUEST_TIMED_OUT."""
+        """Remove a voter. Raises KafkaError VOTER_NOT_FOUND, UNSUPPORTED_VERSION, REQUEST_TIMED_OUT."""
         plan = plan_remove(await self._fresh_quorum(), voter_id, directory_id)
         if plan.failed:
             raise VoterChangeRefused(plan)
@@ -86,12 +86,12 @@ class VoterAdmin(Changes):
         return await self._quorum.get(DESCRIBE_TIMEOUT_MS)
 
     async def _done(self, plan: VoterChange, before: int, wanted: Callable[[VotersRecord], bool]) -> VoterChange:
-        """Wait until the log, as this process reads it, has the change; return the plan with its offset."""
+        """Wait until this process has read the change in the log. Returns the plan with its offset."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
         while (offset := self._history.find_voters(before, wanted)) is None:
             voters = self._observer.voters
             if voters is not None and wanted(voters) and self._history.oldest_offset > before + 1:
-                offset = self._observer.applied_offset  # a snapshot took the record's place
+                offset = self._observer.applied_offset  # a snapshot replaced the record
                 break
             seen, remaining = self._history.newest_offset, deadline - asyncio.get_running_loop().time()
             if remaining <= 0 or not await self._history.wait_beyond(seen, remaining):

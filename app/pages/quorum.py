@@ -12,7 +12,7 @@ from app.cluster.cluster import Cluster
 from app.cluster.epochs import LONG_GAP_MS, Leadership
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import CAUGHT_UP_MS, Quorum, Replica
-from app.cluster.voter_changes import under_way
+from app.cluster.voter_changes import pending_change_text
 from app.pages.epochs import EpochRow, clock, epoch_row, lately, short_clock
 from app.pages.frame import UNKNOWN, age, duration, number, page_of, render, size
 from app.security.roles import Role
@@ -189,7 +189,7 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
         problem=""
         if quorum.is_live or quorum.standing != "led"
         else f"The leader does not answer DescribeQuorum: {quorum.error}. Values are from the metadata log.",
-        under_way=f"Voter change in progress: {under_way(quorum)}." if quorum.is_change_under_way else "",
+        under_way=f"Voter change in progress: {pending_change_text(quorum)}." if quorum.is_change_under_way else "",
         facts=[
             *_leader_facts(quorum, known),
             ("Tolerated failures", left, tone, why),

@@ -296,7 +296,7 @@ def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:
     joiner.wait_until_observed(leader)
     back = joiner.web.client.post(voters, json=body)
     assert back.status_code == 201, back.text
-    said = f"node {leader} was taken out of the voters"
+    said = f"node {leader} was removed from the voters"
     kafka.wait_until(lambda: said in joiner.web.client.get("/fragments/quorum").text, 60, "the page says why it went")
 
 

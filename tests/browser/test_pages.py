@@ -168,7 +168,7 @@ def test_the_last_voter_cannot_be_removed_and_the_page_shows_which_precondition_
     page.get_by_role("link", name="Remove… node 1").click()
     checks = page.locator("ul.checks li")
     expect(checks.filter(has_text="not met")).to_have_count(1)
-    expect(checks.filter(has_text="not met")).to_contain_text("It is the last voter; a quorum needs one.")
+    expect(checks.filter(has_text="not met")).to_contain_text("It is the last voter; a quorum needs at least one.")
     expect(checks.filter(has_text=re.compile("^met"))).not_to_have_count(0)
     expect(page.get_by_role("button", name="Remove voter 1")).to_have_count(0)
     expect(page.get_by_role("alert")).to_contain_text("Nothing has changed.")

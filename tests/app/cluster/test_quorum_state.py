@@ -120,5 +120,5 @@ def test_before_anything_is_known_the_bootstrap_servers_are_named() -> None:
         Reach(host="b", port=2, answers=True, since_ms=LOST_AT_MS),
     )
     assert state_text(replace(found, asked=asked)) == (
-        f"No controller has told of a quorum yet: a:1 has not answered since {SINCE} (refused); b:2 answers, but names no leader."
+        f"No controller has described a quorum yet: a:1 has not answered since {SINCE} (refused); b:2 answers, but names no leader."
     )

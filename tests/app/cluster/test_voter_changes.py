@@ -192,7 +192,7 @@ def test_endpoints_given_win_over_those_registered_and_need_the_leaders_listener
     assert failed(add(quorum(), endpoints=(("OTHER", "node-4", 1),))) == ["endpoints"]
     unknown = add(quorum(), registration=None)
     assert failed(unknown) == ["endpoints"]
-    assert "it has not registered as a controller" in unknown.failed[0].detail
+    assert "it is not registered as a controller" in unknown.failed[0].detail
     assert VoterChangeRefused(unknown).error == ErrorCode.INVALID_REQUEST
     assert failed(add(quorum(), registration=None, endpoints=given)) == []
 
@@ -214,7 +214,7 @@ def test_a_voter_may_go_while_a_majority_stays() -> None:
     change = remove(quorum(), 3)
     assert failed(change) == []
     assert change.after.voter_ids == (1, 2)
-    assert any("Fewer failures are tolerated than now: 0 in place of 1." in line for line in change.warnings)
+    assert any("Fewer failures are tolerated than now: 0 instead of 1." in line for line in change.warnings)
 
 
 def test_the_dead_voter_may_go_but_not_a_living_one_beside_it() -> None:
@@ -252,7 +252,7 @@ def test_an_even_number_of_voters_is_pointed_out() -> None:
 
 
 def test_removing_the_leader_or_an_automatic_joiner_is_pointed_out() -> None:
-    assert warned(remove(quorum(), 1), "Node 1 leads: it resigns")
+    assert warned(remove(quorum(), 1), "Node 1 leads. It resigns")
     assert not warned(remove(quorum(), 2), "leads")
     assert warned(remove(quorum(), 2), "controller.quorum.auto.join.enable=true")
     assert not warned(add(quorum()), "auto.join")
@@ -260,4 +260,4 @@ def test_removing_the_leader_or_an_automatic_joiner_is_pointed_out() -> None:
 
 def test_a_single_voter_and_voters_behind_are_pointed_out() -> None:
     assert warned(remove(quorum(2), 2), "A single voter tolerates no failure.")
-    assert warned(remove(quorum(4, behind=[4]), 3), "not counted on now: 4")
+    assert warned(remove(quorum(4, behind=[4]), 3), "do not count now: 4")

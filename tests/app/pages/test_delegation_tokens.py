@@ -129,7 +129,7 @@ def test_the_hmac_of_another_token_is_reported(web: LiveWeb, admin: httpx.Client
 @pytest.mark.parametrize(
     ("hmac", "hours", "said"),
     [
-        ("not Base64!", "1", "The HMAC is not Base64."),
+        ("not Base64!", "1", "The HMAC is not valid Base64."),
         ("c2VjcmV0", "1", "DELEGATION_TOKEN_NOT_FOUND"),
         ("c2VjcmV0", "soon", "'soon' is not a whole number of hours from 1 to 878400."),
     ],
