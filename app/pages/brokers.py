@@ -23,7 +23,6 @@ from kraft_core.protocol.uuids import uuid_to_text
 router = APIRouter(include_in_schema=False)
 
 PARTITIONS_ON_PAGE: Final = 100
-TONES: Final = {"ACTIVE": "good", "SHUTTING_DOWN": "warn", "FENCED": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,6 @@ class BrokerView:
     """Model of broker.html."""
 
     row: BrokerRow
-    tone: str
     incarnation_id: str
     directories: str
     features: Sequence[tuple[str, int, int]]
@@ -111,7 +109,6 @@ def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistrat
     configs = {**dict(image.configs.of(BROKER, "")), **dict(image.configs.of(BROKER, str(broker.id)))}
     return BrokerView(
         row=row,
-        tone=TONES.get(row.state, ""),
         incarnation_id=uuid_to_text(broker.incarnation_id),
         directories=", ".join(uuid_to_text(directory) for directory in broker.directories),
         features=[(name, each.min, each.max) for name, each in sorted(broker.supported_features.items())],

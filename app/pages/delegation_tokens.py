@@ -82,7 +82,7 @@ async def create(
         return render(request, "delegation_token_created.html", page=page, view=_created_view(created))
 
     is_limited = lifetime_ms != DEFAULT_PERIOD
-    lifetime = counted(lifetime_ms // HOUR_MS, "hour") if is_limited else "delegation.token.max.lifetime.ms"
+    lifetime = counted(lifetime_ms // HOUR_MS, "hour") if is_limited else "set by delegation.token.max.lifetime.ms"
     body = {"owner": wanted, "renewers": list(allowed), "max_lifetime_ms": lifetime_ms if is_limited else None}
     view = ConfirmView(
         title="Create delegation token",

@@ -148,11 +148,11 @@ def _leader_facts(quorum: Quorum, known: Sequence[Leadership]) -> list[tuple[str
     changes, longest = lately(known, quorum.asked_at_ms)
     text = "none" if quorum.leader_id is None else f"node {quorum.leader_id}"
     tone = "" if not changes else "warn" if longest is not None and longest >= LONG_GAP_MS else ""
-    wait = "" if longest is None else f"longest leaderless time {duration(longest)}"
+    wait = "last 24 h" if longest is None else f"last 24 h, longest leaderless time {duration(longest)}"
     return [
         ("Leader", text, "good" if quorum.leader_id is not None else "bad", since),
         ("Leader epoch", number(quorum.leader_epoch), "", ""),
-        ("Leader changes (24 h)", number(changes), tone, wait),
+        ("Leader changes", number(changes), tone, wait),
     ]
 
 
