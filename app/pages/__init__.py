@@ -1,1 +1,1 @@
-"""HTML, one router a page, one frozen view model a template."""
+"""HTML pages: one router per subject, one frozen view model per template."""

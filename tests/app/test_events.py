@@ -1,4 +1,4 @@
-"""The event stream of open pages, as a program reads it."""
+"""The event stream of open pages, read by a program."""
 
 import json
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from tests.app.live import LiveWeb
 
 
 def states(response: httpx.Response) -> Iterator[dict]:
-    """What the stream says, event by event."""
+    """Return the data of the events one by one."""
     return (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: "))
 
 
-def test_the_stream_says_at_once_who_leads(web: LiveWeb) -> None:
+def test_the_first_event_names_the_leader(web: LiveWeb) -> None:
     with web.client.stream("GET", "/events") as response:
         first = next(states(response))
     assert (first["leader_id"], first["state"], first["notice"], first["gone"]) == (1, "live", "", None)
@@ -43,12 +43,12 @@ def test_a_change_moves_the_stamp_and_the_passing_of_time_does_not(web: LiveWeb)
     ],
     ids=["broker", "voter", "topic"],
 )
-def test_a_subject_that_is_not_there_is_said_to_be_gone(web: LiveWeb, subject: str, words: str) -> None:
+def test_a_missing_subject_is_reported_as_gone(web: LiveWeb, subject: str, words: str) -> None:
     with web.client.stream("GET", "/events", params={"subject": subject}) as response:
         assert words in next(states(response))["gone"]["text"]
 
 
-def test_the_feed_is_searched_once_for_a_subject_that_is_gone(web: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_feed_is_searched_once_for_a_missing_subject(web: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     searches = []
     found = live.deletion
     monkeypatch.setattr(live, "deletion", lambda *arguments: searches.append(1) or found(*arguments))
@@ -58,6 +58,6 @@ def test_the_feed_is_searched_once_for_a_subject_that_is_gone(web: LiveWeb, monk
     assert len(searches) == 1
 
 
-def test_a_subject_that_is_there_is_not_gone(web: LiveWeb) -> None:
+def test_an_existing_subject_is_not_gone(web: LiveWeb) -> None:
     with web.client.stream("GET", "/events", params={"subject": "broker/1"}) as response:
         assert next(states(response))["gone"] is None

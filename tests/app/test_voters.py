@@ -45,7 +45,7 @@ def joiner(quorum: VoterQuorum) -> Iterator[VoterQuorum]:
 
 @pytest.fixture(scope="module")
 def admin(quorum: VoterQuorum) -> httpx.Client:
-    """A browser with an admin's session, without JavaScript."""
+    """Return a browser with an admin's session, without JavaScript."""
     return browser(quorum.web, "ann", "admin")
 
 
@@ -70,7 +70,7 @@ def links(html: str) -> set[str]:
 
 
 def submit(client: httpx.Client, path: str) -> httpx.Response:
-    """Open the confirm page and press its button."""
+    """Open the preview and post its form."""
     page = client.get(path, headers=FORM)
     assert page.status_code == 200, page.text
     action = re.search(rf'<form method="post" action="({re.escape(path)})"', page.text)
@@ -78,9 +78,7 @@ def submit(client: httpx.Client, path: str) -> httpx.Response:
     return client.post(action[1], data={"csrf_token": csrf_of(page.text), "confirmed": "yes"}, headers=FORM)
 
 
-def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
-    joiner: VoterQuorum, admin: httpx.Client
-) -> None:
+def test_an_admin_adds_and_removes_a_voter_in_the_browser(joiner: VoterQuorum, admin: httpx.Client) -> None:
     add = f"/quorum/voters/{JOINER}/{joiner.directory_id}/add"
     assert add in links(admin.get("/quorum", headers=FORM).text)
     looked = admin.get(add, headers=FORM).text
@@ -105,7 +103,7 @@ def test_an_admin_makes_an_observer_a_voter_in_the_browser_and_removes_it(
     assert joiner.voters == [1, 2, 3]
 
 
-def test_a_page_without_what_must_hold_has_no_button(joiner: VoterQuorum, admin: httpx.Client) -> None:
+def test_a_preview_with_an_unmet_precondition_has_no_button(joiner: VoterQuorum, admin: httpx.Client) -> None:
     page = admin.get(f"/quorum/voters/{JOINER}/{STRANGER}/add", headers=FORM).text
     assert "not met" in page
     assert f"It fetches with directory {joiner.directory_id}" in page
@@ -206,7 +204,7 @@ def test_a_voter_that_is_none_cannot_be_removed(joiner: VoterQuorum) -> None:
 
 
 def test_a_change_made_elsewhere_a_moment_ago_is_known(joiner: VoterQuorum) -> None:
-    """The page's quorum may be a second old; what must hold is looked at anew."""
+    """The quorum of the page may be a second old; preconditions are checked again."""
     request = AddRaftVoterRequest(
         cluster_id=None,
         timeout_ms=5_000,
@@ -300,7 +298,7 @@ def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:
     kafka.wait_until(lambda: said in joiner.web.client.get("/fragments/quorum").text, 60, "the page says why it went")
 
 
-def test_static_voters_are_not_changed_here_and_the_page_says_how_they_become_dynamic(tmp_path: Path) -> None:
+def test_static_voters_cannot_be_changed_and_the_page_says_how_they_become_dynamic(tmp_path: Path) -> None:
     with static_node(tmp_path) as bootstrap, running_web(tmp_path, bootstrap) as web:
         web.wait_ready()
         client = browser(web, "ann", "admin")

@@ -1,4 +1,4 @@
-"""What axe-core finds wrong with a page: the rules of WCAG 2.0 to 2.2, levels A and AA, and its best practices."""
+"""Violations that axe-core finds on a page: WCAG 2.0 to 2.2, levels A and AA, and its best practices."""
 
 from importlib.resources import files
 from typing import Any, Final
@@ -15,7 +15,7 @@ RUN: Final = """async (rules) => {
 
 
 def violations(page: Page) -> list[str]:
-    """Return what is wrong, a line for each element: the rule, the element, what would mend it."""
+    """Return one line per violating element: the rule, the element and the correction."""
     if page.evaluate("typeof window.axe") == "undefined":
         page.evaluate(SCRIPT)
     found: Any = page.evaluate(RUN, {"type": "tag", "values": RULES})
@@ -23,7 +23,7 @@ def violations(page: Page) -> list[str]:
 
 
 def dark_violations(page: Page) -> list[str]:
-    """Return what is wrong with the colours of the dark theme."""
+    """Return violations of the colours of the dark theme."""
     if page.evaluate("typeof window.axe") == "undefined":
         page.evaluate(SCRIPT)
     page.emulate_media(color_scheme="dark")

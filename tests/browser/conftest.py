@@ -1,4 +1,4 @@
-"""A real Chromium before a real product."""
+"""A real Chromium on a real product."""
 
 import gc
 import os
@@ -25,13 +25,13 @@ expect.set_options(timeout=30_000)  # no measurement: Chromium, the product and 
 
 
 def chromium_program() -> str | None:
-    """The system's Chromium, None without one."""
+    """Return the path of the system's Chromium, None if there is none."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium. Without one a test is skipped, in CI it fails.
+    """Yield the system's Chromium. Without one, a test is skipped; in CI it fails.
 
     Not for the session: Playwright keeps an event loop running in this thread, in which no other test could run its own.
     """
@@ -50,14 +50,14 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[Product]:
-    """One product for all browser tests."""
+    """Yield one product for all tests of a module."""
     with running_product(tmp_path_factory.mktemp("product")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def admin_state(product: Product, chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cookies of the first admin, who came in by the one-time link."""
+    """Return the file with the cookies of the first admin, logged in by the one-time link."""
     path = tmp_path_factory.mktemp("state") / "admin.json"
     context = chromium.new_context()
     page = context.new_page()
@@ -70,7 +70,7 @@ def admin_state(product: Product, chromium: Browser, tmp_path_factory: pytest.Te
 
 
 class Watch:
-    """Collects what the browser complains about: script errors, and content that the policy forbade."""
+    """Collects the complaints of the browser: script errors and violations of the content policy."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.complaints: list[str] = []
@@ -84,7 +84,7 @@ class Watch:
 
 @pytest.fixture
 def page(product: Product, chromium: Browser, admin_state: Path) -> Iterator[Page]:
-    """A page of the admin's. The browser must not have complained by the end of the test."""
+    """Yield a page of the admin. By the end of the test the browser must not have complained."""
     context = chromium.new_context(
         storage_state=admin_state, base_url=product.url, viewport={"width": 1280, "height": 900}
     )

@@ -1,4 +1,4 @@
-"""Every page passes every rule of axe-core, in both themes, on a desk and on a phone."""
+"""Every page passes every rule of axe-core, in both themes, on a desktop and on a phone."""
 
 import re
 
@@ -24,12 +24,12 @@ FURTHER = (
 OF_HUNDREDS_OF_ROWS = {path: f"{path}?q=log.retention" for path in ("/broker-configs", "/brokers/1/configs")}
 OF_HUNDREDS_OF_ROWS["/brokers/1"] = "/brokers/1?page=2"
 OF_HUNDREDS_OF_ROWS[f"/topics/{TOPIC}/configs"] = f"/topics/{TOPIC}/configs?q=retention"
-"""Rows that are alike are looked at once: axe needs seconds for hundreds."""
+"""Pages of hundreds of similar rows, which take axe seconds, are filtered."""
 
 
 @pytest.fixture(scope="module")
 def filled(product: Product) -> Product:
-    """Something of each kind to show: pages of partitions, a config, and what making them left in the feed and the audit."""
+    """Return the product with something on each page: partitions, a config, and their changes in feed and audit."""
     for method, path, body in (
         ("POST", "topics", {"topic_name": TOPIC, "partitions_count": 101}),
         ("PUT", f"topics/{TOPIC}/configs/retention.ms", {"value": "5000"}),
@@ -50,7 +50,7 @@ def test_no_page_breaks_a_rule(page: Page, filled: Product, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_preview_and_no_refusal_breaks_a_rule(page: Page, filled: Product, width: int) -> None:
+def test_no_preview_and_no_error_breaks_a_rule(page: Page, filled: Product, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/create-topic")
     page.get_by_label("Name").fill("not/a/name")

@@ -1,4 +1,4 @@
-"""Open pages while leaders die, the majority is lost and the web process itself goes: nobody reloads, and nothing lies."""
+"""Open pages during leader failures, a lost majority and a stopped web process: correct without a reload."""
 
 import json
 import re
@@ -34,7 +34,7 @@ REMEMBER_PAIRS = """() => {
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[conclave.Quorum]:
-    """Made before Chromium, whose driver keeps an event loop running in this thread."""
+    """Yield a quorum, started before Chromium, whose driver keeps an event loop running in this thread."""
     with conclave.running_quorum(tmp_path_factory.mktemp("lost") / "quorum", 3) as running:
         yield running
 
@@ -64,7 +64,7 @@ def metric(web: LiveWeb, name: str) -> float:
 
 
 def current(nodes: conclave.Quorum, web: LiveWeb, other_than: int = -1) -> tuple[int, int]:
-    """(leader, epoch), once the web process has confirmed it too."""
+    """Return (leader, epoch) once the web process has confirmed it."""
 
     def is_known() -> bool:
         found = web.services.cluster.quorum
@@ -77,7 +77,7 @@ def current(nodes: conclave.Quorum, web: LiveWeb, other_than: int = -1) -> tuple
 
 
 @pytest.mark.timeout(240)
-def test_every_open_page_says_who_leads_and_who_answers(
+def test_every_open_page_shows_the_leader_and_the_silent_voters(
     nodes: conclave.Quorum, chromium: Browser, tmp_path: Path
 ) -> None:
     with running_web(tmp_path, nodes.bootstrap) as web:
@@ -144,7 +144,7 @@ def test_every_open_page_says_who_leads_and_who_answers(
         context.close()
 
 
-def test_a_page_says_that_the_web_process_is_gone_and_recovers_with_it(
+def test_a_page_shows_that_the_web_process_has_stopped_and_recovers_with_it(
     nodes: conclave.Quorum, chromium: Browser, tmp_path: Path
 ) -> None:
     port = free_port()

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceW
 
 
 def create(product: Product, name: str, partitions: int = 1) -> str:
-    """Create a topic; its id."""
+    """Create a topic and return its id."""
     status, body = product.call(
         "POST", f"{product.cluster_path}/topics", {"topic_name": name, "partitions_count": partitions}
     )
@@ -33,7 +33,7 @@ def opened(page: Page, path: str) -> Page:
     return page
 
 
-def test_a_change_is_on_the_open_page_at_once(page: Page, product: Product) -> None:
+def test_a_change_is_shown_on_the_open_page_at_once(page: Page, product: Product) -> None:
     opened(page, "/topics?q=at-once")
     took = milliseconds_until_shown(product, page, "#topics", [f"at-once-{number}" for number in range(9)])
     assert statistics.median(took) <= 1_000, took  # 200 ms is the aim, on a machine that does nothing else
@@ -118,7 +118,7 @@ def test_the_stream_of_events_refuses_a_subject_it_does_not_know(page: Page) -> 
         assert page.request.get(f"/events?subject={quote(subject)}").status in {400, 422}, subject
 
 
-def test_a_page_whose_reader_is_logged_out_says_so(page: Page, product: Product) -> None:
+def test_a_page_of_a_logged_out_user_says_so(page: Page, product: Product) -> None:
     opened(page, "/reports")
     page.context.clear_cookies()
     page.evaluate("""() => {

@@ -23,7 +23,7 @@ async def _register(product: Product, broker_id: int) -> None:
 
 
 def register(product: Product, broker_id: int) -> None:
-    """Register a broker that only ever registers: what moves to it is never done."""
+    """Register a broker that does nothing else, so that a reassignment to it never completes."""
     with ThreadPoolExecutor(1) as elsewhere:  # Playwright keeps an event loop running in this thread
         elsewhere.submit(asyncio.run, _register(product, broker_id)).result()
     path = f"{product.cluster_path}/brokers/{broker_id}"
@@ -64,7 +64,7 @@ def test_a_plan_is_previewed_started_and_cancelled(product: Product, page: Page)
     expect(row).to_have_count(0)
 
 
-def test_leaders_are_elected_where_they_are_not_preferred(product: Product, page: Page) -> None:
+def test_an_election_is_held_for_partitions_without_their_preferred_leader(product: Product, page: Page) -> None:
     create(product, "elected")
     page.goto("/topics/elected")
     elect = page.locator("form").filter(has=page.get_by_role("heading", name="Elect leaders"))

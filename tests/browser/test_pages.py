@@ -38,7 +38,7 @@ def create(product: Product, name: str, partitions: int = 1) -> None:
     assert status == 201, body
 
 
-def test_a_topic_is_created_in_the_browser_and_is_really_there(page: Page, product: Product) -> None:
+def test_a_topic_is_created_in_the_browser(page: Page, product: Product) -> None:
     page.goto("/topics")
     page.get_by_role("link", name="Create topic").click()
     page.get_by_label("Name").fill("orders")
@@ -59,7 +59,7 @@ def test_a_topic_is_created_in_the_browser_and_is_really_there(page: Page, produ
     assert (topic["partitions_count"], topic["replication_factor"]) == (3, 1)
 
 
-def test_a_refused_topic_says_why_beside_its_field_and_keeps_what_was_typed(page: Page) -> None:
+def test_an_error_is_shown_beside_its_field_and_the_input_is_kept(page: Page) -> None:
     page.goto("/create-topic")
     page.get_by_label("Name").fill("not/a/name")
     page.get_by_role("button", name="Create topic").click()
@@ -71,7 +71,7 @@ def test_a_refused_topic_says_why_beside_its_field_and_keeps_what_was_typed(page
     expect(page.get_by_role("alert")).to_have_text("'many' is not a whole number from 1 to 2147483647.")
 
 
-def test_the_dashboard_moves_without_a_reload_when_the_cluster_changes(page: Page, product: Product) -> None:
+def test_the_dashboard_shows_changes_of_the_cluster_without_a_reload(page: Page, product: Product) -> None:
     page.goto("/")
     expect(page.locator("#live")).to_have_attribute("data-state", "live")
     page.evaluate("window.loadedOnce = true")
@@ -80,7 +80,7 @@ def test_the_dashboard_moves_without_a_reload_when_the_cluster_changes(page: Pag
     assert page.evaluate("window.loadedOnce") is True
 
 
-def test_the_offset_badge_moves_on_and_says_how_old_it_is(page: Page) -> None:
+def test_the_badge_shows_the_newest_offset_and_its_age(page: Page) -> None:
     page.goto("/topics")
     before = page.locator("#live [data-offset]").inner_text()
     expect(page.locator("#live [data-offset]")).not_to_have_text(before)
@@ -110,7 +110,7 @@ def test_partitions_are_added_after_a_preview(page: Page, product: Product) -> N
     assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 4
 
 
-def test_fewer_partitions_are_refused_with_the_controllers_words(page: Page, product: Product) -> None:
+def test_fewer_partitions_are_refused_with_the_error_of_the_controller(page: Page, product: Product) -> None:
     create(product, "shrinks-not", 3)
     page.goto("/topics/shrinks-not")
     page.get_by_label(re.compile("^New number of partitions")).fill("2")
@@ -149,7 +149,7 @@ def test_a_topic_is_deleted_only_after_its_name_is_typed(page: Page, product: Pr
     expect(page.locator("tbody tr").first).to_contain_text("topic.delete")
 
 
-def test_the_quorum_page_says_who_leads_since_when_and_where_the_log_is(page: Page) -> None:
+def test_the_quorum_page_shows_the_leader_its_election_and_the_offsets_of_the_log(page: Page) -> None:
     page.goto("/quorum")
     facts = page.locator("#quorum dl.facts")
     expect(facts).to_contain_text(re.compile(r"Leader\s*node 1\s*since \d{4}-\d\d-\d\d"))
@@ -163,7 +163,7 @@ def test_the_quorum_page_says_who_leads_since_when_and_where_the_log_is(page: Pa
     expect(row).to_contain_text("1 of 1")
 
 
-def test_the_last_voter_cannot_be_removed_and_the_page_shows_which_precondition_is_not_met(page: Page) -> None:
+def test_the_last_voter_cannot_be_removed_and_the_page_shows_the_unmet_precondition(page: Page) -> None:
     page.goto("/quorum")
     page.get_by_role("link", name="Remove… node 1").click()
     checks = page.locator("ul.checks li")
@@ -185,7 +185,7 @@ def test_no_page_is_wider_than_the_window(page: Page, width: int) -> None:
 
 
 def test_every_field_and_button_has_a_name_and_every_page_a_heading(page: Page) -> None:
-    """What a screen reader says of them; a placeholder is no name."""
+    """Names for screen readers; a placeholder does not count."""
     nameless = """() => [...document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a')].filter(
         (each) => !(each.getAttribute('aria-label') || '').trim() && !(each.labels && each.labels.length)
             && !each.textContent.trim()).map((each) => each.outerHTML)"""
@@ -196,7 +196,7 @@ def test_every_field_and_button_has_a_name_and_every_page_a_heading(page: Page) 
         assert page.locator("nav[aria-label=Main] a[aria-current=page]").count() == (path != "/account"), path
 
 
-def test_the_keyboard_alone_leads_past_the_navigation_and_through_a_form(page: Page) -> None:
+def test_the_keyboard_reaches_past_the_navigation_and_through_a_form(page: Page) -> None:
     page.goto("/features")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
@@ -302,7 +302,7 @@ def test_hostile_names_are_shown_as_text(page: Page) -> None:
     assert page.locator("main script").count() == 0
 
 
-def test_an_unknown_page_says_so_and_leads_back(page: Page) -> None:
+def test_an_unknown_page_says_so_and_links_to_the_dashboard(page: Page) -> None:
     answer = page.goto("/topics/never-made")
     assert answer is not None
     assert answer.status == 404

@@ -1,4 +1,4 @@
-"""The quorum page in the browser, on three real voters and an observer: leaders that die, voters that come and go."""
+"""The quorum page in the browser, on three real voters and an observer: leader failures and voter changes."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VoterQuorum]:
 
 @pytest.fixture(scope="module")
 def page(quorum: VoterQuorum, chromium: Browser) -> Iterator[Page]:
-    """The admin's page, which must not complain."""
+    """Yield a page of the admin. By the end the browser must not have complained."""
     context = chromium.new_context(base_url=quorum.web.url, viewport={"width": 1280, "height": 900})
     watch = Watch(context)
     opened = context.new_page()
@@ -37,12 +37,12 @@ def panel(page: Page, heading: str) -> Locator:
 
 
 def row_of(page: Page, heading: str, number: int) -> Locator:
-    """The row of a node or an epoch, whose number stands in its first cell."""
+    """Return the row of a node or an epoch by the number in its first cell."""
     first = page.locator("td:first-child").filter(has_text=re.compile(rf"^\s*{number}\s*$"))
     return panel(page, heading).locator("tbody tr").filter(has=first)
 
 
-def test_an_open_page_tells_of_a_leader_that_died_and_of_the_next(quorum: VoterQuorum, page: Page) -> None:
+def test_an_open_page_shows_a_failed_leader_and_the_next_one(quorum: VoterQuorum, page: Page) -> None:
     page.goto("/quorum")
     page.evaluate("window.loadedOnce = true")
     found = quorum.describe()
@@ -68,7 +68,7 @@ def test_an_open_page_tells_of_a_leader_that_died_and_of_the_next(quorum: VoterQ
     expect(voter).to_contain_text("caught up")
 
 
-def test_the_page_changes_under_a_click_and_the_click_still_counts(quorum: VoterQuorum, page: Page) -> None:
+def test_a_click_during_an_update_of_the_page_is_not_lost(quorum: VoterQuorum, page: Page) -> None:
     page.goto("/quorum")
     link = page.get_by_role("link", name=f"Add voter… node {JOINER}")
     expect(link).to_be_visible()
@@ -92,7 +92,7 @@ def test_the_page_changes_under_a_click_and_the_click_still_counts(quorum: Voter
     expect(link).to_be_focused()
 
 
-def test_a_voter_is_added_and_removed_and_the_page_says_what_that_changed(quorum: VoterQuorum, page: Page) -> None:
+def test_a_voter_is_added_and_removed_and_the_page_says_what_changed(quorum: VoterQuorum, page: Page) -> None:
     page.goto("/quorum")
     observer = panel(page, "Observers").locator("tbody tr")
     expect(observer).to_contain_text(re.compile(rf"{JOINER}\s*controller\s*caught up"))

@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
-    """On a controller that makes tokens, logged in as User:admin."""
+    """Yield a web process that is logged in as User:admin to a controller with delegation tokens enabled."""
     folder = tmp_path_factory.mktemp("tokens")
     secret = {"delegation_token_secret_key": "the secret of all tokens"}
     with secure_quorum(folder, 1, "SASL_PLAINTEXT", "PLAIN", **secret) as quorum:
@@ -39,7 +39,7 @@ def admin(web: LiveWeb) -> httpx.Client:
 
 
 def send(client: httpx.Client, path: str, **form: str) -> BeautifulSoup:
-    """Post a form of a page, as its button would; the page that comes."""
+    """Post a form as its button would, and return the next page."""
     token = csrf_of(client.get("/rights", headers=FORM).text)
     answer = client.post(path, data={**form, "csrf_token": token}, headers=FORM)
     assert answer.status_code < 500, answer.text
@@ -53,7 +53,7 @@ def words(page: BeautifulSoup, selector: str = "main") -> str:
 
 
 def make(web: LiveWeb, admin: httpx.Client, **form: str) -> tuple[DelegationToken, str]:
-    """A new token as this process knows it, and its HMAC as the page shows it."""
+    """Return a new token from the image, and its HMAC from the page."""
     page = send(admin, "/rights/tokens", confirmed="yes", **form)
     facts = {label.get_text(): label.find_next("dd").get_text() for label in page.select("dl.plain dt")}  # type: ignore[union-attr]  # each has its dd
     return web.services.cluster.image.delegation_tokens[facts["Token id"]], words(page, "#hmac")
@@ -134,7 +134,7 @@ def test_the_hmac_of_another_token_is_reported(web: LiveWeb, admin: httpx.Client
         ("c2VjcmV0", "soon", "'soon' is not a whole number of hours from 1 to 878400."),
     ],
 )
-def test_a_change_that_cannot_be_says_why_and_repeats_no_hmac(
+def test_a_refused_change_says_why_and_does_not_repeat_the_hmac(
     web: LiveWeb, admin: httpx.Client, hmac: str, hours: str, said: str
 ) -> None:
     made, _ = make(web, admin)
@@ -153,7 +153,7 @@ def test_a_change_that_cannot_be_says_why_and_repeats_no_hmac(
         ({"renewers": "Group:admins", "confirmed": "yes"}, "INVALID_PRINCIPAL_TYPE"),
     ],
 )
-def test_a_token_that_cannot_be_says_why(web: LiveWeb, admin: httpx.Client, form: dict[str, str], said: str) -> None:
+def test_a_refused_token_says_why(web: LiveWeb, admin: httpx.Client, form: dict[str, str], said: str) -> None:
     before = set(web.services.cluster.image.delegation_tokens)
     page = send(admin, "/rights/tokens", **form)
     assert said in words(page, "[role=alert]")

@@ -1,4 +1,4 @@
-"""Pieces of pages that need no browser: charts, numbers, forms, the verdict strip, and what templates say they need."""
+"""Parts of pages that need no browser: charts, numbers, forms, the verdict of a report, and the templates."""
 
 import re
 from dataclasses import replace
@@ -45,8 +45,8 @@ LOSSES = [{"domain": "a", "verdicts": {"lost": 1, "offline": 2, "unclean": 0, "u
         charts.trend_chart([{"id": 1, "moves_from_balanced": 0, "under_replicated": 3}] * 2),
     ],
 )
-def test_a_chart_is_svg_without_script_or_style_of_its_own(svg: str) -> None:
-    """The content policy forbids both; the page's stylesheet colours charts by class."""
+def test_a_chart_is_svg_without_script_or_style(svg: str) -> None:
+    """The content policy forbids both; the stylesheet of the page colours charts by class."""
     root = ET.fromstring(str(svg))
     names = {str(element.tag).rsplit("}", 1)[-1] for element in root.iter()}
     assert not names & {"script", "style", "foreignObject", "image"}
@@ -55,12 +55,12 @@ def test_a_chart_is_svg_without_script_or_style_of_its_own(svg: str) -> None:
 
 
 def rule_of(css_class: str) -> str:
-    """The declarations that the stylesheet has for fills of this class."""
+    """Return the declarations of the stylesheet for fills of this class."""
     (found,) = re.findall(rf"\.chart \.{css_class} {{ (fill: [^}}]*)}}", (folder("static") / "app.css").read_text())
     return str(found)
 
 
-def test_offline_and_lost_partitions_are_red_in_the_chart_of_losses_and_refused_ones_amber() -> None:
+def test_offline_and_lost_partitions_are_red_and_those_that_reject_writes_amber() -> None:
     root = ET.fromstring(charts.losses_chart(LOSSES))
     classes = [str(each.get("class")) for each in root.iter() if "serie-" in str(each.get("class"))]
     tone_of = {
@@ -78,21 +78,21 @@ def test_every_tone_of_a_chart_has_a_colour() -> None:
         assert rule_of(f"tone-{tone}").startswith("fill: ")
 
 
-def test_a_chart_shows_its_fullest_brokers_and_escapes_racks() -> None:
+def test_a_chart_shows_the_brokers_with_most_replicas_and_escapes_racks() -> None:
     svg = str(charts.brokers_chart(ROWS))
     assert svg.count('class="rect') == 2 * charts.BARS_MAX
     assert "<b>" not in svg
     assert "&lt;b&gt;&amp;" in svg
 
 
-def test_a_charts_marks_are_whole_numbers() -> None:
+def test_the_marks_of_a_chart_are_whole_numbers() -> None:
     assert charts._ticks(0) == [0, 1]
     assert charts._ticks(3) == [0, 1, 2, 3]
     assert charts._ticks(7) == [0, 2, 4, 6, 8]
     assert charts._ticks(1_000_000) == list(range(0, 1_000_001, 200_000))
 
 
-def test_numbers_and_ages_read_well() -> None:
+def test_numbers_and_ages_are_formatted() -> None:
     assert [number(value) for value in (None, -1, 0, 1234567)] == [
         "\N{EN DASH}",
         "\N{EN DASH}",
@@ -108,13 +108,13 @@ def test_numbers_and_ages_read_well() -> None:
     ]
 
 
-def test_quantities_and_counts_read_well() -> None:
+def test_quantities_and_counts_are_formatted() -> None:
     assert amount(1048576.0) == "1\u202f048\u202f576"
     assert amount(0.5) == "0.5"
     assert [counted(count, "replica") for count in (0, 1, 2000)] == ["0 replicas", "1 replica", "2\u202f000 replicas"]
 
 
-def test_lengths_and_sizes_have_two_units_at_most() -> None:
+def test_durations_and_sizes_have_two_units_at_most() -> None:
     assert [duration(value) for value in (0, 999, 1_500, 59_999, 60_000, 3_725_000, 90_000_000)] == [
         "0 ms",
         "999 ms",
@@ -141,7 +141,7 @@ def test_documentation_is_escaped_around_its_code() -> None:
     ("text", "value"),
     [("7", 7), (" 7 ", 7), ("0", None), ("-1", None), ("1e3", None), ("٣", None), ("9" * 11, None), ("", None)],
 )
-def test_a_whole_number_is_only_that(text: str, value: int | None) -> None:
+def test_a_whole_number_has_digits_only_and_lies_in_its_range(text: str, value: int | None) -> None:
     assert whole_number(text, 1, 10**9) == value
 
 
@@ -149,15 +149,15 @@ def test_a_whole_number_is_only_that(text: str, value: int | None) -> None:
     "address",
     ["http://evil.test/", "//evil.test", "/\\evil.test", "javascript:alert(1)", "", "topics", "/a\r\nSet-Cookie: x"],
 )
-def test_a_login_never_leads_away(address: str) -> None:
+def test_a_login_never_redirects_to_another_site(address: str) -> None:
     assert safe_next(address) == "/"
 
 
-def test_a_login_leads_back_to_where_one_was() -> None:
+def test_a_login_returns_to_the_requested_page() -> None:
     assert safe_next("/topics?q=a&page=2") == "/topics?q=a&page=2"
 
 
-def test_a_form_names_each_line_it_cannot_read() -> None:
+def test_a_form_has_an_error_for_each_field_that_cannot_be_read() -> None:
     wish, errors = read_form(TopicForm(" t ", "0", "x", "a=1\n\nb\na=2"))
     assert wish.name == "t"
     assert errors == {
@@ -173,7 +173,7 @@ def test_the_curl_line_survives_a_quote_in_a_value() -> None:
     assert "it'\\''s" in curl_line("http://h", "POST", "topics", create_body(wish))
 
 
-def test_the_lists_address_says_only_what_was_asked() -> None:
+def test_the_address_of_a_list_has_only_the_given_parameters() -> None:
     table = TopicTable()
     shown = image([broker(1, None)], {f"t{number}": [partition("1")] for number in range(60)})
     assert topics_view(shown, table, {}).query == "page=1"
@@ -183,7 +183,7 @@ def test_the_lists_address_says_only_what_was_asked() -> None:
     assert view.sort_query("name") == "q=t&sort=name"
 
 
-def test_the_strip_says_how_numbers_moved() -> None:
+def test_the_verdict_has_the_change_of_each_number() -> None:
     verdict = {
         "offline": 1,
         "under_min": 2,
@@ -205,11 +205,11 @@ def test_the_strip_says_how_numbers_moved() -> None:
     assert items["Under-replicated"].delta == "unchanged"
 
 
-def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
+def test_cells_that_a_spreadsheet_would_run_are_escaped() -> None:
     assert [safe_cell(value) for value in ("=1+1", "@x", "rack-a", -5)] == ["'=1+1", "'@x", "rack-a", -5]
 
 
-def test_the_place_of_a_broker_without_a_rack_shows_a_dash_in_the_csv(tmp_path: Path) -> None:
+def test_a_broker_without_a_rack_is_a_dash_in_the_csv(tmp_path: Path) -> None:
     row = dict.fromkeys(VIOLATIONS.names) | {
         "topic": "orders",
         "replicas": [1, 2, 3],
@@ -220,7 +220,7 @@ def test_the_place_of_a_broker_without_a_rack_shows_a_dash_in_the_csv(tmp_path: 
 
 
 @pytest.mark.parametrize("path", sorted(folder("templates").glob("*.html")), ids=lambda path: path.name)
-def test_a_template_parses_and_says_what_it_needs(path: Path) -> None:
+def test_a_template_parses_and_states_its_context(path: Path) -> None:
     environment().get_template(path.name)
     first = path.read_text().splitlines()[0]
     assert re.match(r"\{# (needs: |Small pieces)", first), first
@@ -248,7 +248,7 @@ def leadership(leader_id: int, previous: int | None, **told: object) -> Leadersh
     return replace(found, **told)  # type: ignore[arg-type]  # fields by name
 
 
-def test_a_leadership_says_who_voted_how_long_it_took_and_what_came_before() -> None:
+def test_a_leadership_shows_its_votes_the_leaderless_time_and_the_epochs_before() -> None:
     first = epoch_row(leadership(1, None))
     assert (first.votes, first.wait, first.notes, first.is_long) == ("1, 2 of 1, 2, 3", "\N{EN DASH}", "", False)
     later = epoch_row(leadership(2, 1, gap_ms=503, leaderless_ms=44, epochs_before=2, led_ms=90_000))
@@ -270,13 +270,13 @@ def test_offline_and_leaderless_topics_come_first_when_sorted_by_trouble() -> No
     assert [row.name for row in view.rows] == ["logs", "orders"]
 
 
-def test_exports_name_their_columns(tmp_path: Path) -> None:
+def test_an_export_without_its_file_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(violations_csv(tmp_path))
 
 
 def change_that_creates(offset: int, partitions: int) -> Change:
-    """A change that creates a topic."""
+    """Return a change that creates a topic."""
     parts = [records.partition(0, index) for index in range(partitions)]
     made = r.TopicRecord(name="orders", topic_id=topic_id(0))
     config = r.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1")
@@ -291,7 +291,7 @@ def change_that_creates(offset: int, partitions: int) -> Change:
     )
 
 
-def test_a_change_begins_with_what_it_is_about_and_is_never_cut_between_pages() -> None:
+def test_a_change_starts_with_its_headline_and_is_never_cut_between_pages() -> None:
     shown = feed_lines([change_that_creates(9, 5), change_that_creates(8, 1), change_that_creates(7, 1)], 6, each_max=4)
     assert [line.offset for line in shown] == [9] * 5 + [8] * 3
     texts = [line.text for line in shown]
