@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.pages import overview
+from app.pages import dashboard
 from app.rest import clusters
 from tests.app.live import ADMIN_TOKEN, LiveWeb
 
@@ -203,7 +203,7 @@ def test_an_unexpected_error_shows_only_the_request_id(
         raise RuntimeError("the secret of /etc/conclave")
 
     monkeypatch.setattr(clusters, "cluster_data", fail)
-    monkeypatch.setattr(overview, "dashboard_view", fail)
+    monkeypatch.setattr(dashboard, "dashboard_view", fail)
     for path, accept in ((web.cluster, "application/json"), ("/", "text/html")):
         answer = web.client.get(path, headers={"Accept": accept})
         assert answer.status_code == 500
