@@ -1,4 +1,4 @@
-"""A node as a process: what it refuses at its start, how it ends, and what it does when the disk fails."""
+"""A node as a process: refused starts, orderly stops, and the behaviour on a full disk."""
 
 import asyncio
 import itertools
@@ -14,12 +14,12 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics, quorum, running_quorum
 
-QUIET = {"broker_session_timeout_ms": 600_000}  # the broker that the topics are on sends no heartbeats
+QUIET = {"broker_session_timeout_ms": 600_000}  # the broker of the topics sends no heartbeats
 FAILURES = (ConnectionError, KafkaError, OSError)
 
 
 def refusal(found: Quorum, node_id: int = 1) -> str:
-    """Start a node that must not start; the one line that says why, without a traceback."""
+    """Start a node that must refuse to start; return the one line with the reason."""
     process = found.start(node_id)
     assert process.popen.wait(kafka.PATIENCE_S) == 1
     assert "Traceback" not in process.output
@@ -28,7 +28,7 @@ def refusal(found: Quorum, node_id: int = 1) -> str:
     return lines[0]
 
 
-def test_a_folder_that_is_not_formatted_is_refused(tmp_path: Path) -> None:
+def test_an_unformatted_folder_is_refused(tmp_path: Path) -> None:
     with quorum(tmp_path, 1) as found:
         line = refusal(found)
         assert "No readable meta.properties files found." in line
@@ -45,7 +45,7 @@ def test_a_second_process_on_one_folder_is_refused(tmp_path: Path) -> None:
         assert found.wait_for_leader() == 1
 
 
-def test_a_busy_port_is_refused_and_the_folder_let_go(tmp_path: Path) -> None:
+def test_a_port_in_use_is_refused_and_the_folder_is_unlocked(tmp_path: Path) -> None:
     with quorum(tmp_path, 1) as found:
         found.format(1)
         busy = subprocess.Popen(
@@ -78,14 +78,14 @@ def test_a_folder_of_another_node_is_refused(tmp_path: Path) -> None:
         assert "Stored node id 1 doesn't match previous node id 7" in refusal(found)
 
 
-def test_a_forgotten_vote_is_refused(tmp_path: Path) -> None:
+def test_a_missing_quorum_state_is_refused(tmp_path: Path) -> None:
     with running_quorum(tmp_path, 1) as found:
         assert found.processes[1].stop() == 0
         (found.folder_of(1) / "data" / "__cluster_metadata-0" / "quorum-state").unlink()
         assert "quorum-state is missing" in refusal(found)
 
 
-def test_a_wrong_setting_is_one_line_and_touches_nothing(tmp_path: Path) -> None:
+def test_an_invalid_setting_is_one_line_and_changes_nothing(tmp_path: Path) -> None:
     with quorum(tmp_path, 1) as found:
         config = found.config_of(1)
         config.write_text(config.read_text() + "controller.quorum.fetch.timeout.ms=soon\n")
@@ -98,9 +98,7 @@ def test_a_wrong_setting_is_one_line_and_touches_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_the_node_in_good_order_and_it_starts_again_with_its_data(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_stops_the_node_orderly_and_it_restarts_with_its_data(tmp_path: Path, number: signal.Signals) -> None:
     async def use(names: list[str]) -> list[int]:
         client = controller_client(found.bootstrap)
         if names == ["kept"]:
@@ -118,12 +116,12 @@ def test_a_signal_stops_the_node_in_good_order_and_it_starts_again_with_its_data
         assert asyncio.run(use(["kept", "new"])) == [ErrorCode.TOPIC_ALREADY_EXISTS, 0]
 
 
-def test_a_stop_under_load_answers_or_closes_and_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+def test_a_stop_under_load_answers_or_closes_and_keeps_acknowledged_records(tmp_path: Path) -> None:
     acknowledged: list[str] = []
     failed: list[object] = []
 
     async def write() -> None:
-        """Create topics all at once, stop the node while they are on their way, and go on until it answers no more."""
+        """Create topics concurrently, stop the node meanwhile, and continue until it no longer answers."""
         client = controller_client(found.bootstrap)
         await RawBroker(101, found.cluster_id, client).register()
         names = (f"topic-{number}" for number in itertools.count())
@@ -161,7 +159,7 @@ def test_a_stop_under_load_answers_or_closes_and_keeps_what_it_acknowledged(tmp_
         assert asyncio.run(codes(acknowledged)) == {ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
-def test_a_full_node_closes_an_idle_connection_for_each_more_to_the_controllers_listener(tmp_path: Path) -> None:
+def test_a_full_node_closes_an_idle_connection_for_each_new_one_to_the_controller_listener(tmp_path: Path) -> None:
     async def open_ones(port: int) -> int:
         connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
         ends = [asyncio.create_task(reader.read(1)) for reader, _ in connections]
@@ -180,8 +178,8 @@ def test_a_full_node_closes_an_idle_connection_for_each_more_to_the_controllers_
         assert found.wait_for_leader() == 1
 
 
-def test_a_disk_that_takes_no_more_stops_the_node_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    """The file-size limit stands for a full disk: a write of the log fails in the middle of service."""
+def test_a_full_disk_stops_the_node_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """The file-size limit simulates a full disk: a write of the log fails while the node serves requests."""
 
     async def fill() -> list[str]:
         client = controller_client(found.bootstrap)
@@ -220,7 +218,7 @@ def test_a_disk_that_takes_no_more_stops_the_node_and_loses_nothing_acknowledged
         assert asyncio.run(present(names))
 
 
-def test_a_node_whose_directory_id_changed_says_that_it_is_no_voter(tmp_path: Path) -> None:
+def test_a_node_with_a_changed_directory_id_logs_that_it_is_not_a_voter(tmp_path: Path) -> None:
     with quorum(tmp_path, 1) as found:
         found.format(1)
         properties = found.folder_of(1) / "data" / "meta.properties"
@@ -232,7 +230,7 @@ def test_a_node_whose_directory_id_changed_says_that_it_is_no_voter(tmp_path: Pa
         assert process.alive
 
 
-def test_a_node_whose_metadata_directory_is_gone_says_that_it_knows_no_voters(tmp_path: Path) -> None:
+def test_a_node_with_a_lost_metadata_directory_logs_that_it_has_no_voter_set(tmp_path: Path) -> None:
     with quorum(tmp_path, 1) as found:
         found.format(1)
         shutil.rmtree(found.folder_of(1) / "data" / "__cluster_metadata-0")

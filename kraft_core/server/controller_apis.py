@@ -236,7 +236,7 @@ class ControllerApis:
         answer: Answer,
     ) -> None:
         """Change this node's log levels and dispatch the other resources; the log levels come last in the answer."""
-        said = tuple(
+        logger_responses = tuple(
             self._alter_logger(resource, context, validate_only=message.validate_only)
             for resource in message.resources
             if _is_logger(resource)
@@ -244,7 +244,7 @@ class ControllerApis:
 
         def with_loggers(others: Message) -> None:
             assert isinstance(others, IncrementalAlterConfigsResponse), "the answer to this request"
-            answer(msgspec.structs.replace(others, responses=others.responses + said))
+            answer(msgspec.structs.replace(others, responses=others.responses + logger_responses))
 
         rest = tuple(resource for resource in message.resources if not _is_logger(resource))
         self._dispatch(header, msgspec.structs.replace(message, resources=rest), context, with_loggers)

@@ -94,9 +94,9 @@ class ControllerRegistrationManager:
         delay_ms = min(RETRY_MAX_MS, RETRY_MS << min(self._failures, 10))
         self._failures += 1
         log.info("controller_registration_refused", extra={"cause": cause, "retry_in_ms": delay_ms})
-        self._retry = asyncio.get_running_loop().call_later(delay_ms / 1000, self._again)
+        self._retry = asyncio.get_running_loop().call_later(delay_ms / 1000, self._check_again)
 
-    def _again(self) -> None:
+    def _check_again(self) -> None:
         self._pending = False
         self._check(self._source.image)
 

@@ -1,4 +1,4 @@
-"""Outgoing connections against a real listener: order, timeouts, backoff, and news of a peer's death."""
+"""Outgoing connections against a real listener: order, timeouts, backoff, and reports of lost peers."""
 
 import asyncio
 import struct
@@ -38,7 +38,7 @@ def api_versions(apis: dict[int, tuple[int, int]] = APIS, error_code: int = 0) -
 
 
 class Peer:
-    """A node that answers ApiVersions and hands everything else to the test."""
+    """A node that answers ApiVersions and passes all other requests to the test."""
 
     def __init__(self) -> None:
         self.seen: list[Request] = []
@@ -68,7 +68,7 @@ def manager(gone: list[int]) -> ChannelManager:
     return ChannelManager(ChannelConfig(client_id="raft-client-1"), Random(1), gone.append)
 
 
-def test_a_request_goes_out_in_the_highest_version_of_both_and_its_answer_comes_back() -> None:
+def test_a_request_is_sent_in_the_highest_common_version_and_answered() -> None:
     async def scenario() -> None:
         peer, gone, outcome = Peer(), [], Outcome()
         await peer.server.start()
@@ -91,7 +91,7 @@ def test_a_request_goes_out_in_the_highest_version_of_both_and_its_answer_comes_
     run(scenario())
 
 
-def test_a_version_the_peer_does_not_have_fails_only_that_request() -> None:
+def test_a_request_without_a_common_version_fails_alone() -> None:
     async def scenario() -> None:
         peer, gone, refused, answered = Peer(), [], Outcome(), Outcome()
         peer.apis = {18: (0, 4), 52: (0, 1), 60: (0, 2)}
@@ -109,8 +109,8 @@ def test_a_version_the_peer_does_not_have_fails_only_that_request() -> None:
     run(scenario())
 
 
-def test_an_older_peer_is_asked_again_in_its_own_version() -> None:
-    """KIP-511: ApiVersions in a version that is too new is answered in v0 with error 35."""
+def test_api_versions_is_retried_in_a_version_of_an_older_peer() -> None:
+    """KIP-511: ApiVersions in an unknown version is answered in version 0 with error 35."""
     asked: list[int] = []
 
     def handle(request: Request) -> None:
@@ -137,7 +137,7 @@ def test_an_older_peer_is_asked_again_in_its_own_version() -> None:
     run(scenario())
 
 
-def test_an_unanswered_request_times_out_and_costs_the_connection() -> None:
+def test_a_request_that_times_out_closes_the_connection() -> None:
     async def scenario() -> None:
         peer, gone, slow, behind = Peer(), [], Outcome(), Outcome()
         await peer.server.start()
@@ -147,7 +147,7 @@ def test_an_unanswered_request_times_out_and_costs_the_connection() -> None:
         await until(lambda: len(slow.results) == 1)
         assert slow.results == [FailureReason.TIMED_OUT]
         assert behind.results == [FailureReason.DISCONNECTED]
-        assert gone == []  # this side gave up, the peer is not known to be dead
+        assert gone == []  # the peer did not end the connection
         await until(lambda: peer.server.connection_count == 0)
         channels.close()
         await peer.server.stop()
@@ -155,7 +155,7 @@ def test_an_unanswered_request_times_out_and_costs_the_connection() -> None:
     run(scenario())
 
 
-def test_a_refused_connection_fails_at_once_and_is_told() -> None:
+def test_a_refused_connection_fails_at_once_and_is_reported() -> None:
     async def scenario() -> None:
         gone, outcome = [], Outcome()
         (dead,) = free_ports(1)
@@ -169,7 +169,7 @@ def test_a_refused_connection_fails_at_once_and_is_told() -> None:
     run(scenario())
 
 
-def test_an_idle_connection_that_is_closed_by_the_peer_is_told_too() -> None:
+def test_the_end_of_an_idle_connection_is_reported() -> None:
     async def scenario() -> None:
         peer, gone, outcome = Peer(), [], Outcome()
         await peer.server.start()
@@ -185,7 +185,7 @@ def test_an_idle_connection_that_is_closed_by_the_peer_is_told_too() -> None:
     run(scenario())
 
 
-def test_the_next_attempt_waits_for_the_backoff_and_then_works() -> None:
+def test_the_next_attempt_waits_for_the_backoff_and_succeeds() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         peer, failed_at = Peer(), []
@@ -203,7 +203,7 @@ def test_the_next_attempt_waits_for_the_backoff_and_then_works() -> None:
         await peer.server.start()
         channels.request(peer.destination, VoteRequest(), TIME_ENOUGH_MS, outcome)
         await until(lambda: len(peer.seen) == 1)
-        assert loop.time() - failed_at[3] > 0.31  # the fourth failure backs off 400 ms, give or take a fifth
+        assert loop.time() - failed_at[3] > 0.31  # the fourth failure backs off 400 ms ± 20 %
         channels.close()
         await peer.server.stop()
 
@@ -213,7 +213,7 @@ def test_the_next_attempt_waits_for_the_backoff_and_then_works() -> None:
 @pytest.mark.parametrize(
     "garbage", [struct.pack(">i", -5), struct.pack(">ii", 4, 999), struct.pack(">i", 8) + b"\xff" * 8]
 )
-def test_an_answer_that_is_none_costs_the_connection(garbage: bytes) -> None:
+def test_garbage_closes_the_connection(garbage: bytes) -> None:
     def handle(request: Request) -> None:
         if request.header.api_key == 18:
             request.respond(api_versions())
@@ -232,7 +232,7 @@ def test_an_answer_that_is_none_costs_the_connection(garbage: bytes) -> None:
     run(scenario())
 
 
-def test_closing_fails_what_is_on_the_way() -> None:
+def test_closing_fails_requests_in_flight() -> None:
     async def scenario() -> None:
         peer, gone, outcome = Peer(), [], Outcome()
         await peer.server.start()

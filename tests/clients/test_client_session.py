@@ -121,7 +121,7 @@ def test_requests_are_held_until_the_versions_are_known() -> None:
 
 
 @pytest.mark.parametrize(("named", "asked"), [({18: (0, 2)}, 2), ({18: (0, 9)}, 3), ({}, 0)])
-def test_an_older_node_is_asked_again_in_a_version_it_has(named: dict[int, tuple[int, int]], asked: int) -> None:
+def test_api_versions_is_retried_in_a_version_of_an_older_node(named: dict[int, tuple[int, int]], asked: int) -> None:
     """KIP-511: the answer to an unknown version is in version 0, with error 35; it may name the node's versions."""
     node = Node()
     node.start()

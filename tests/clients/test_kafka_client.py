@@ -1,4 +1,4 @@
-"""The client of Kafka's protocol against a real node of ours, and against a peer that misbehaves."""
+"""KafkaConnection and ControllerClient against a real node, and against a misbehaving peer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -48,7 +48,7 @@ Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def with_peer(peer: Peer, check: Callable[[int], Awaitable[None]]) -> None:
-    """Run `check` with the port of a server that behaves as `peer` says."""
+    """Run `check` with the port of a server that runs `peer` for each connection."""
 
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -66,13 +66,13 @@ async def with_peer(peer: Peer, check: Callable[[int], Awaitable[None]]) -> None
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int]:
-    """(api key, version, correlation id) of the next request."""
+    """Return (api key, version, correlation id) of the next request."""
     frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
     return int.from_bytes(frame[:2]), int.from_bytes(frame[2:4]), int.from_bytes(frame[4:8])
 
 
 async def answer_versions(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Be a node that speaks ApiVersions and CreateTopics."""
+    """Answer ApiVersions as a node with ApiVersions and CreateTopics."""
     key, version, correlation_id = await read_request(reader)
     assert key == ApiKey.API_VERSIONS
     versions = (
@@ -106,7 +106,7 @@ def test_the_leader_is_found_from_any_controller(node: CombinedNode) -> None:
     asyncio.run(scenario())
 
 
-def test_a_controller_client_passes_over_dead_bootstrap_servers(node: CombinedNode) -> None:
+def test_a_controller_client_skips_dead_bootstrap_servers(node: CombinedNode) -> None:
     async def scenario() -> None:
         (dead,) = kafka.free_ports(1)
         client = ControllerClient([("127.0.0.1", dead), endpoint(node)])
@@ -117,7 +117,7 @@ def test_a_controller_client_passes_over_dead_bootstrap_servers(node: CombinedNo
     asyncio.run(scenario())
 
 
-def test_nobody_there_is_no_active_controller(tmp_path: Path) -> None:
+def test_an_unreachable_bootstrap_server_raises_no_active_controller(tmp_path: Path) -> None:
     async def scenario() -> None:
         (dead,) = kafka.free_ports(1)
         client = ControllerClient([("127.0.0.1", dead)])
@@ -137,8 +137,8 @@ def test_an_api_the_node_lacks_is_refused_before_sending(node: CombinedNode) -> 
     asyncio.run(scenario())
 
 
-def test_a_node_that_only_knows_version_0_is_asked_again_in_it() -> None:
-    """KIP-511: the answer to an unknown version is in version 0 and names error 35."""
+def test_api_versions_is_retried_in_version_0() -> None:
+    """KIP-511: the answer to an unknown version is in version 0, with error 35."""
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         _, version, correlation_id = await read_request(reader)
@@ -159,7 +159,7 @@ def test_a_node_that_only_knows_version_0_is_asked_again_in_it() -> None:
     asyncio.run(with_peer(peer, check))
 
 
-def test_silence_times_out_and_closes_the_connection() -> None:
+def test_an_unanswered_request_times_out_and_closes_the_connection() -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await answer_versions(reader, writer)
         await reader.read()
@@ -186,7 +186,7 @@ def test_silence_times_out_and_closes_the_connection() -> None:
         b"",
     ],
 )
-def test_a_peer_that_answers_garbage_is_given_up(garbage: bytes) -> None:
+def test_a_peer_that_answers_garbage_is_disconnected(garbage: bytes) -> None:
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(garbage)
@@ -199,7 +199,7 @@ def test_a_peer_that_answers_garbage_is_given_up(garbage: bytes) -> None:
     asyncio.run(with_peer(peer, check))
 
 
-def test_not_controller_is_seen_wherever_the_answer_carries_it() -> None:
+def test_not_controller_is_found_in_nested_error_codes() -> None:
     result = CreateTopicsResponseCreatableTopicResult(error_code=ErrorCode.NOT_CONTROLLER)
     assert says_not_active(CreateTopicsResponse(topics=(result,)))
     other = CreateTopicsResponseCreatableTopicResult(error_code=ErrorCode.TOPIC_ALREADY_EXISTS)

@@ -1,4 +1,4 @@
-"""The observer shows no image older than the one it showed, and passes over nothing that it could not read."""
+"""The observer never publishes an older image than before, and never skips records that it cannot read."""
 
 import asyncio
 from collections.abc import Sequence
@@ -47,26 +47,26 @@ async def reading() -> MetadataObserver:
     return observer
 
 
-def test_an_observer_that_reads_anew_shows_no_older_image_and_no_records_between():
-    """A broker drops the logs of topics that an image lacks."""
+def test_an_observer_that_restarts_publishes_no_older_image_and_no_records_between():
+    """With an older image a broker would delete the logs of topics that the image lacks."""
 
     async def main() -> None:
         observer = await reading()
-        told: list[tuple[list[str], list[str], int]] = []
-        observer.subscribe(lambda old, new, records: told.append((topics(old), topics(new), len(records))))
+        seen: list[tuple[list[str], list[str], int]] = []
+        observer.subscribe(lambda old, new, records: seen.append((topics(old), topics(new), len(records))))
         observer._restart()
         await observer._handle_fetch(NOBODY, fetched(LOG[:2], 4))
         assert topics(observer.image) == ["topic-1", "topic-2", "topic-3"]
-        assert told == []
+        assert seen == []
         later = TopicRecord(name="topic-4", topic_id=UUID(int=1004))
         more = [*LOG[2:], encode_batch(4, 1, 0, [encode_record(later, 0)])]
         await observer._handle_fetch(NOBODY, fetched(more, 5))
-        assert told == [(["topic-1", "topic-2", "topic-3"], ["topic-1", "topic-2", "topic-3", "topic-4"], 0)]
+        assert seen == [(["topic-1", "topic-2", "topic-3"], ["topic-1", "topic-2", "topic-3", "topic-4"], 0)]
 
     asyncio.run(main())
 
 
-def test_a_quorum_that_lost_its_log_is_followed_once_all_of_it_is_read():
+def test_a_quorum_that_lost_its_log_is_followed_once_its_whole_log_is_read():
     async def main() -> None:
         observer = await reading()
         observer._restart()
@@ -76,7 +76,7 @@ def test_a_quorum_that_lost_its_log_is_followed_once_all_of_it_is_read():
     asyncio.run(main())
 
 
-def test_a_listeners_fault_does_not_stop_the_reading(caplog: pytest.LogCaptureFixture):
+def test_a_failing_listener_does_not_stop_the_observer(caplog: pytest.LogCaptureFixture):
     async def main() -> None:
         observer = MetadataObserver([("127.0.0.1", 1)])
         observer.epoch = 1
@@ -94,7 +94,7 @@ def test_a_listeners_fault_does_not_stop_the_reading(caplog: pytest.LogCaptureFi
     asyncio.run(main())
 
 
-def test_a_batch_that_cannot_be_replayed_is_never_passed_over():
+def test_a_batch_that_cannot_be_replayed_is_never_skipped():
     bad = encode_batch(2, 1, 0, [encode_record(RemoveTopicRecord(topic_id=UUID(int=77)), 0)])
     observed = ObservedLog()
     observed.append(b"".join([LOG[0], LOG[1], bad, LOG[3]]), 1)

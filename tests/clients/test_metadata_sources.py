@@ -1,7 +1,7 @@
-"""What everybody who is told of metadata may rely on, whether their own controller tells them or an observer.
+"""Properties of each MetadataSource, be it the process's controller or an observer.
 
-Source: MetadataPublisher and MetadataLoader, Kafka 4.3.1: an image holds no half of a transaction, and the delta leads
-from one image to the next.
+An image holds no part of an open transaction, and the records lead from one image to the next.
+Source: MetadataPublisher and MetadataLoader, Kafka 4.3.1.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from kraft_core.protocol.record_batch import RecordBatch, encode_batch, read_bat
 from kraft_core.protocol.wire import Message
 from tests.clients.test_metadata_observer import NOBODY, fetched
 
-Told = list[tuple[MetadataImage, MetadataImage, list[Message]]]
+Changes = list[tuple[MetadataImage, MetadataImage, list[Message]]]
 Stream = list[list[MetadataRecord]]
 
 
@@ -43,7 +43,7 @@ def topic(number: int) -> TopicRecord:
 
 @st.composite
 def streams(draw: st.DrawFn) -> Stream:
-    """Batches of records, some in transactions that end, are aborted or stay open; batches do not heed them."""
+    """Batches of records, some in transactions that end, are aborted or stay open; a transaction may span batches."""
     records: list[MetadataRecord] = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
     number = 0
     for kind in draw(st.lists(st.sampled_from(["plain", "ended", "aborted"]), max_size=6)):
@@ -73,28 +73,28 @@ def encoded(stream: Stream) -> list[bytes]:
     return found
 
 
-def listener_into(told: Told) -> MetadataListener:
-    return lambda old, new, records: told.append((old, new, list(records)))
+def listener_into(changes: Changes) -> MetadataListener:
+    return lambda old, new, records: changes.append((old, new, list(records)))
 
 
-def told_by_an_observer(stream: Stream) -> Told:
-    told: Told = []
+def changes_of_an_observer(stream: Stream) -> Changes:
+    changes: Changes = []
 
     async def main() -> None:
         observer = MetadataObserver([("127.0.0.1", 1)])
         observer.epoch = 1
-        observer.subscribe(listener_into(told))
+        observer.subscribe(listener_into(changes))
         end = 0
         for raw, records in zip(encoded(stream), stream, strict=True):
             end += len(records)
             await observer._handle_fetch(NOBODY, fetched([raw], end))
 
     asyncio.run(main())
-    return told
+    return changes
 
 
 class _Reader:
-    """Committed batches, as raft gives them to its listener."""
+    """Committed batches, as raft passes them to its listener."""
 
     def __init__(self, batches: Sequence[RecordBatch]) -> None:
         self._batches = batches
@@ -106,10 +106,10 @@ class _Reader:
         return iter(self._batches)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
-def told_by_a_controller(stream: Stream) -> Told:
+def changes_of_a_controller(stream: Stream) -> Changes:
     from kraft_core.raft.raft_config import RaftConfig
     from tests.raft.memory_raft_log import MemoryRaftLog
 
@@ -118,31 +118,33 @@ def told_by_a_controller(stream: Stream) -> Told:
     node = Node(config, MemoryRaftLog(), None, Random(0), 0)
     for raw in encoded(stream):
         (batch,) = read_batches(raw)
-        node.handle_commit(_Reader([batch]))  # type: ignore[arg-type]  # all that is asked of a reader
+        node.handle_commit(_Reader([batch]))  # type: ignore[arg-type]  # has all methods that are used
     return [(each.old, each.new, list(each.records)) for each in node.step_all([], 0) if isinstance(each, ImageChanged)]
 
 
-SOURCES = [told_by_an_observer, told_by_a_controller]
+SOURCES = [changes_of_an_observer, changes_of_a_controller]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=["observer", "controller"])
 @given(stream=streams())
 @settings(max_examples=60, deadline=None)
-def test_the_records_lead_from_each_image_to_the_next(source: Callable[[Stream], Told], stream: Stream) -> None:
-    told = source(stream)
-    for (_, shown, _), (old, _, _) in pairwise(told):
-        assert old is shown, "nothing between two calls is passed over"
-    for number, (old, new, records) in enumerate(told):
-        is_first = source is told_by_an_observer and number == 0
-        assert not (is_first and records), "there is nothing before that the first records could lead from"
+def test_the_records_lead_from_each_image_to_the_next(source: Callable[[Stream], Changes], stream: Stream) -> None:
+    changes = source(stream)
+    for (_, shown, _), (old, _, _) in pairwise(changes):
+        assert old is shown, "no image between two calls is skipped"
+    for number, (old, new, records) in enumerate(changes):
+        is_first = source is changes_of_an_observer and number == 0
+        assert not (is_first and records), "no image precedes the first one"
         assert is_first or replay_all(old, records, new.offset, new.epoch).same_metadata(new)
-    assert bool(told), "the first record is in no transaction"
+    assert bool(changes), "the first record is in no transaction"
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=["observer", "controller"])
 @given(stream=streams())
 @settings(max_examples=60, deadline=None)
-def test_nothing_of_an_aborted_or_open_transaction_is_told(source: Callable[[Stream], Told], stream: Stream) -> None:
+def test_records_of_aborted_and_open_transactions_are_not_published(
+    source: Callable[[Stream], Changes], stream: Stream
+) -> None:
     kept: list[str] = []
     open_: list[str] | None = None
     for record in (each for batch in stream for each in batch):
@@ -155,39 +157,39 @@ def test_nothing_of_an_aborted_or_open_transaction_is_told(source: Callable[[Str
             open_ = None
         elif isinstance(record, TopicRecord):
             (kept if open_ is None else open_).append(record.name)
-    told = source(stream)
-    names = [each.name for _, _, records in told for each in records if isinstance(each, TopicRecord)]
-    if source is told_by_an_observer:  # the first image comes without its records
-        kept_at_first = len(told[0][1].topics.by_name)
+    changes = source(stream)
+    names = [each.name for _, _, records in changes for each in records if isinstance(each, TopicRecord)]
+    if source is changes_of_an_observer:  # the first image comes without its records
+        kept_at_first = len(changes[0][1].topics.by_name)
         assert names == kept[kept_at_first:]
     else:
         assert names == kept
-    assert sorted(told[-1][1].topics.by_name) == sorted(kept)
+    assert sorted(changes[-1][1].topics.by_name) == sorted(kept)
 
 
-def test_everybody_is_told_whatever_becomes_of_the_others() -> None:
+def test_all_listeners_are_called_even_if_one_fails() -> None:
     listeners = MetadataListeners()
-    told: list[str] = []
+    changes: list[str] = []
 
     def faulty(*_: object) -> None:
-        raise ValueError("a listener's fault")
+        raise ValueError("a failure of a listener")
 
-    listeners.add(lambda *_: told.append("first"))
+    listeners.add(lambda *_: changes.append("first"))
     listeners.add(faulty)
-    end = listeners.add(lambda *_: told.append("last"))
+    end = listeners.add(lambda *_: changes.append("last"))
     listeners.notify(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
-    assert (told, listeners.failures) == (["first", "last"], 1)
+    assert (changes, listeners.failures) == (["first", "last"], 1)
     end()
     end()
     listeners.notify(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
-    assert told == ["first", "last", "first"]
+    assert changes == ["first", "last", "first"]
 
 
-def test_who_ends_a_subscription_while_being_told_disturbs_nobody() -> None:
+def test_a_subscription_may_end_during_a_notification() -> None:
     listeners = MetadataListeners()
-    told: list[str] = []
+    changes: list[str] = []
     ends = [listeners.add(lambda *_: [end() for end in ends] and None)]  # type: ignore[func-returns-value]  # all end
-    ends.append(listeners.add(lambda *_: told.append("second")))
+    ends.append(listeners.add(lambda *_: changes.append("second")))
     for _ in range(2):
         listeners.notify(MetadataImage.EMPTY, MetadataImage.EMPTY, [])
-    assert told == ["second"]
+    assert changes == ["second"]

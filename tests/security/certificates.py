@@ -1,4 +1,4 @@
-"""Certificates made as the tests need them; nothing of them is kept."""
+"""Certificates that the tests generate; none is stored."""
 
 import functools
 import ipaddress
@@ -90,7 +90,7 @@ class CertificateAuthority:
     def issue(
         self, subject: str | x509.Name, hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), *, expired: bool = False
     ) -> Identity:
-        """Issue a certificate; a text is the common name, under an organisation."""
+        """Issue a certificate; a text becomes the common name, within an organisation."""
         name = subject
         if isinstance(name, str):
             name = x509.Name(
@@ -133,18 +133,18 @@ def _host(host: str) -> x509.GeneralName:
 
 @functools.cache
 def authority() -> CertificateAuthority:
-    """The authority that a test's nodes trust."""
+    """Return the authority that the nodes of the tests trust."""
     return CertificateAuthority()
 
 
 @functools.cache
 def stranger_authority() -> CertificateAuthority:
-    """An authority that nobody trusts."""
+    """Return an authority that no node trusts."""
     return CertificateAuthority("Another CA")
 
 
 def ssl_properties(identity: Identity | None, prefix: str = "", trusted: str | None = None) -> dict[str, str]:
-    """Kafka's settings for TLS with everything inline."""
+    """Return Kafka's TLS settings with inline PEM."""
     properties = {
         f"{prefix}ssl.truststore.type": "PEM",
         f"{prefix}ssl.truststore.certificates": authority().pem if trusted is None else trusted,

@@ -1,4 +1,4 @@
-"""A real listener with TLS and SASL that tells its clients their names, and clients for it."""
+"""A real listener with TLS and SASL that answers with the client's principal, and clients for it."""
 
 import asyncio
 import struct
@@ -67,7 +67,7 @@ def login_of(security: ServerSecurity) -> ListenerLogin:
 
 
 class Listener:
-    """A listener that tells each client its own name: DescribeCluster answers it as the cluster id."""
+    """A listener whose DescribeCluster returns the client's principal as the cluster id."""
 
     def __init__(self, protocol: str, properties: dict[str, str], **limits: int) -> None:
         self.served: list[Request] = []
@@ -105,7 +105,7 @@ async def listening(protocol: str, properties: dict[str, str], **limits: int):
 
 
 async def name_at(listener: Listener, security: ClientSecurity, host: str = "127.0.0.1") -> str:
-    """Connect and ask for the own name."""
+    """Connect and return the client's principal."""
     connection = await KafkaConnection.open(host, listener.port, "test", TIME_ENOUGH_MS, security)
     try:
         answer = await connection.request(DescribeClusterRequest())
@@ -133,7 +133,7 @@ def ssl_client(name: str | None, **changed: str) -> ClientSecurity:
 
 
 async def rest_of(reader: asyncio.StreamReader) -> bytes:
-    """What a peer says before it closes; one that had not read everything resets the connection."""
+    """Return the bytes until the peer closes; a peer with unread input resets the connection."""
     try:
         return await reader.read()
     except ConnectionResetError:

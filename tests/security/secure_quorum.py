@@ -1,4 +1,4 @@
-"""A quorum of controllers, ours or Apache's, that know each other by TLS or SASL; and a client for it."""
+"""A quorum of controllers, ours or Apache's, with TLS or SASL, and a client for it."""
 
 import asyncio
 import time
@@ -21,12 +21,12 @@ STORE_PASSWORD = "store-secret"
 
 
 def one_line(pem: str) -> str:
-    """PEM as a properties file takes it: one line with escapes."""
+    """Return PEM as one line with escapes, for a properties file."""
     return pem.strip().replace("\n", "\\n")
 
 
 def stores(folder: Path, identity: Identity) -> dict[str, str]:
-    """Settings of TLS that both Apache's nodes and ours read: a PKCS12 key store and PEM certificates."""
+    """Return TLS settings for Apache's nodes and ours: a PKCS12 key store and PEM certificates."""
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / "key.p12"
     store.touch(mode=0o600)
@@ -41,7 +41,7 @@ def stores(folder: Path, identity: Identity) -> dict[str, str]:
 
 
 def sasl_settings(mechanism: str) -> dict[str, str]:
-    """Settings of a controller listener where all controllers are the user `controller`."""
+    """Return the settings of a controller listener on which all controllers are the user `controller`."""
     users = f'user_controller="{PASSWORD}" user_admin="{PASSWORD}"' if mechanism == "PLAIN" else ""
     module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     jaas = f'{module} required username="controller" password="{PASSWORD}" {users};'
@@ -53,7 +53,7 @@ def sasl_settings(mechanism: str) -> dict[str, str]:
 
 
 class SecureQuorum(Quorum):
-    """`protocol` and `mechanism` of the controller listener; `client_properties` are a client's, as a file has them."""
+    """A quorum with `protocol` and `mechanism` on the controller listener; `client_properties` are for its clients."""
 
     def __init__(
         self, folder: Path, size: int, protocol: str, mechanism: str | None = None, **settings: object
@@ -84,7 +84,7 @@ class SecureQuorum(Quorum):
         self.command_config = kafka.write_properties(folder / "client.properties", self.client_properties)
 
     def format(self, node_id: int, initial_controllers: str | None = None) -> None:
-        """Format; under SCRAM with the users `controller` and `admin`, as `--add-scram` makes them."""
+        """Format a node; with SCRAM, `--add-scram` creates the users `controller` and `admin`."""
         folder = self.folder_of(node_id) / "data"
         is_scram = self.mechanism is not None and self.mechanism != "PLAIN"
         users = [f"{self.mechanism}=[name={name},password={PASSWORD}]" for name in ("controller", "admin")]
@@ -101,20 +101,20 @@ class SecureQuorum(Quorum):
 
     @property
     def security(self) -> ClientSecurity:
-        """How the tests' own client connects."""
+        """Security of the tests' client."""
         read: Mapping[str, str] = {key: value.replace("\\n", "\n") for key, value in self.client_properties.items()}
         return client_security(read)
 
     def client(self) -> ControllerClient:
-        """A client of the active controller."""
+        """Return a client of the active controller."""
         return self.client_of(self.security)
 
     def client_of(self, security: ClientSecurity) -> ControllerClient:
-        """A client of the active controller that logs in as somebody."""
+        """Return a client of the active controller with another security."""
         return ControllerClient([("127.0.0.1", port) for port in self.ports], security=security)
 
     async def leader(self) -> tuple[int, int] | None:
-        """(node id, -1) of the leader as the first running node knows it."""
+        """Return (node id, -1) of the leader that the first running node knows."""
         for node_id, process in self.processes.items():
             if not process.alive or node_id in self.frozen:
                 continue
@@ -139,7 +139,7 @@ class SecureQuorum(Quorum):
 def secure_quorum(
     folder: Path, size: int, protocol: str, mechanism: str | None = None, **settings: object
 ) -> Iterator[SecureQuorum]:
-    """A quorum whose processes are killed at the end."""
+    """Yield a quorum whose processes are killed at the end."""
     found = SecureQuorum(folder, size, protocol, mechanism, **settings)
     try:
         yield found
@@ -148,7 +148,7 @@ def secure_quorum(
 
 
 def wait_for_voters(found: SecureQuorum, timeout_s: float = kafka.PATIENCE_S) -> None:
-    """Wait until every voter follows: the leader has heard of all logs' ends."""
+    """Wait until every voter follows: the leader knows the end offsets of all logs."""
     from kraft_core.protocol.messages import (
         DescribeQuorumRequest,
         DescribeQuorumRequestPartitionData,

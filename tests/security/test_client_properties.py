@@ -1,4 +1,4 @@
-"""A client's properties file: what --command-config reads."""
+"""The properties file of a client, as for --command-config."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from kraft_core.security.properties import SecurityConfigError
 from tests.security.secure_listener import PLAIN_MODULE
 
 
-def test_without_a_file_a_client_connects_in_clear() -> None:
+def test_a_client_without_a_file_uses_plaintext() -> None:
     assert load_client_security(None) is PLAINTEXT_CLIENT
 
 
-def test_an_empty_file_is_a_client_in_clear(tmp_path: Path) -> None:
+def test_a_client_with_an_empty_file_uses_plaintext(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("# nothing\n")
     assert load_client_security(path) == PLAINTEXT_CLIENT
 
 
-def test_a_password_may_lie_in_another_file(tmp_path: Path) -> None:
+def test_a_password_may_be_in_another_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("correct-horse")
     path = tmp_path / "client.properties"
     path.write_text(
@@ -36,7 +36,7 @@ def test_a_password_may_lie_in_another_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_file_is_an_error_of_one_line(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "client.properties"
     if content is not None:
         path.write_bytes(content)
@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, content: bytes |
     assert "\n" not in str(refused.value)
 
 
-def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
+def test_the_error_names_an_invalid_setting(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=TELNET\n")
     with pytest.raises(SecurityConfigError, match=r"TELNET for configuration security\.protocol"):

@@ -1,4 +1,4 @@
-"""Secrets out of files and the environment, as Kafka's config providers find them."""
+"""Kafka's config providers: secrets from files and the environment."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ PACKAGE = "org.apache.kafka.common.config.provider."
 
 
 def providers(**parameters: str) -> dict[str, str]:
-    """All three, named after what they read; parameters as name_key."""
+    """Return the settings of all three providers `file`, `dir` and `env`; parameters are given as name_key."""
     found = {"config.providers": "file, dir,env"}
     for name, kind in (("file", "File"), ("dir", "Directory"), ("env", "EnvVar")):
         found[f"config.providers.{name}.class"] = f"{PACKAGE}{kind}ConfigProvider"
@@ -34,18 +34,18 @@ def secrets(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_key_of_a_properties_file(secrets: Path) -> None:
+def test_a_variable_may_be_a_key_of_a_properties_file(secrets: Path) -> None:
     assert resolved(f"${{file:{secrets}:password}}") == "correct-horse"
     assert resolved(f"<${{file:{secrets}:password}}|${{file:{secrets}:odd}}>") == "<correct-horse|a:b>"
     assert resolved(f"${{file:{secrets}:empty}}") == ""
 
 
-def test_a_file_of_a_folder(secrets: Path) -> None:
+def test_a_variable_may_be_a_file_of_a_folder(secrets: Path) -> None:
     (secrets.parent / "token").write_text("abc\n")
-    assert resolved(f"${{dir:{secrets.parent}:token}}") == "abc\n", "as it is, the end of its line included"
+    assert resolved(f"${{dir:{secrets.parent}:token}}") == "abc\n", "unchanged, with the end of line"
 
 
-def test_a_variable_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_may_be_one_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_PASSWORD", "from-outside")
     assert resolved("${env:KEY_PASSWORD}") == "from-outside"
     assert resolved("${env::KEY_PASSWORD}") == "from-outside"
@@ -55,13 +55,13 @@ def test_a_variable_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["${env:NO_SUCH_VARIABLE}", "${file:%s:nothing}", "${dir:%s:nothing}", "${dir:/:a/b}"])
-def test_what_has_no_value_is_refused_by_the_name_of_its_setting(secrets: Path, text: str) -> None:
+def test_a_variable_without_a_value_is_refused_with_the_name_of_the_setting(secrets: Path, text: str) -> None:
     with pytest.raises(SecurityConfigError, match=r"for configuration key: it has no value there") as refused:
         resolved(text.replace("%s", str(secrets)))
     assert "correct-horse" not in str(refused.value)
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SecurityConfigError, match="cannot be read"):
         resolved(f"${{file:{tmp_path / 'none'}:password}}")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
@@ -86,7 +86,7 @@ def test_only_allowed_paths_are_read(secrets: Path, tmp_path_factory: pytest.Tem
         resolved(f"${{file:{link}:password}}", file_allowed_paths=str(other))
 
 
-def test_a_name_in_a_folder_is_no_way_out_of_it(secrets: Path) -> None:
+def test_a_file_name_cannot_leave_its_folder(secrets: Path) -> None:
     inner = secrets.parent / "inner"
     inner.mkdir()
     for name in ("../secrets.properties", str(secrets), ".."):
@@ -94,18 +94,18 @@ def test_a_name_in_a_folder_is_no_way_out_of_it(secrets: Path) -> None:
             resolved(f"${{dir:{inner}:{name}}}")
 
 
-def test_what_names_no_provider_stays_as_it_is() -> None:
+def test_a_variable_without_a_provider_stays_as_it_is() -> None:
     assert resolved("${other:path:key}") == "${other:path:key}"
     assert resolved("${no-variable}") == "${no-variable}"
-    assert resolve_variables({"key": "${env:HOME}"}) == {"key": "${env:HOME}"}, "no providers are named"
+    assert resolve_variables({"key": "${env:HOME}"}) == {"key": "${env:HOME}"}, "no provider is configured"
 
 
-def test_the_settings_of_providers_are_not_resolved_themselves() -> None:
+def test_the_settings_of_providers_are_not_resolved() -> None:
     properties = {**providers(), "config.providers.env.param.allowlist.pattern": "${env:HOME}"}
     assert resolve_variables(properties) == properties
 
 
-def test_a_class_that_is_none_of_kafkas_is_refused() -> None:
+def test_an_unknown_provider_class_is_refused() -> None:
     properties = {"config.providers": "vault", "config.providers.vault.class": "com.example.Vault"}
     with pytest.raises(SecurityConfigError, match=r"com\.example\.Vault for configuration config\.providers\.vault"):
         resolve_variables(properties)

@@ -1,4 +1,4 @@
-"""Each request of a controller's listener needs its right; what the sender may not see it does not learn about."""
+"""The rights that each request to a controller needs, and the answers without them."""
 
 import logging
 from uuid import UUID
@@ -119,7 +119,7 @@ def test_rights_on_configs(held: StandardAcl, allowed: set[int]) -> None:
     assert {kind for kind in (TOPIC, BROKER, CLIENT_METRICS, GROUP) if access.may_alter_configs(kind, "x")} == allowed
 
 
-def test_the_operations_on_the_cluster_are_listed_to_who_may_see_it() -> None:
+def test_the_operations_on_the_cluster_are_listed_for_users_who_may_describe_it() -> None:
     def operations(*held: StandardAcl) -> int:
         return authorization(*held).access(ApiKey.DESCRIBE_CLUSTER, ALICE).cluster_operations()
 
@@ -127,7 +127,7 @@ def test_the_operations_on_the_cluster_are_listed_to_who_may_see_it() -> None:
     assert operations(acl(AclOperation.ALTER)) == 1 << AclOperation.ALTER | 1 << AclOperation.DESCRIBE
 
 
-def test_a_denial_is_one_line_that_says_who_what_where_from_and_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_denial_is_logged_with_principal_operation_resource_host_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         authorizer = authorization(acl(AclOperation.CREATE, ResourceType.TOPIC, "orders", deny=True))
         code_of(authorizer, ApiKey.UPDATE_FEATURES)

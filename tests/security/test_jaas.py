@@ -1,4 +1,4 @@
-"""JAAS lines: what Kafka's examples write is read, what is broken is refused, and no password is ever shown."""
+"""JAAS settings: Kafka's examples are parsed, invalid ones refused, and no password is shown."""
 
 import pytest
 
@@ -8,7 +8,7 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-def test_users_and_own_login_are_read() -> None:
+def test_users_and_the_nodes_login_are_parsed() -> None:
     entry = parse_jaas(
         f'{PLAIN_MODULE} required \n username="admin" // who we are\n password="admin-secret" '
         '/* whom we know */ user_admin="admin-secret" user_alice=\'it\\\'s "a" \\\\ secret\';',
@@ -19,7 +19,7 @@ def test_users_and_own_login_are_read() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_scram_may_come_without_options(mechanism: str) -> None:
+def test_scram_needs_no_options(mechanism: str) -> None:
     assert parse_jaas(f"{SCRAM_MODULE} REQUIRED;", mechanism).username is None
 
 
@@ -39,11 +39,11 @@ def test_scram_may_come_without_options(mechanism: str) -> None:
         ('com.example.Login required password="s3cret";', "com.example.Login is not supported"),
     ],
 )
-def test_a_broken_line_is_refused_without_showing_its_values(text: str, complaint: str) -> None:
+def test_an_invalid_setting_is_refused_without_showing_its_values(text: str, complaint: str) -> None:
     with pytest.raises(JaasError, match=complaint) as refusal:
         parse_jaas(text, "PLAIN")
     assert "s3cret" not in str(refusal.value)
 
 
-def test_an_entry_does_not_show_its_options() -> None:
+def test_the_repr_of_an_entry_does_not_show_its_options() -> None:
     assert "s3cret" not in repr(parse_jaas(f'{PLAIN_MODULE} required password="s3cret";', "PLAIN"))

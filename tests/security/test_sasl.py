@@ -1,4 +1,4 @@
-"""SASL mechanisms: the RFCs' own exchanges, wrong logins of each kind, and what an outsider can tell apart."""
+"""SASL mechanisms: the examples of the RFCs, failed logins of each kind, and what failures reveal."""
 
 import base64
 import secrets
@@ -64,7 +64,7 @@ def test_scram_sha_256_is_the_exchange_of_rfc_7677() -> None:
 
 @pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda each: each.name)
 @given(name=st.text(min_size=1, alphabet=st.characters(exclude_characters="\x00", codec="utf-8")))
-def test_any_name_logs_in_with_its_own_password(mechanism: ScramMechanism, name: str) -> None:
+def test_any_name_can_log_in_with_its_password(mechanism: ScramMechanism, name: str) -> None:
     client = ScramSaslClient(mechanism, name, "pencil", "client")
     server = scram_server(mechanism, {name: credential(mechanism)})
     log_in(client, server)
@@ -76,14 +76,14 @@ def test_the_escaping_of_names_is_undone(name: str) -> None:
     assert username_of(sasl_name(name)) == name
 
 
-def test_a_name_with_another_escape_is_refused() -> None:
+def test_a_name_with_an_unknown_escape_is_refused() -> None:
     server = scram_server(SCRAM_SHA_512, {})
     with pytest.raises(SaslError):
         server.evaluate_response(b"n,,n=a=20b,r=nonce")
 
 
 def failure_of(client: SaslClient, server: SaslServer) -> tuple[int, int]:
-    """-> (round in which the server gave up, length of its last challenge)."""
+    """Return (round in which the server refused the login, length of its last challenge)."""
     token = client.evaluate_challenge(b"")
     challenge = b""
     for number in range(1, 4):
@@ -96,9 +96,9 @@ def failure_of(client: SaslClient, server: SaslServer) -> tuple[int, int]:
 
 
 def test_unknown_user_wrong_password_and_weak_credential_fail_at_the_same_message() -> None:
-    """Kafka's server tells an unknown user after one message; a stranger could list the users."""
+    """Kafka's server refuses an unknown user after one message, so that anyone can enumerate the users."""
     mechanism = SCRAM_SHA_256
-    salt = b"1jw27n06jz4kgkcx9qjfhhkvsl"  # as Kafka draws them
+    salt = b"1jw27n06jz4kgkcx9qjfhhkvsl"  # of the form that Kafka generates
     known = mechanism.credential(salt, mechanism.salted_password("pencil", salt, MIN_ITERATIONS), MIN_ITERATIONS)
     weak = credential(mechanism, iterations=MIN_ITERATIONS - 1)
     outcomes = {
@@ -110,7 +110,7 @@ def test_unknown_user_wrong_password_and_weak_credential_fail_at_the_same_messag
     assert outcomes.pop()[0] == 2
 
 
-def test_an_unknown_user_gets_the_same_salt_at_each_try() -> None:
+def test_an_unknown_user_gets_the_same_salt_at_each_attempt() -> None:
     challenges = {scram_server(SCRAM_SHA_256, {}).evaluate_response(b"n,,n=nobody,r=c") for _ in range(2)}
     assert len(challenges) == 1
 
@@ -142,7 +142,7 @@ def test_a_changed_final_message_is_refused(position: int, replacement: bytes) -
         b"n" * 20_000,
     ],
 )
-def test_a_first_message_out_of_form_is_refused(first: bytes) -> None:
+def test_a_malformed_first_message_is_refused(first: bytes) -> None:
     with pytest.raises(SaslError):
         scram_server(SCRAM_SHA_256, {"user": credential(SCRAM_SHA_256)}).evaluate_response(first)
 
@@ -176,21 +176,21 @@ def test_a_client_refuses_a_server_that_does_not_know_the_password() -> None:
 
 @pytest.mark.parametrize("iterations", [1, 4095, 16_385, 999_999_999])
 def test_a_client_refuses_iterations_outside_of_kafkas_bounds(iterations: int) -> None:
-    """Too few give the password away, too many keep the client busy for hours."""
+    """Too few weaken the password, too many keep the client busy for hours."""
     client = ScramSaslClient(SCRAM_SHA_256, "user", "pencil", "client")
     client.evaluate_challenge(b"")
     with pytest.raises(SaslError, match="iterations"):
         client.evaluate_challenge(b"r=clientserver,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=%d" % iterations)
 
 
-def test_a_client_refuses_a_nonce_that_is_not_its_own() -> None:
+def test_a_client_refuses_a_nonce_that_does_not_continue_its_own() -> None:
     client = ScramSaslClient(SCRAM_SHA_256, "user", "pencil", "client")
     client.evaluate_challenge(b"")
     with pytest.raises(SaslError, match="nonce"):
         client.evaluate_challenge(b"r=otherserver,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
 
 
-def test_plain_takes_the_right_password() -> None:
+def test_plain_accepts_the_right_password() -> None:
     server = PlainSaslServer({"alice": "pässword"})
     log_in(PlainSaslClient("alice", "pässword"), server)
     assert server.authorization_id == "alice"
@@ -211,27 +211,27 @@ def test_plain_takes_the_right_password() -> None:
         b"",
     ],
 )
-def test_plain_refuses(token: bytes) -> None:
+def test_plain_refuses_wrong_and_malformed_tokens(token: bytes) -> None:
     server = PlainSaslServer({"alice": "secret", "": "secret"})
     with pytest.raises(SaslError):
         server.evaluate_response(token)
     assert not server.is_complete
 
 
-def test_credentials_show_no_key() -> None:
+def test_the_repr_of_a_credential_shows_no_key() -> None:
     assert "[hidden]" in repr(credential(SCRAM_SHA_256))
     assert "pencil" not in repr(vars(scram_server(SCRAM_SHA_256, {"user": credential(SCRAM_SHA_256)})))
 
 
 def challenge_of(server: ScramSaslServer, name: str) -> tuple[bytes, int]:
-    """What the server answers to the first message of this name: the salt and the iterations."""
+    """Return the salt and the iterations of the server's answer to the first message of this user."""
     answer = server.evaluate_response(f"n,,n={name},r=client".encode()).decode()
     fields = dict(part.split("=", 1) for part in answer.split(","))
     return base64.b64decode(fields["s"]), int(fields["i"])
 
 
-def test_the_challenge_to_nobody_is_of_the_same_form_as_one_to_a_user() -> None:
-    """Salts as Kafka's tools make them: 130 random bits in base 36. A stranger finds no letter that gives nobody away."""
+def test_the_challenge_for_an_unknown_user_looks_like_one_for_a_user() -> None:
+    """Kafka's tools generate 130 random bits in base 36; no letter of a salt may reveal an unknown user."""
     users = {f"user{number}": salt_of(secrets.randbits(SALT_BITS)) for number in range(300)}
     made_up = {}
     for number in range(300):

@@ -1,4 +1,4 @@
-"""Kafka's login flow, both sides: the order of requests, the refusals and the end of sessions."""
+"""Kafka's login, both sides: the order of requests, refusals and the expiry of logins."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def logged_in(max_reauth_ms: int = 0, now_ms: int = 0) -> SaslServerAuthenticato
     return authenticator
 
 
-def test_api_versions_handshake_and_token_log_in() -> None:
+def test_api_versions_handshake_and_token_complete_a_login() -> None:
     authenticator = server()
     step = ask(authenticator, api_versions_request())
     versions = answer_of(step, api_versions_request())
@@ -125,8 +125,8 @@ def test_both_sides_agree(mechanism: str, handshake_version: int) -> None:
 
 @pytest.mark.parametrize("before", [[], [api_versions_request()]])
 @pytest.mark.parametrize("key", sorted(set(VERSIONS) - {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}))
-def test_nothing_else_is_read_before_the_handshake(before: list[Message], key: int) -> None:
-    """Only the header is looked at: the body of these frames is garbage."""
+def test_other_requests_before_the_handshake_are_refused_unread(before: list[Message], key: int) -> None:
+    """Only the header is read: the body of these frames is garbage."""
     authenticator = server()
     for message in before:
         ask(authenticator, message)
@@ -136,16 +136,16 @@ def test_nothing_else_is_read_before_the_handshake(before: list[Message], key: i
     )
     assert step.failure is not None
     assert (step.answer, step.is_delayed) == (b"", False)
-    assert ask(authenticator, SaslHandshakeRequest(mechanism="PLAIN")).answer == b"", "nothing is served after it"
+    assert ask(authenticator, SaslHandshakeRequest(mechanism="PLAIN")).answer == b"", "no request is served after it"
 
 
-def test_api_versions_twice_ends_the_connection() -> None:
+def test_a_second_api_versions_request_closes_the_connection() -> None:
     authenticator = server()
     ask(authenticator, api_versions_request())
     assert ask(authenticator, api_versions_request()).failure is not None
 
 
-def test_an_unknown_version_of_api_versions_is_answered_and_may_be_asked_again() -> None:
+def test_an_unknown_version_of_api_versions_is_answered_and_may_be_retried() -> None:
     authenticator = server()
     strange = frame(api_versions_request())
     step = authenticator.receive(strange[:2] + (99).to_bytes(2) + strange[4:], 0)
@@ -155,7 +155,7 @@ def test_an_unknown_version_of_api_versions_is_answered_and_may_be_asked_again()
     assert ask(authenticator, api_versions_request()).failure is None
 
 
-def test_an_unknown_mechanism_is_answered_with_the_list_and_closed_late() -> None:
+def test_an_unknown_mechanism_is_answered_with_the_list_and_closed_after_the_delay() -> None:
     handshake = SaslHandshakeRequest(mechanism="GSSAPI")
     step = ask(server(), handshake)
     answer = answer_of(step, handshake)
@@ -169,7 +169,7 @@ def test_an_unknown_mechanism_is_answered_with_the_list_and_closed_late() -> Non
 @pytest.mark.parametrize(
     "message", [api_versions_request(), MetadataRequest(), FetchRequest()], ids=lambda m: type(m).__name__
 )
-def test_another_request_among_the_tokens_is_an_illegal_state(message: Message) -> None:
+def test_another_request_between_tokens_is_an_illegal_state(message: Message) -> None:
     authenticator = server()
     ask(authenticator, SaslHandshakeRequest(mechanism="PLAIN"))
     version = message.VERSIONS[1]
@@ -183,7 +183,7 @@ def test_another_request_among_the_tokens_is_an_illegal_state(message: Message) 
         assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
-def test_wrong_logins_are_answered_alike() -> None:
+def test_all_failed_logins_have_the_same_answer() -> None:
     answers = set()
     for token in (plain(password="wrong"), plain(name="nobody"), SaslAuthenticateRequest(auth_bytes=b"garbage")):
         authenticator = server()
@@ -194,25 +194,25 @@ def test_wrong_logins_are_answered_alike() -> None:
         assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
         assert step.is_delayed
         assert not authenticator.is_complete
-        assert ask(authenticator, plain()).principal is None, "no second try on the same connection"
+        assert ask(authenticator, plain()).principal is None, "no second attempt on the same connection"
         answers.add(step.answer)
     assert len(answers) == 1
 
 
-def test_garbage_instead_of_a_request_closes_at_once() -> None:
+def test_garbage_during_a_login_closes_the_connection_at_once() -> None:
     step = server().receive(b"GET / HTTP/1.1\r\n\r\n", 0)
     assert (step.answer, step.is_delayed) == (b"", False)
     assert step.failure is not None
 
 
-def test_a_session_without_end_takes_no_second_handshake() -> None:
-    """Kafka answers it like any request, with ILLEGAL_SASL_STATE: ControllerApis does that."""
+def test_a_login_that_does_not_expire_cannot_be_renewed() -> None:
+    """The handshake is an ordinary request, which ControllerApis answers with ILLEGAL_SASL_STATE, as Kafka."""
     authenticator = logged_in()
     assert not authenticator.is_due(frame(SaslHandshakeRequest(mechanism="PLAIN")), 10_000)
     assert not authenticator.is_expired(2**40)
 
 
-def test_a_session_ends_and_a_new_login_begins_another() -> None:
+def test_a_login_expires_and_can_be_renewed() -> None:
     authenticator = server(max_reauth_ms=5_000)
     ask(authenticator, SaslHandshakeRequest(mechanism="PLAIN"), now_ms=100)
     step = ask(authenticator, plain(), now_ms=100)
@@ -229,7 +229,7 @@ def test_a_session_ends_and_a_new_login_begins_another() -> None:
     assert authenticator.is_due(frame(plain()), 4_000)
     assert ask(authenticator, plain(), now_ms=4_001).principal == "User:alice"
     assert not authenticator.is_expired(9_001)
-    assert not authenticator.is_due(handshake, 4_900), "once a second at most"
+    assert not authenticator.is_due(handshake, 4_900), "at most once a second"
     assert authenticator.is_due(handshake, 5_001)
 
 
@@ -237,7 +237,7 @@ def test_a_session_ends_and_a_new_login_begins_another() -> None:
     ("mechanism", "token"),
     [("PLAIN", plain("bob", "hunter2")), ("PLAIN", plain("alice", "x")), ("SCRAM-SHA-512", plain())],
 )
-def test_a_login_again_must_be_of_the_same_user_and_mechanism(mechanism: str, token: SaslAuthenticateRequest) -> None:
+def test_a_renewed_login_must_have_the_same_user_and_mechanism(mechanism: str, token: SaslAuthenticateRequest) -> None:
     authenticator = logged_in(max_reauth_ms=5_000)
     handshake = frame(SaslHandshakeRequest(mechanism=mechanism))
     assert authenticator.is_due(handshake, 2_000)
@@ -246,7 +246,7 @@ def test_a_login_again_must_be_of_the_same_user_and_mechanism(mechanism: str, to
     assert not authenticator.is_complete
 
 
-def test_api_versions_has_no_place_in_a_login_again() -> None:
+def test_api_versions_is_refused_during_a_renewal() -> None:
     authenticator = logged_in(max_reauth_ms=5_000)
     authenticator.is_due(frame(SaslHandshakeRequest(mechanism="PLAIN")), 2_000)
     assert ask(authenticator, api_versions_request(), now_ms=2_000).failure is not None
@@ -263,7 +263,7 @@ def converse(authenticator: SaslServerAuthenticator, login: SaslClientAuthentica
 
 
 @pytest.mark.parametrize("highest", [0, 1, 2])
-def test_the_client_logs_in_at_servers_of_each_age(highest: int) -> None:
+def test_the_client_logs_in_with_all_versions_of_the_requests(highest: int) -> None:
     authenticator = server(max_reauth_ms=9_000)
     login = SaslClientAuthenticator(
         "SCRAM-SHA-512",
@@ -275,7 +275,7 @@ def test_the_client_logs_in_at_servers_of_each_age(highest: int) -> None:
     assert login.session_lifetime_ms == (9_000 if highest else 0)
 
 
-def test_the_client_says_why_it_was_refused() -> None:
+def test_a_refused_login_raises_the_servers_text() -> None:
     with pytest.raises(LoginFailed, match="invalid credentials with SASL mechanism PLAIN"):
         converse(server(), SaslClientAuthenticator("PLAIN", PlainSaslClient("alice", "wrong"), VERSIONS))
     with pytest.raises(LoginFailed, match="offers: PLAIN, SCRAM-SHA-512"):
@@ -288,8 +288,8 @@ def test_the_client_refuses_a_listener_without_sasl() -> None:
         login.version_of(login.first_request())
 
 
-def test_a_client_that_is_told_to_go_on_before_the_proof_of_the_server_does_not_trust_it() -> None:
-    """A server that answers success without its signature has not shown that it knows the password."""
+def test_a_client_refuses_success_before_the_servers_proof() -> None:
+    """A server without a valid signature has not proved that it knows the password."""
     login = SaslClientAuthenticator(
         "SCRAM-SHA-512", ScramSaslClient(SCRAM_SHA_512, "alice", "secret", "client"), VERSIONS
     )

@@ -1,4 +1,4 @@
-"""Connections of nodes to a listener with SASL: logging in, being refused, and logging in again in time."""
+"""Connections of nodes to a listener with SASL: login, refusal, and renewal in time."""
 
 import asyncio
 from random import Random
@@ -51,7 +51,7 @@ async def name_of(channels: ChannelManager, listener: Listener) -> Result:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_node_logs_in_with_what_its_listener_s_jaas_line_says(mechanism: str) -> None:
+def test_a_node_logs_in_with_the_jaas_setting_of_its_listener(mechanism: str) -> None:
     module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     own = {
         "sasl.mechanism.controller.protocol": mechanism,
@@ -74,7 +74,7 @@ def test_a_node_logs_in_with_what_its_listener_s_jaas_line_says(mechanism: str) 
     run(scenario())
 
 
-def test_a_refused_node_says_so_once_and_reaches_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_login_of_a_node_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     own = {
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": f'{PLAIN_MODULE} required username="alice" password="x";',
@@ -93,7 +93,7 @@ def test_a_refused_node_says_so_once_and_reaches_nobody(caplog: pytest.LogCaptur
     assert len(refusals) == 1
 
 
-def test_a_node_logs_in_again_before_its_session_ends() -> None:
+def test_a_node_renews_its_login_before_it_expires() -> None:
     session = SASL | {
         "connections.max.reauth.ms": "3000",
         "sasl.mechanism.controller.protocol": "PLAIN",
@@ -126,7 +126,7 @@ def test_a_node_logs_in_again_before_its_session_ends() -> None:
     run(scenario())
 
 
-def test_who_does_not_log_in_again_is_closed_at_the_next_request() -> None:
+def test_a_client_that_does_not_renew_its_login_is_closed_at_the_next_request() -> None:
     async def scenario() -> None:
         async with listening("SASL_PLAINTEXT", SASL | {"connections.max.reauth.ms": "2000"}) as listener:
             client = await asyncio.open_connection("127.0.0.1", listener.port)

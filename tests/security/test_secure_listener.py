@@ -1,4 +1,4 @@
-"""A listener with TLS and SASL against real sockets: who gets in, as whom, and what everyone else sees."""
+"""A listener with TLS and SASL against real sockets: accepted clients, their principals, and refusals."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ from tests.security.secure_listener import (
 @pytest.mark.parametrize("loop_factory", LOOPS)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
-def test_a_client_is_who_it_logged_in_as(
+def test_the_principal_of_a_client_is_the_user_of_its_login(
     protocol: str, mechanism: str, loop_factory: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     has_tls = protocol == "SASL_SSL"
@@ -58,8 +58,8 @@ def test_a_client_is_who_it_logged_in_as(
 
 
 @pytest.mark.parametrize("loop_factory", LOOPS)
-def test_many_tls_clients_at_once_all_get_in(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """The client's first bytes are there when the connection is accepted; none of them may be lost."""
+def test_many_tls_clients_can_connect_at_once(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """The client's first bytes may arrive before the connection is accepted; none may be lost."""
 
     async def scenario() -> None:
         async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
@@ -70,7 +70,7 @@ def test_many_tls_clients_at_once_all_get_in(loop_factory: Callable[[], asyncio.
     run(scenario(), loop_factory)
 
 
-def test_a_large_request_and_a_large_answer_pass_through_tls() -> None:
+def test_large_requests_and_answers_work_over_tls() -> None:
     async def scenario() -> None:
         async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
             connection = await KafkaConnection.open("127.0.0.1", listener.port, "x", TIME_ENOUGH_MS, ssl_client(None))
@@ -100,7 +100,9 @@ RULES = {"ssl.principal.mapping.rules": r"RULE:^CN=(.*?),O=Conclave$/$1/L,DEFAUL
         ({}, "Controller-1", "User:ANONYMOUS"),
     ],
 )
-def test_a_certificate_names_its_client(settings: dict[str, str], name: str | None, principal: str) -> None:
+def test_the_principal_is_derived_from_the_certificate(
+    settings: dict[str, str], name: str | None, principal: str
+) -> None:
     async def scenario() -> None:
         async with listening("SSL", settings | ssl_properties(authority().issue("node"))) as listener:
             assert await name_at(listener, ssl_client(name)) == principal
@@ -118,7 +120,7 @@ def client_with(kind: str) -> ClientSecurity:
 
 
 @pytest.mark.parametrize("kind", ["none", "of another authority", "expired"])
-def test_a_required_certificate_must_be_good(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_required_certificate_must_be_valid(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with listening("SSL", MUTUAL | ssl_properties(authority().issue("node"))) as listener:
             with pytest.raises(ConnectionLost):
@@ -132,7 +134,7 @@ def test_a_required_certificate_must_be_good(kind: str, caplog: pytest.LogCaptur
     assert any(cause.startswith("TLS failed: ") for cause in causes)
 
 
-def test_a_certificate_that_no_rule_names_is_refused() -> None:
+def test_a_certificate_without_a_matching_rule_is_refused() -> None:
     rules = {"ssl.principal.mapping.rules": "RULE:^CN=nobody$/x/"}
 
     async def scenario() -> None:
@@ -152,7 +154,7 @@ def test_a_certificate_that_no_rule_names_is_refused() -> None:
         (("elsewhere.example",), {"ssl.endpoint.identification.algorithm": ""}, True),
     ],
 )
-def test_a_client_trusts_only_the_node_it_asked_for(
+def test_a_client_trusts_only_the_node_it_connects_to(
     hosts: tuple[str, ...], settings: dict[str, str], is_trusted: bool
 ) -> None:
     async def scenario() -> None:
@@ -167,7 +169,7 @@ def test_a_client_trusts_only_the_node_it_asked_for(
     run(scenario())
 
 
-def test_a_client_refuses_a_node_of_another_authority_and_says_so() -> None:
+def test_a_client_refuses_a_node_with_a_certificate_of_another_authority() -> None:
     async def scenario() -> None:
         async with listening("SSL", ssl_properties(stranger_authority().issue("node"))) as listener:
             client = ControllerClient(
@@ -196,21 +198,21 @@ def test_old_versions_of_tls_are_refused() -> None:
 @pytest.mark.parametrize(
     "data", [b"GET / HTTP/1.1\r\n\r\n", encode_request(api_versions_request(), 3, 1, "x"), b"\x16\x03\x01\xff"]
 )
-def test_plain_bytes_on_a_tls_port_are_closed_without_an_answer(data: bytes) -> None:
+def test_plaintext_on_a_tls_port_closes_the_connection_without_an_answer(data: bytes) -> None:
     async def scenario() -> None:
         async with listening("SSL", ssl_properties(authority().issue("node"))) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(data)
             writer.write_eof()
             answer = await rest_of(reader)
-            assert answer == b"" or answer[0] == 0x15, "an alert of TLS at most"
+            assert answer == b"" or answer[0] == 0x15, "at most a TLS alert"
             writer.close()
             assert listener.served == []
 
     run(scenario())
 
 
-def test_clients_that_never_finish_the_handshake_are_counted_and_leave_others_alone() -> None:
+def test_clients_that_never_finish_the_handshake_count_and_do_not_affect_others() -> None:
     async def scenario() -> None:
         async with listening("SSL", ssl_properties(authority().issue("node")), max_connections=6) as listener:
             stalled = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(5)]
@@ -231,7 +233,7 @@ def test_clients_that_never_finish_the_handshake_are_counted_and_leave_others_al
     run(scenario())
 
 
-def test_who_does_not_log_in_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_log_in_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sasl_session, "LOGIN_TIMEOUT_MS", 100)
 
     async def scenario() -> None:
@@ -239,18 +241,18 @@ def test_who_does_not_log_in_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             assert await rest_of(reader) == b""
             writer.close()
-            monkeypatch.setattr(sasl_session, "LOGIN_TIMEOUT_MS", 1_500)  # enough for a login
+            monkeypatch.setattr(sasl_session, "LOGIN_TIMEOUT_MS", 1_500)  # long enough for a login
             connection = await KafkaConnection.open(
                 "127.0.0.1", listener.port, "x", TIME_ENOUGH_MS, sasl_client("PLAIN")
             )
             await asyncio.sleep(1.7)
-            assert connection.is_open, "the time counts up to the login only"
+            assert connection.is_open, "the timeout applies only until the login"
             connection.close()
 
     run(scenario())
 
 
-def test_wrong_logins_see_one_text_after_the_delay_and_the_end() -> None:
+def test_failed_logins_get_one_text_after_the_delay_and_are_closed() -> None:
     tokens = [f"\x00alice\x00{PASSWORD}x", f"\x00nobody\x00{PASSWORD}", "garbage"]
     delays: list[float] = []
     texts: set[str | None] = set()
@@ -271,7 +273,7 @@ def test_wrong_logins_see_one_text_after_the_delay_and_the_end() -> None:
                 assert isinstance(answer, SaslAuthenticateResponse)
                 assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
                 texts.add(answer.error_message)
-                assert await rest_of(client[0]) == b"", "closed, and nothing more is served"
+                assert await rest_of(client[0]) == b"", "the connection is closed and no request is served"
                 client[1].close()
             assert listener.served == []
 
@@ -280,7 +282,7 @@ def test_wrong_logins_see_one_text_after_the_delay_and_the_end() -> None:
     assert min(delays) >= 0.29
 
 
-def test_a_token_beyond_the_limit_closes_and_a_large_request_after_the_login_does_not() -> None:
+def test_an_oversized_token_closes_the_connection_but_a_large_request_after_the_login_does_not() -> None:
     async def scenario() -> None:
         async with listening("SASL_PLAINTEXT", SASL) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)

@@ -1,4 +1,4 @@
-"""Logins with delegation tokens: whose they are, how long they last, and what they are not good for."""
+"""Logins with delegation tokens: their principal, their lifetime, and their refusal."""
 
 import base64
 from typing import Any
@@ -40,7 +40,7 @@ def client(name: str, password: str, mechanism: ScramMechanism = SCRAM_SHA_256) 
 
 
 @pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda each: each.name)
-def test_who_shows_a_token_is_its_owner(mechanism: ScramMechanism) -> None:
+def test_a_token_logs_in_as_its_owner(mechanism: ScramMechanism) -> None:
     own = server(mechanism)
     log_in(client(TOKEN_ID, SHOWN, mechanism), own)
     assert (own.authorization_id, own.token_lifetime_ms) == ("alice", 5_000)
@@ -62,13 +62,13 @@ def test_a_wrong_hmac_an_unknown_token_and_a_node_without_tokens_fail_at_the_sam
     assert outcomes.pop()[0] == 2
 
 
-def test_users_and_tokens_of_one_name_are_not_mixed_up() -> None:
-    assert failure_of(client("bob", "pencil"), server())[0] == 2, "a user is no token"
+def test_a_user_and_a_token_may_have_the_same_name() -> None:
+    assert failure_of(client("bob", "pencil"), server())[0] == 2, "a user cannot log in by token"
     as_user = ScramSaslClient(SCRAM_SHA_256, TOKEN_ID, SHOWN, "client")
-    assert failure_of(as_user, server())[0] == 2, "a token is no user"
+    assert failure_of(as_user, server())[0] == 2, "a token cannot log in as a user"
 
 
-def test_the_salt_of_a_token_does_not_tell_whether_it_exists() -> None:
+def test_the_salt_does_not_reveal_whether_a_token_exists() -> None:
     first = client(TOKEN_ID, SHOWN).evaluate_challenge(b"")
     known, unknown = server(), server(token_of=lambda _: None)
     assert known.evaluate_response(first) == unknown.evaluate_response(first)
@@ -81,7 +81,7 @@ def image_with(**fields: Any) -> MetadataImage:
     return replay_all(MetadataImage.EMPTY, [record], 0, 1)
 
 
-def test_a_token_is_good_until_its_time_is_over() -> None:
+def test_a_token_is_valid_until_it_expires() -> None:
     now_s = 0.0
     image = image_with(expiration_timestamp=60_000)
     find = token_finder(lambda: image, "key", Clock(lambda: now_s, lambda: now_s))
@@ -99,13 +99,13 @@ def test_a_token_is_good_until_its_time_is_over() -> None:
     assert late.lifetime_ms == 500
 
 
-def test_without_a_key_no_token_is_good() -> None:
+def test_without_a_key_no_token_is_valid() -> None:
     image = image_with(expiration_timestamp=60_000)
     assert token_finder(lambda: image, None, Clock(lambda: 0.0, lambda: 0.0))(TOKEN_ID) is None
 
 
 def session(max_reauth_ms: int) -> tuple[SaslServerAuthenticator, Step]:
-    """A login with a token -> (the authenticator, the last step)."""
+    """Log in with a token -> (the authenticator, the last step)."""
     mechanism = SaslMechanism(server, max_reauth_ms)
     authenticator = SaslServerAuthenticator({"SCRAM-SHA-256": mechanism}, lambda _header, _request: b"")
     ask(authenticator, SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
@@ -120,21 +120,21 @@ def session(max_reauth_ms: int) -> tuple[SaslServerAuthenticator, Step]:
 
 
 @pytest.mark.parametrize(("max_reauth_ms", "lasts_ms"), [(0, 5_000), (60_000, 5_000), (1_000, 1_000)])
-def test_a_session_lasts_no_longer_than_its_token(max_reauth_ms: int, lasts_ms: int) -> None:
+def test_a_login_expires_with_its_token(max_reauth_ms: int, lasts_ms: int) -> None:
     authenticator, last = session(max_reauth_ms)
     assert (last.principal, last.is_token) == ("User:alice", True)
     assert not authenticator.is_expired(lasts_ms)
     assert authenticator.is_expired(lasts_ms + 1)
 
 
-def test_a_session_without_a_token_says_so() -> None:
+def test_a_login_with_a_password_is_not_by_token() -> None:
     authenticator = two_mechanisms()
     ask(authenticator, SaslHandshakeRequest(mechanism="PLAIN"))
     step = authenticator.receive(frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")), 0)
     assert (step.principal, step.is_token) == ("User:alice", False)
 
 
-def test_clients_ask_for_a_login_by_token_in_kafkas_words() -> None:
+def test_clients_log_in_by_token_with_kafkas_tokenauth_option() -> None:
     def read(option: str) -> Any:
         jaas = f'{SCRAM_MODULE} required username="{TOKEN_ID}" password="{SHOWN}"{option};'
         properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
@@ -148,7 +148,7 @@ def test_clients_ask_for_a_login_by_token_in_kafkas_words() -> None:
     assert "tokenauth" not in repr(read(""))
 
 
-def test_a_listener_takes_tokens_by_each_scram_mechanism() -> None:
+def test_a_listener_accepts_tokens_with_each_scram_mechanism() -> None:
     listener = server_security(
         {"sasl.enabled.mechanisms": "SCRAM-SHA-512", "scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;"},
         "CONTROLLER",
@@ -162,7 +162,7 @@ def test_a_listener_takes_tokens_by_each_scram_mechanism() -> None:
         log_in(client(TOKEN_ID, SHOWN, SCRAM_SHA_512), refused)
 
 
-def test_a_token_without_a_password_is_a_wrong_setting() -> None:
+def test_a_token_without_a_password_is_an_invalid_setting() -> None:
     jaas = f'{SCRAM_MODULE} required username="{TOKEN_ID}" tokenauth="true";'
     with pytest.raises(SecurityConfigError, match="no username and password"):
         client_security(

@@ -1,4 +1,4 @@
-"""The clock against a wall clock that somebody sets."""
+"""The clock with a wall clock that is set while it runs."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ def clock_on(watch: Watch) -> Clock:
     return Clock(lambda: watch.monotonic_s, lambda: watch.wall_s)
 
 
-def test_it_follows_the_wall_clock_while_nobody_sets_it() -> None:
+def test_the_clock_follows_a_steady_wall_clock() -> None:
     watch = Watch()
     clock = clock_on(watch)
     for _ in range(50):
@@ -29,7 +29,7 @@ def test_it_follows_the_wall_clock_while_nobody_sets_it() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(-3600, 3600)), max_size=60))
-def test_it_neither_goes_back_nor_jumps_when_the_wall_clock_is_set(steps: list[tuple[float, float]]) -> None:
+def test_the_clock_neither_goes_back_nor_jumps_when_the_wall_clock_is_set(steps: list[tuple[float, float]]) -> None:
     watch = Watch()
     clock = clock_on(watch)
     before_ms = clock.now_ms()
@@ -41,7 +41,7 @@ def test_it_neither_goes_back_nor_jumps_when_the_wall_clock_is_set(steps: list[t
         before_ms = now_ms
 
 
-def test_it_comes_back_to_the_wall_clock_within_minutes() -> None:
+def test_the_clock_converges_to_the_wall_clock_within_minutes() -> None:
     watch = Watch()
     clock = clock_on(watch)
     watch.wall_s += 10

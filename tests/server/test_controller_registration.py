@@ -1,4 +1,4 @@
-"""When a controller registers itself, and that it does not give up."""
+"""When a controller registers, and that it retries."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ INCARNATION, OTHER = UUID(int=77), UUID(int=78)
 
 
 class Source:
-    """A MetadataSource whose image the test moves."""
+    """A MetadataSource whose image the test changes."""
 
     def __init__(self) -> None:
         self.image = MetadataImage.EMPTY
@@ -74,7 +74,7 @@ def scenario(
     asyncio.run(run())
 
 
-def test_it_registers_once_the_metadata_version_allows_it() -> None:
+def test_a_controller_registers_once_the_metadata_version_supports_it() -> None:
     def play(source: Source, sent: list[ControllerRegistrationRequest], ends: list[Callable[[Result], None]]) -> None:
         source.move(level(14))
         assert sent == []
@@ -89,7 +89,7 @@ def test_it_registers_once_the_metadata_version_allows_it() -> None:
     scenario(play)
 
 
-def test_it_is_silent_while_the_log_names_this_run_and_speaks_when_it_names_another() -> None:
+def test_a_controller_registers_again_only_if_the_log_has_another_incarnation() -> None:
     def play(source: Source, sent: list[ControllerRegistrationRequest], ends: list[Callable[[Result], None]]) -> None:
         source.move(level(30), registered(INCARNATION))
         assert sent == []
@@ -103,7 +103,7 @@ def test_it_is_silent_while_the_log_names_this_run_and_speaks_when_it_names_anot
     scenario(play)
 
 
-def test_it_tries_again_after_a_failure_and_after_an_error() -> None:
+def test_a_registration_is_retried_after_a_failure_and_after_an_error() -> None:
     async def play(
         source: Source, sent: list[ControllerRegistrationRequest], ends: list[Callable[[Result], None]]
     ) -> None:

@@ -1,4 +1,4 @@
-"""Work on another thread, results on the loop."""
+"""Work runs on another thread, results arrive on the loop."""
 
 import asyncio
 import threading
@@ -35,7 +35,7 @@ def test_jobs_run_in_order_on_one_thread_and_end_on_the_loop() -> None:
     asyncio.run(scenario())
 
 
-def test_a_failure_is_told_and_the_next_job_runs() -> None:
+def test_a_failure_is_reported_and_the_next_job_runs() -> None:
     async def scenario() -> None:
         thread = IoThread("test")
         results: asyncio.Queue[object] = asyncio.Queue()
@@ -53,7 +53,7 @@ def test_a_failure_is_told_and_the_next_job_runs() -> None:
     asyncio.run(scenario())
 
 
-def test_closing_finishes_what_was_submitted() -> None:
+def test_closing_finishes_the_submitted_jobs() -> None:
     async def scenario() -> None:
         thread = IoThread("test")
         ran: list[int] = []

@@ -1,4 +1,4 @@
-"""One event, one line, whatever a peer puts into a field."""
+"""Each event is one line, whatever its fields contain."""
 
 import io
 import json

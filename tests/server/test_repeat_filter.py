@@ -1,4 +1,4 @@
-"""A line that repeats is written a few times at once, then once a minute with a count; no other line is lost."""
+"""A repeated line is logged a few times at once, then once a minute with a count; no other line is lost."""
 
 import io
 import logging
@@ -17,7 +17,7 @@ def record(at: float, event: str = "peer_not_reachable", **fields: object) -> lo
     return made
 
 
-def test_a_failure_that_repeats_for_an_hour_is_a_line_a_minute_that_counts_all() -> None:
+def test_a_failure_repeated_for_an_hour_is_one_line_a_minute_with_a_count() -> None:
     keeps, written, counted = RepeatFilter(), 0, 0
     for tick in range(18_000):  # every 200 ms
         line = record(tick / 5, node_id=2)
@@ -25,16 +25,16 @@ def test_a_failure_that_repeats_for_an_hour_is_a_line_a_minute_that_counts_all()
             written += 1
             counted += 1 + getattr(line, "suppressed", 0)
     assert FIRST_LINES + 58 <= written <= FIRST_LINES + 60
-    assert 18_000 - counted <= 300, "what the last minute held back is not written yet"
+    assert 18_000 - counted <= 300, "those suppressed in the last minute are not counted yet"
 
 
-def test_lines_with_another_field_are_other_lines() -> None:
+def test_lines_with_different_fields_are_different_lines() -> None:
     keeps = RepeatFilter()
     assert all(keeps.filter(record(0.0, "topic_created", topic=f"t{number}")) for number in range(100))
     assert [keeps.filter(record(0.1, "topic_created", topic="t0")) for _ in range(4)] == [True, True, False, False]
 
 
-def test_a_line_is_new_again_after_a_silent_minute() -> None:
+def test_a_line_counts_as_new_after_a_minute_without_it() -> None:
     keeps = RepeatFilter()
     assert [keeps.filter(record(at)) for at in (0.0, 0.1, 0.2, 0.3, 61.0, 61.1)] == [
         True,
@@ -46,12 +46,12 @@ def test_a_line_is_new_again_after_a_silent_minute() -> None:
     ]
 
 
-def test_a_clock_that_is_put_back_silences_nothing() -> None:
+def test_a_clock_set_back_suppresses_no_line() -> None:
     keeps = RepeatFilter()
     assert [keeps.filter(record(at)) for at in (1000.0, 1000.1, 1000.2, 1000.3, 5.0)] == [True] * 3 + [False, True]
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_number_of_remembered_lines_is_bounded() -> None:
     keeps = RepeatFilter()
     for number in range(5 * LINES_KEPT):
         keeps.filter(record(0.0, number=number))

@@ -1,4 +1,4 @@
-"""A node's log levels while it runs."""
+"""A node's log levels at run time."""
 
 import logging
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def levels_as_before() -> Iterator[None]:
 
 
 def alter(*changes: tuple[str, int, str | None], node: str = "1", validate_only: bool = False) -> dict[str, str]:
-    """Change levels -> those in force."""
+    """Change levels and return the effective ones."""
     manager = RuntimeLoggerManager(1)
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(
         resource_type=8,
@@ -49,20 +49,20 @@ def refusal(*changes: tuple[str, int, str | None], node: str = "1") -> ErrorCode
 
 
 @pytest.mark.parametrize("level", sorted(LEVELS))
-def test_a_level_that_was_set_is_in_force_and_shown(level: str) -> None:
+def test_a_level_that_was_set_is_effective_and_listed(level: str) -> None:
     assert alter((HERE, SET, level))[HERE] == level
     assert logging.getLogger(HERE).isEnabledFor(LEVELS[level])
     assert not logging.getLogger(HERE).isEnabledFor(LEVELS[level] - 1)
 
 
-def test_a_logger_without_a_level_has_that_of_the_next_above_it() -> None:
+def test_a_logger_without_a_level_inherits_its_parents() -> None:
     assert alter((PACKAGE, SET, "ERROR"))[HERE] == "ERROR"
     assert alter((HERE, SET, "DEBUG"))[PACKAGE] == "ERROR"
     assert alter((HERE, DELETE, None))[HERE] == "ERROR"
     assert alter(("root", SET, "WARN"), (PACKAGE, DELETE, None), ("kraft_core", DELETE, None))[HERE] == "WARN"
 
 
-def test_only_our_own_loggers_and_the_root_can_be_named() -> None:
+def test_only_our_loggers_and_the_root_can_be_altered() -> None:
     levels = RuntimeLoggerManager(1).levels()
     assert {"root", "kraft_core", PACKAGE, HERE} <= set(levels)
     assert all(name == "root" or name.split(".")[0] == "kraft_core" for name in levels)
@@ -82,12 +82,12 @@ def test_only_our_own_loggers_and_the_root_can_be_named() -> None:
         (("root", DELETE, None), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_one_wrong_change_stops_all(change: tuple[str, int, str | None], code: ErrorCode) -> None:
+def test_one_invalid_change_prevents_all(change: tuple[str, int, str | None], code: ErrorCode) -> None:
     assert refusal((PACKAGE, SET, "ERROR"), change) == code
 
 
 @pytest.mark.parametrize("node", ["2", "", "one", "1.0"])
-def test_another_nodes_loggers_are_not_here(node: str) -> None:
+def test_loggers_of_another_node_are_refused(node: str) -> None:
     assert refusal((HERE, SET, "DEBUG"), node=node) == ErrorCode.INVALID_REQUEST
 
 

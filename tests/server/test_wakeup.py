@@ -1,4 +1,4 @@
-"""The moving timer of an owner loop, on both event loops."""
+"""Wakeup on asyncio's event loop and on uvloop."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,10 +19,10 @@ def make_loop(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEv
     return request.param
 
 
-def test_a_moment_that_has_come_may_be_asked_for_twice_in_one_turn(
+def test_a_due_time_may_be_set_twice_in_one_turn(
     make_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """uvloop answers `call_at(now)` with a handle that has no `when`; a node died of that while it started."""
+    """uvloop's `call_at(now)` returns a handle without `when`, which once stopped a node at its start."""
 
     async def scenario() -> int:
         woken: list[None] = []
@@ -37,7 +37,7 @@ def test_a_moment_that_has_come_may_be_asked_for_twice_in_one_turn(
         assert runner.run(scenario()) == 1
 
 
-def test_the_earliest_moment_counts_and_a_cancelled_one_never_comes(
+def test_the_earliest_time_applies_and_a_cancelled_one_does_not(
     make_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     async def scenario() -> list[float]:

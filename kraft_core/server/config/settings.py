@@ -111,11 +111,9 @@ class Settings:
     log_cleaner_backoff_ms = Setting[int]()
     log_dir_failure_timeout_ms = Setting[int]()
     log_cleaner_enable = Setting[bool]()
-    log_cleanup_policy = Setting[tuple[str, ...]]()
     log_flush_scheduler_interval_ms = Setting[int]()
     log_flush_offset_checkpoint_interval_ms = Setting[int]()
     log_retention_check_interval_ms = Setting[int]()
-    log_segment_delete_delay_ms = Setting[int]()
     producer_id_expiration_ms = Setting[int]()
 
     # Groups, offsets and transactions

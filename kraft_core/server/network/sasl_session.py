@@ -101,12 +101,13 @@ class SaslSession:
             self._connection.token_authenticated = step.is_token
             self._connection.limit_frames(None)
             log.info(
-                "authentication_succeeded", extra=self._who() | {"principal": step.principal, "by_token": step.is_token}
+                "authentication_succeeded",
+                extra=self._log_fields() | {"principal": step.principal, "by_token": step.is_token},
             )
         self._connection.reply(frame, step.answer)
 
     def _fail(self, frame: bytes, step: Step) -> None:
-        log.info("authentication_failed", extra=self._who() | {"cause": step.failure})
+        log.info("authentication_failed", extra=self._log_fields() | {"cause": step.failure})
         self.end()
         self._connection.mute()
         if step.is_delayed:
@@ -119,7 +120,7 @@ class SaslSession:
             self._connection.reply(frame, answer)
         self._connection.close("the login failed")
 
-    def _who(self) -> dict[str, str]:
+    def _log_fields(self) -> dict[str, str]:
         return {
             "listener": self._listener_name,
             "client_host": self._connection.client_host,

@@ -1,4 +1,4 @@
-"""server.properties: types, defaults and refusals are Kafka's; each refusal is one line naming key, value and what is allowed."""
+"""server.properties: types, defaults and errors are Kafka's; an error is one line with key, value and what is allowed."""
 
 import logging
 from pathlib import Path
@@ -46,12 +46,12 @@ def test_settings_not_given_have_kafkas_defaults():
     assert config.socket_request_max_bytes == 104_857_600
     assert config.log_retention_ms == 7 * 24 * 3_600_000
     assert config.log_roll_ms == 7 * 24 * 3_600_000
-    assert config.log_cleanup_policy == ("delete",)
+    assert config.values["log.cleanup.policy"] == ("delete",)
     assert config.metadata_log_dir == Path("/data")
     assert config.broker_rack is None
 
 
-def test_what_kafka_leaves_without_a_bound_has_one():
+def test_limits_that_kafka_lacks_by_default_have_a_default():
     defaults = SocketServerLimits()
     assert socket_limits(KafkaConfig(CONTROLLER)) == defaults
     given = {"queued.max.request.bytes": "104857600", "connections.max.idle.ms": "900"}
@@ -230,7 +230,7 @@ def test_an_unknown_key_is_warned_of_once_and_does_not_stop_the_node(tmp_path: P
     assert [record.__dict__["key"] for record in caplog.records] == [f"no.such.key.{tmp_path.name}"]
 
 
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path):
+def test_an_unreadable_file_is_an_error_of_one_line(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"Cannot read the properties file .*No such file"):
         KafkaConfig.load(tmp_path / "absent")
 

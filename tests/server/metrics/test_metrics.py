@@ -1,4 +1,4 @@
-"""The page of metrics of a node: the format, the names, the numbers of a real node, and readers that misbehave."""
+"""The metrics of a node: format, names, values of a real node, and misbehaving clients."""
 
 import asyncio
 import re
@@ -39,7 +39,7 @@ def test_partitions_are_counted_as_kafka_counts_them():
     assert counter.count(first) == PartitionCounts(topics=2, partitions=3, offline=1, imbalanced=2)
 
 
-def test_only_topics_that_changed_are_counted_again():
+def test_only_changed_topics_are_recounted():
     counter = PartitionCounter()
     first = image(a=[partition(1, 1)], b=[partition(1, 1)])
     counter.count(first)
@@ -82,7 +82,7 @@ async def ask(port: int, request: bytes) -> bytes:
         (b"GET /" + b"a" * (HEAD_BYTES_MAX * 2), rb""),
     ],
 )
-def test_one_path_is_served_and_everything_else_refused(request_head: bytes, answer: bytes):
+def test_only_one_path_is_served(request_head: bytes, answer: bytes):
     async def run() -> bytes:
         server = MetricsHttpServer("127.0.0.1", 0, page)
         await server.start()
@@ -94,7 +94,7 @@ def test_one_path_is_served_and_everything_else_refused(request_head: bytes, ans
     assert re.fullmatch(answer, asyncio.run(run()), re.DOTALL)
 
 
-def test_readers_that_say_nothing_are_bounded_and_do_not_hold_up_the_end():
+def test_silent_clients_are_limited_and_do_not_delay_the_stop():
     async def run() -> tuple[int, bytes]:
         server = MetricsHttpServer("127.0.0.1", 0, page)
         await server.start()
@@ -112,11 +112,11 @@ def test_readers_that_say_nothing_are_bounded_and_do_not_hold_up_the_end():
     assert asyncio.run(run()) == (READERS_MAX, b"")
 
 
-def test_a_page_that_cannot_be_made_ends_nothing():
+def test_a_failing_metric_does_not_stop_the_server():
     pages = iter([page(), page()])
 
     async def sometimes() -> bytes:
-        made = await next(pages, None)  # type: ignore[misc]  # awaiting None is the fault that is wanted here
+        made = await next(pages, None)  # type: ignore[misc]  # awaiting None raises, as intended
         assert isinstance(made, bytes)
         return made
 
@@ -137,7 +137,7 @@ Page = dict[str, dict[tuple[str, ...], float]]
 
 
 def documented() -> set[str]:
-    """Names in docs/operations.md; those of raft are written there without their beginning."""
+    """Return the names in docs/operations.md; those of raft are written there without their prefix."""
     text = (Path(__file__).parents[3] / "docs/operations.md").read_text()
     table = text.partition("## Metrics of a node")[2].partition("\n## ")[0]
     words = set(re.findall(r"`(\w+)`", table))
@@ -156,7 +156,7 @@ def scrape(port: int) -> Page:
 
 
 async def register_one_of_two(nodes: conclave.Quorum) -> None:
-    """Broker 11 is unfenced, 12 stays fenced."""
+    """Register brokers 11 and 12; unfence 11."""
     client = conclave.controller_client(nodes.bootstrap)
     try:
         await conclave.RawBroker(11, nodes.cluster_id, client).register()
@@ -165,15 +165,15 @@ async def register_one_of_two(nodes: conclave.Quorum) -> None:
         client.close()
 
 
-def brokers_are_told(found: Page) -> bool:
-    """What the page of the active controller says of these two."""
+def brokers_are_reported(found: Page) -> bool:
+    """Check the active controller's metrics of the two brokers; return False for an inactive controller."""
     silent = found.get("kafka_controller_kafkacontroller_timesincelastheartbeatreceivedms", {})
     states = found.get("kafka_controller_kafkacontroller_brokerregistrationstate", {})
     if len(states) < 2 or not found["kafka_controller_kafkacontroller_activecontrollercount"][()]:
         return False
     assert states == {("11",): 30, ("12",): 10}
     assert set(silent) == set(states)
-    assert 0 <= silent["11",] <= silent["12",] == 9000, "a broker that was never heard of counts as long silent"
+    assert 0 <= silent["11",] <= silent["12",] == 9000, "without any heartbeat it is the session timeout"
     assert found["kafka_server_metadataloader_finalizedlevel"]["transactionVersion",] == 2
     assert found["kafka_server_metadataloader_finalizedlevel"]["metadataVersion",] == 30
     assert found["kafka_server_metadataloader_currentmetadataversion"][()] == 30
@@ -193,15 +193,15 @@ def snapshots_each(interval_ms: int) -> str:
 
 
 def leader_of(found: list[Page]) -> int:
-    """The leader that all pages name; 0 when they differ, or not all nodes have committed something."""
+    """Return the leader in all nodes' metrics; 0 if they differ or a node has no committed record."""
     known = {int(each["kafka_server_raftmetrics_current_leader"][()]) for each in found}
     committed = min(each["kafka_controller_kafkacontroller_lastcommittedrecordoffset"][()] for each in found)
     assert committed >= -1
     return known.pop() if len(known) == 1 and committed >= 0 else 0
 
 
-def snapshots_are_told(found: Page) -> bool:
-    """One was made, of more than a header and a footer, and none was loaded."""
+def snapshots_are_reported(found: Page) -> bool:
+    """Return whether a snapshot of more than header and footer was generated and none was loaded."""
     size_bytes = found["kafka_server_snapshotemitter_latestsnapshotgeneratedbytes"][()]
     if size_bytes < 300:
         return False
@@ -210,7 +210,7 @@ def snapshots_are_told(found: Page) -> bool:
     return True
 
 
-def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
+def test_the_nodes_of_a_quorum_report_its_state(tmp_path: Path):
     ports = kafka.free_ports(3)
     with conclave.quorum(tmp_path, 3) as nodes:
         for node_id in nodes.node_ids:
@@ -242,10 +242,14 @@ def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
         assert at_leader["kafka_server_socket_server_metrics_incoming_byte_total"]["CONTROLLER",] > 100
         asyncio.run(register_one_of_two(nodes))
         kafka.wait_until(
-            lambda: any(brokers_are_told(scrape(port)) for port in ports), kafka.PATIENCE_S, "the brokers are told"
+            lambda: any(brokers_are_reported(scrape(port)) for port in ports),
+            kafka.PATIENCE_S,
+            "the brokers are reported",
         )
         for port in ports:
-            kafka.wait_until(lambda port=port: snapshots_are_told(scrape(port)), kafka.PATIENCE_S, "snapshots are told")
+            kafka.wait_until(
+                lambda port=port: snapshots_are_reported(scrape(port)), kafka.PATIENCE_S, "snapshots are reported"
+            )
         at_follower = next(
             each
             for each in map(scrape, ports)
@@ -257,8 +261,8 @@ def test_the_nodes_of_a_quorum_tell_what_the_quorum_is(tmp_path: Path):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=kafka.PATIENCE_S)
 
 
-def test_a_snapshot_that_cannot_be_made_counts_as_an_error_and_is_tried_again(tmp_path: Path):
-    """The fault handler of SharedServer's SnapshotGenerator."""
+def test_a_failed_snapshot_counts_as_an_error_and_is_retried(tmp_path: Path):
+    """Source: the fault handler of SharedServer's SnapshotGenerator."""
     (port,) = kafka.free_ports(1)
     with conclave.quorum(tmp_path, 1) as nodes:
         nodes.format(1)
@@ -278,10 +282,10 @@ def test_a_snapshot_that_cannot_be_made_counts_as_an_error_and_is_tried_again(tm
         assert scrape(port)["kafka_server_snapshotemitter_latestsnapshotgeneratedbytes"][()] == 0
         for each in in_the_way:
             each.rmdir()
-        kafka.wait_until(lambda: snapshots_are_told(scrape(port)), kafka.PATIENCE_S, "a snapshot was made")
+        kafka.wait_until(lambda: snapshots_are_reported(scrape(port)), kafka.PATIENCE_S, "a snapshot was made")
 
 
-def test_a_port_that_is_taken_stops_the_node_in_one_line(tmp_path: Path):
+def test_a_metrics_port_in_use_stops_the_node_with_one_line(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken, conclave.quorum(tmp_path, 1) as nodes:
         nodes.format(1)
         path = nodes.config_of(1)

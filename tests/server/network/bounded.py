@@ -1,4 +1,4 @@
-"""Scenarios on a loop of their own, which end."""
+"""Scenarios with a time limit, each on a new event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,6 +16,6 @@ def run(scenario: Awaitable[None]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait; `run` has the deadline."""
+    """Wait for a condition; `run` limits the time."""
     while not condition():
         await asyncio.sleep(0.005)

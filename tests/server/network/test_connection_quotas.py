@@ -1,4 +1,4 @@
-"""How many connections a node takes, under a clock of the test's own."""
+"""ConnectionQuotas with a simulated clock."""
 
 import logging
 import math
@@ -17,7 +17,7 @@ ADMITTED, EXCHANGED, REFUSED, NO_FILES = Admission
 
 @dataclass
 class Idle:
-    """A connection that can go."""
+    """An idle connection."""
 
     listener: "Listener"
     has_asked: bool = True
@@ -29,7 +29,7 @@ class Idle:
 
 @dataclass
 class Listener:
-    """A listener with idle connections, the first of them used least recently."""
+    """A listener with idle connections, the least recently used first."""
 
     listener_name: str
     max_connections: int = 4096
@@ -60,12 +60,12 @@ class World:
         self.quotas.add_listener(self.controller)
 
     def connect(self, name: str = "PLAINTEXT", address: str = A, descriptor: int = 10) -> Admission | float:
-        """Accept one -> what becomes of it; else how long the listener accepts nothing."""
+        """Accept a connection and return the admission, or the seconds until the listener may accept."""
         wait_s = self.quotas.wait_s(name)
         return wait_s if wait_s > 0 else self.quotas.admit(name, address, descriptor)
 
 
-def test_an_address_has_no_more_connections_than_its_limit_and_others_are_not_affected() -> None:
+def test_the_limit_of_one_address_does_not_affect_others() -> None:
     world = World(ConnectionLimits(max_connections_per_ip=2, per_ip_overrides={B: 1}))
     assert [world.connect() for _ in range(3)] == [ADMITTED, ADMITTED, REFUSED]
     assert [world.connect(address=B) for _ in range(2)] == [ADMITTED, REFUSED]
@@ -81,25 +81,25 @@ def test_a_full_listener_waits_until_a_connection_ends() -> None:
     assert world.connect() is ADMITTED
 
 
-def test_a_protected_listener_takes_connections_of_a_full_node_in_exchange_for_an_idle_one() -> None:
+def test_a_protected_listener_of_a_full_node_accepts_in_exchange_for_an_idle_connection() -> None:
     world = World(ConnectionLimits(max_connections=2))
     world.clients.idle = [Idle(world.clients, has_asked=asked) for asked in (False, True)]
     world.controller.idle = [Idle(world.controller, last_activity=-1.0)]
     assert [world.connect() for _ in range(3)] == [ADMITTED, ADMITTED, math.inf]
     assert world.connect("CONTROLLER") is EXCHANGED
-    assert [idle.has_asked for idle in world.clients.idle] == [True], "who never asked goes first"
+    assert [idle.has_asked for idle in world.clients.idle] == [True], "a connection without any request is closed first"
     assert world.connect("CONTROLLER") is EXCHANGED
-    assert not world.clients.idle, "then who is with the most"
+    assert not world.clients.idle, "then one of the listener with the most connections"
     assert world.controller.idle
 
 
-def test_a_protected_listener_that_is_full_itself_gives_up_its_own_idle_connections() -> None:
+def test_a_full_protected_listener_closes_one_of_its_idle_connections() -> None:
     world = World(ConnectionLimits(listener_max_connections={"CONTROLLER": 1}))
     world.controller.idle = [Idle(world.controller)]
     assert [world.connect("CONTROLLER") for _ in range(3)] == [ADMITTED, EXCHANGED, REFUSED]
 
 
-def test_connections_come_no_faster_than_the_rate_and_the_protected_listener_is_not_slowed_by_others() -> None:
+def test_connections_are_accepted_at_the_rate_and_protected_listeners_are_not_slowed_by_others() -> None:
     world = World(ConnectionLimits(max_creation_rate=10))
     assert world.connect() is ADMITTED
     assert world.connect() == pytest.approx(0.1)
@@ -108,7 +108,7 @@ def test_connections_come_no_faster_than_the_rate_and_the_protected_listener_is_
     assert world.connect() is ADMITTED
 
 
-def test_a_listener_has_a_rate_of_its_own_and_a_rate_of_0_takes_nobody() -> None:
+def test_each_listener_has_its_rate_and_a_rate_of_0_accepts_no_connection() -> None:
     world = World(ConnectionLimits(listener_max_creation_rate={"CONTROLLER": 2, "PLAINTEXT": 0}))
     assert world.connect("CONTROLLER") is ADMITTED
     assert world.connect("CONTROLLER") == pytest.approx(0.5)
@@ -116,7 +116,7 @@ def test_a_listener_has_a_rate_of_its_own_and_a_rate_of_0_takes_nobody() -> None
     assert world.connect() == NO_FILES_PAUSE_S
 
 
-def test_clients_leave_descriptors_free_for_protected_listeners_and_these_for_files() -> None:
+def test_clients_leave_descriptors_to_protected_listeners_and_those_to_files() -> None:
     world = World(slots=FileSlots.of(256))
     assert world.slots == FileSlots(208, 224)
     assert world.connect(descriptor=207) is ADMITTED
@@ -127,7 +127,7 @@ def test_clients_leave_descriptors_free_for_protected_listeners_and_these_for_fi
     assert not world.clients.idle
 
 
-def test_refusals_are_one_warning_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     world = World(ConnectionLimits(max_connections_per_ip=0))
     with caplog.at_level(logging.WARNING):
         for _ in range(100):
@@ -137,7 +137,7 @@ def test_refusals_are_one_warning_a_minute(caplog: pytest.LogCaptureFixture) -> 
     assert [record.times for record in caplog.records] == [1, 100]
 
 
-def test_changed_limits_hold_from_then_on() -> None:
+def test_changed_limits_apply_at_once() -> None:
     world = World(ConnectionLimits(max_connections=1))
     assert [world.connect() for _ in range(2)] == [ADMITTED, math.inf]
     world.quotas.update(ConnectionLimits(max_connections=2))
@@ -145,7 +145,7 @@ def test_changed_limits_hold_from_then_on() -> None:
     assert world.connect() is ADMITTED
 
 
-def test_overrides_name_addresses_and_hosts() -> None:
+def test_overrides_may_name_addresses_and_hosts() -> None:
     assert parse_overrides("127.0.0.1:5, [::1]:6") == {"127.0.0.1": 5, "::1": 6}
     assert parse_overrides("localhost:7")["127.0.0.1"] == 7
     for wrong in ("10.0.0.1", "10.0.0.1:x", ":4", "no.such.host.invalid:4"):
@@ -163,7 +163,7 @@ NODE = {
 }
 
 
-def test_settings_of_a_listener_go_before_those_of_the_node() -> None:
+def test_settings_of_a_listener_override_those_of_the_node() -> None:
     limits = KafkaConfig(
         NODE
         | {
