@@ -25,7 +25,7 @@ Assignments = dict[uuid.UUID, dict[uuid.UUID, list[int]]]
 
 
 class AssignmentsManager:
-    """Compares, on each call of `assign`, the directories of this broker's replicas in the image with the actual ones."""
+    """Compares, on each call of `assign`, the log directories of replicas in the image with the actual ones."""
 
     def __init__(
         self, replicas: ReplicaManager, controller: NodeToControllerChannelManager, broker_epoch: Callable[[], int]

@@ -1,15 +1,17 @@
-"""Long work of clients on the event loop, in slices that leave room for everybody else.
+"""Long work of client requests on the event loop, in slices that let other requests run.
 
-A walk over the records of a batch may take a second of CPU, so it is a generator that pauses after each short step. `begin`
-runs the first steps at once, which ends almost all work; `finish` queues the rest. One turn of the loop runs one slice of one job, and
-the jobs take turns, so another client's request waits for a slice and not for the job.
+Walking over the records of a batch may take a second of CPU, so it is a generator that yields after each short step.
+`begin` runs the first steps at once, which completes almost all work; `finish` queues the rest. One turn of the loop
+runs one slice of one job, so another client's request waits for a slice and not for a job.
 
-A request may take time in proportion to its bytes; the excess is what a sender of dear requests is known by. Jobs of addresses with
-hardly any excess lately come first, and of the jobs of one address those of the connection with the least, so that a sender of nothing
-but long work waits for its own work. A job keeps its place for QUANTUM_S: most jobs are done by then, and their memory is free for the next.
+Order: a request may take time in proportion to its size; time beyond that is excess, counted per address and per
+connection, and halved every second. Jobs of addresses with hardly any recent excess come first, then those of the
+connection with the least, so that a client which sends only long work waits for its own work. A job keeps its place for
+QUANTUM_S: most jobs are done by then and release their memory.
 
-A step yields 0, or the bytes of memory that the next steps need (a decoder's window). Such a job starts when the jobs under way
-leave room for it; a part of the room is kept for addresses with hardly any excess lately, and for requests that may take long for their size.
+Memory: a step yields 0, or the bytes that the next steps need (a decoder's window). Such a job starts when the running
+jobs leave room for it. A part of the room is reserved for addresses with hardly any recent excess and for requests
+whose size allows long work.
 
 Source: our own; Apache Kafka does such work on its request handler threads.
 """
@@ -21,32 +23,38 @@ from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 Work = Generator[int, None, T]
-"""Work that pauses after each step; see the module for what it yields."""
+"""Work that yields after each step; see the module for what it yields."""
 
 SLICE_S: Final = 0.002
 FIRST_STEPS_A_TURN_S: Final = 0.005
-"""Bound on the first slices of all requests of one turn of the loop together."""
+"""Upper bound of the first slices of all requests in one turn of the loop, together."""
 _UNCOUNTED_S: Final = FIRST_STEPS_A_TURN_S / 5
-"""Time of first slices that is carried into the next turn, so that a turn of few short ones costs no callback of the loop."""
+"""Time of first slices that carries over to the next turn, so that few short slices need no callback of the loop."""
 MEMORY_BYTES: Final = 18 * 1024 * 1024
 """One zstd decoder of the largest window, or eight of the usual 2 MiB."""
 RESERVED_BYTES: Final = 9 * 1024 * 1024
-"""More memory, enough for a decoder of zstd's level 19, for addresses with an excess of less than HARDLY_ANY_S lately, and large requests."""
+"""Additional memory for addresses with an excess below HARDLY_ANY_S and for large requests.
+
+It is enough for a decoder of zstd's level 19.
+"""
 HARDLY_ANY_S: Final = 0.05
 ALLOWED_S: Final = 0.005
 ALLOWED_S_PER_BYTE: Final = 0.25 / (1024 * 1024)
 ALLOWED_S_MAX: Final = 0.1
-"""Time that is no excess: a request with a MiB of usual records, compressed 10 : 1, takes some 0.1 s of CPU on an idle machine."""
+"""Upper bound of the time without excess.
+
+A request with 1 MiB of usual records, compressed 10 : 1, takes some 0.1 s of CPU on an idle machine.
+"""
 QUANTUM_S: Final = 0.05
-"""How long a job runs before others of its address may come in between."""
+"""How long a job runs before other jobs of its address may run."""
 _HALF_LIFE_S: Final = 1.0
 
 Owner = tuple[str, str]
-"""An address, and a connection of it."""
+"""An address, and one of its connections."""
 
 
 class Job(Generic[T]):
-    """Work that `Slices.begin` did not end."""
+    """Work that `Slices.begin` did not complete."""
 
     __slots__ = ("allowed_s", "done", "excess_s", "needed", "number", "owner", "quantum_s", "work")
 
@@ -62,7 +70,7 @@ class Job(Generic[T]):
 
 
 class Slices:
-    """The queue of jobs of one event loop. `clock` and `cpu`, what its thread has used of a processor, are in seconds."""
+    """The job queue of one event loop. `clock` and `cpu` return seconds; `cpu` is the CPU time of the loop's thread."""
 
     def __init__(
         self, clock: Callable[[], float] = time.perf_counter, cpu: Callable[[], float] = time.thread_time
@@ -80,7 +88,9 @@ class Slices:
         self._ends_turn = False
 
     def begin(self, work: Work[None], owner: Owner, size: int = 0) -> Job[None] | None:
-        """Run the first steps of `work` for a request of `size` bytes; None when that was all, else the job for `finish`.
+        """Run the first steps of `work` for a request of `size` bytes.
+
+        Return None if it is complete, else a job for `finish`.
 
         Raises what the work raises.
         """
@@ -109,7 +119,10 @@ class Slices:
         self._ends_turn = False
 
     async def finish(self, job: Job[T]) -> T:
-        """Run the rest of a job and return its result. Raises what the work raises; a cancelled caller ends the work."""
+        """Run the rest of a job and return its result.
+
+        Raises what the work raises. Cancelling the caller ends the work.
+        """
         loop = asyncio.get_running_loop()
         job.done = loop.create_future()
         self._queued += 1
@@ -123,7 +136,7 @@ class Slices:
             job.work.close()
 
     async def run(self, work: Work[T], owner: Owner) -> T:
-        """Run work that nobody waits for in this turn; as `finish` otherwise."""
+        """Run work that need not start in this turn; otherwise as `finish`."""
         return await self.finish(Job(work, owner))
 
     def _enqueue(self, job: Job[Any]) -> None:
@@ -154,16 +167,16 @@ class Slices:
         loop.call_soon(self._pump, loop)
 
     def _turn(self, job: Job[Any]) -> tuple[bool, float, float, int]:
-        """Return what jobs are ordered by: addresses with hardly any excess, then the least excess, then the oldest job."""
+        """Return the sort key of a job: addresses with hardly any excess, then the least excess, then the oldest job."""
         of_address = self._excess_s.get(job.owner[0], 0.0)
         return of_address >= HARDLY_ANY_S, of_address, job.excess_s, job.number
 
     def _balance(self, job: Job[Any]) -> float:
-        """Return the excess of the job's connection, less what the job may still take."""
+        """Return the excess of the job's connection, less the time that the job may still take."""
         return self._excess_s.get(job.owner, 0.0) - max(0.0, job.allowed_s)
 
     def _serve(self, job: Job[Any], seconds: float) -> None:
-        """Count what a job took beyond what it may; it counts half as much a second later."""
+        """Add the time that a job took beyond its allowance. It counts half as much a second later."""
         excess_s = max(0.0, seconds - max(0.0, job.allowed_s))
         job.allowed_s -= seconds
         if excess_s:
@@ -191,7 +204,7 @@ class Slices:
         except StopIteration as end:
             self._release(job)
             done.set_result(end.value)
-        except Exception as failure:  # noqa: BLE001  handed to the caller of `finish`
+        except Exception as failure:  # noqa: BLE001 passed to the caller of `finish`
             self._release(job)
             done.set_exception(failure)
 
@@ -200,7 +213,7 @@ class Slices:
         job.needed = 0
 
     def _admit(self) -> None:
-        """Start the waiting jobs that there is memory for."""
+        """Start the waiting jobs that fit in memory."""
         self._waiting = [job for job in self._waiting if job.done is not None and not job.done.done()]
         for job in self._waiting:
             job.excess_s = self._balance(job)

@@ -1,4 +1,4 @@
-"""What the request handlers share, and the ways they answer."""
+"""The parts of the broker that its request handlers share."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class BrokerContext:
-    """The parts of a running broker that requests touch."""
+    """The parts of a running broker that requests need."""
 
     config: KafkaConfig
     cluster_id: str
@@ -45,7 +45,7 @@ class BrokerContext:
         return self.config.node_id
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a handler that has to wait; it ends with the broker."""
+        """Run a coroutine as a task that is cancelled when the broker stops."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -56,7 +56,10 @@ class BrokerContext:
             log.error("background_work_failed", exc_info=task.exception())
 
     def work(self, request: Request, work: Work[None]) -> None:
-        """Run the work that answers a request: now if it is short, else in slices, while its connection hands over no further request."""
+        """Run the work that answers a request, at once if it is short, else in slices.
+
+        The connection's next request waits until the work is done.
+        """
         job = self.slices.begin(work, request.owner, request.size)
         if job is not None:
             request.hold()
@@ -67,12 +70,12 @@ class BrokerContext:
             await self.slices.finish(job)
         except KafkaError as error:
             request.close(f"request cannot be served: {error}")
-        except Exception:  # a bug in one handler must not take the listener with it; the peer sees a closed connection
+        except Exception:  # a bug in one handler must not stop the listener; only the connection is closed
             log.exception("request_failed", extra={"api_key": request.header.api_key})
             request.close("request handler failed")
 
     async def stop(self) -> None:
-        """End the handlers that still wait."""
+        """Cancel the running tasks."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -1,6 +1,7 @@
-"""Produce: batches into logs.
+"""Produce: append batches to logs.
 
-Source: KafkaApis.handleProduceRequest, Kafka 4.3.1; KIP-951 (the new leader in the answer), KIP-516 (topic ids, v13).
+Source: KafkaApis.handleProduceRequest, Kafka 4.3.1; KIP-951 (the new leader in the response), KIP-516 (topic ids,
+version 13).
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ Unflushed = dict[tuple[str, int], UnifiedLog]
 
 
 class _Answer:
-    """What the partitions of one request leave behind for its answer."""
+    """What the response to one request needs to know of its partitions."""
 
     def __init__(self, context: BrokerContext, request: Request) -> None:
         self.request = request
@@ -62,7 +63,7 @@ class _Answer:
         self._room = max(RECORD_ERRORS_MAX, request.size // _RECORD_ERROR_BYTES)
 
     def record_errors(self, error: KafkaError) -> tuple[ProduceResponseBatchIndexAndErrorMessage, ...]:
-        """Name the invalid records of a batch (KIP-467), as many as the request's size allows, so that no answer outgrows its request by far."""
+        """Return the invalid records of a batch (KIP-467), at most as many as the size of the request justifies."""
         if not isinstance(error, InvalidRecords):
             return ()
         named = error.record_errors[: self._room]
@@ -74,16 +75,16 @@ class _Answer:
 
 
 class ProduceHandler:
-    """Answers Produce requests. With `acks` 0 there is no answer; an error then closes the connection, the only sign there is."""
+    """Answers Produce requests. With `acks` 0 there is no response; an error closes the connection instead."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
     def handle(self, request: Request) -> None:
-        """Append each partition's batch.
+        """Append the batch of each partition.
 
-        Errors are per partition: those of `ReplicaManager.append` and UNKNOWN_TOPIC_ID,
-        INVALID_REQUIRED_ACKS, INVALID_TXN_STATE, INVALID_TOPIC_EXCEPTION.
+        Errors per partition: UNKNOWN_TOPIC_ID, INVALID_REQUIRED_ACKS, INVALID_TXN_STATE, INVALID_TOPIC_EXCEPTION and
+        those of `ReplicaManager.append`.
         """
         body = request.take_body()
         assert isinstance(body, ProduceRequest)
@@ -108,7 +109,7 @@ class ProduceHandler:
             request.respond(response)
 
     async def _respond_flushed(self, request: Request, response: ProduceResponse, unflushed: Unflushed) -> None:
-        """flush.messages asks for the data to be on disk before the answer."""
+        """Flush the logs that reached flush.messages, then respond."""
         failed: dict[tuple[str, int], KafkaError] = {}
         for key, partition_log in unflushed.items():
             try:
@@ -184,7 +185,7 @@ class ProduceHandler:
     @staticmethod
     def _check_features(body: ProduceRequest, records: bytes, version: int) -> None:
         if len(records) < HEADER_BYTES or records[MAGIC_POSITION] != MAGIC:
-            return  # the log refuses it
+            return  # the validator rejects it
         attributes = records[ATTRIBUTES_POSITION + 1]
         if attributes & TRANSACTIONAL_MASK or body.transactional_id is not None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "This broker does not serve transactions.")

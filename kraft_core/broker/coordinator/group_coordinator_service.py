@@ -1,7 +1,8 @@
-"""The group coordinator at work in a broker: which groups are ours, loading them, writing their records, and the clock.
+"""The group coordinator of a broker: which groups it coordinates, loading them, writing their records, timers.
 
-A group belongs to the partition of __consumer_offsets that its id hashes to; whoever leads that partition coordinates the group. Becoming the leader
-means reading the partition from its start; meanwhile its groups answer COORDINATOR_LOAD_IN_PROGRESS.
+A group belongs to the partition of __consumer_offsets given by the hash of its id, and the leader of that partition
+coordinates the group. A new leader first reads the partition from its start; until it is done, the groups answer
+COORDINATOR_LOAD_IN_PROGRESS.
 
 Source: GroupCoordinatorService and CoordinatorRuntime, Kafka 4.3.1.
 """
@@ -36,7 +37,7 @@ _OWNER: Final = ("", "group coordinator")
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of Java, as a signed 32-bit number: over UTF-16 units."""
+    """Return Java's String.hashCode, as a signed 32-bit number, computed over UTF-16 units."""
     value = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(data), 2):
@@ -45,25 +46,25 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(group_id: str, partitions: int) -> int:
-    """The partition of __consumer_offsets that holds a group. Source: Utils.abs, which masks the sign bit."""
+    """Return the partition of __consumer_offsets for a group. Source: Utils.abs, which masks the sign bit."""
     return (java_hash(group_id) & 0x7FFFFFFF) % partitions
 
 
 class _Unread:
-    """What a load cannot read: how often, and the first cause, for one line in the log."""
+    """The number of batches and records that a load could not read, and the first cause, for one log line."""
 
     def __init__(self) -> None:
         self.count = 0
         self.first = ""
 
     def note(self, cause: str) -> None:
-        """Count one."""
+        """Count one unreadable batch or record."""
         self.count += 1
         self.first = self.first or cause
 
 
 class GroupCoordinatorService:
-    """Owns the `GroupCoordinator`; `groups` is used only after `check` said NONE."""
+    """Owns the `GroupCoordinator`. Use `groups` only after `check` returned NONE."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class GroupCoordinatorService:
         replicas.on_leader_change(self._on_leader_change)
 
     def start(self) -> None:
-        """Begin to expire offsets."""
+        """Start the expiry of offsets."""
         loop = asyncio.get_running_loop()
         self._expiry = loop.call_later(_EXPIRY_INTERVAL_S, self._expire)
 
@@ -99,15 +100,18 @@ class GroupCoordinatorService:
             if timer is not None:
                 timer.cancel()
 
-    # -- whose group it is
+    # -- which groups this broker coordinates
 
     def partition_of(self, group_id: str) -> int | None:
-        """The group's partition of __consumer_offsets; None while that topic does not exist."""
+        """Return the group's partition of __consumer_offsets, None while that topic does not exist."""
         topic = self._metadata.image.topics.topic(CONSUMER_OFFSETS)
         return None if topic is None else partition_for(group_id, len(topic.partitions))
 
     def leader_of(self, group_id: str) -> int:
-        """The broker that coordinates a group, -1 when there is none yet; creates __consumer_offsets if need be."""
+        """Return the broker that coordinates a group, -1 if there is none yet.
+
+        Creates __consumer_offsets if it is missing.
+        """
         index = self.partition_of(group_id)
         if index is None:
             self._topics.create_soon(CONSUMER_OFFSETS)
@@ -116,7 +120,10 @@ class GroupCoordinatorService:
         return _NO_LEADER if partition is None else partition.leader
 
     def check(self, group_id: str) -> ErrorCode:
-        """NONE when the group is ours and loaded, else INVALID_GROUP_ID, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        """Return NONE if this broker coordinates the group and has loaded it.
+
+        Other results: INVALID_GROUP_ID, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+        """
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         index = self.partition_of(group_id)
@@ -128,11 +135,11 @@ class GroupCoordinatorService:
 
     @property
     def is_loading(self) -> bool:
-        """Whether some partition is still being read."""
+        """Whether a partition is being loaded."""
         return bool(self._loading)
 
     def subscribed_topics(self, group_id: str) -> frozenset[str]:
-        """Topics that the members of a group are subscribed to, as far as they are consumers."""
+        """Return the topics that the members of a group subscribe to; none for groups that are not of consumers."""
         group = self.groups.groups.get(group_id)
         return frozenset() if group is None else subscribed_topics(group)
 
@@ -151,9 +158,10 @@ class GroupCoordinatorService:
             self.groups.unload(lambda group_id: self.partition_of(group_id) in (index, None))
 
     async def _load(self, index: int) -> None:
-        """Read a partition from its start, in slices, so that heartbeats and requests continue.
+        """Read a partition from its start, in slices, so that heartbeats and requests are served meanwhile.
 
-        A partition whose files cannot be read answers NOT_COORDINATOR until its leadership moves; a batch that cannot is passed over.
+        If its files cannot be read, its groups answer NOT_COORDINATOR until the leader changes. Unreadable batches are
+        skipped.
         """
         try:
             _, partition_log = self._replicas.leader(CONSUMER_OFFSETS, index)
@@ -165,7 +173,7 @@ class GroupCoordinatorService:
             groups = await self._slices.run(self._replay(index, partition_log, unread), _OWNER)
         except OSError as error:
             extra = {"partition": index, "cause": str(error)}
-            log.error("groups_not_loaded", extra=extra)  # noqa: TRY400  # the cause says it all
+            log.error("groups_not_loaded", extra=extra)  # noqa: TRY400 # the cause is enough
             self._loading.discard(index)
             return
         if unread.count:
@@ -179,7 +187,10 @@ class GroupCoordinatorService:
         log.info("groups_loaded", extra={"partition": index, "groups": groups})
 
     def _replay(self, index: int, partition_log: UnifiedLog, unread: "_Unread") -> Work[int | None]:
-        """Replay the batches of a partition and restore its groups; return how many, None when it is no longer ours to load."""
+        """Replay the batches of a partition and restore its groups.
+
+        Return the number of groups, None if this broker stopped being the leader meanwhile.
+        """
         records: dict[str, GroupRecord] = {}
         offset = partition_log.log_start_offset
         while batches := partition_log.some_batches(offset, _BYTES_A_READ):
@@ -221,10 +232,10 @@ class GroupCoordinatorService:
     # -- writing
 
     def append(self, group_id: str, records: Sequence[KeyAndValue]) -> ErrorCode:
-        """Append records of a group to its partition, as GroupLog says.
+        """Append records of a group to its partition; see `GroupLog`.
 
-        A write that cannot be is COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR; a batch above the topic's
-        max.message.bytes is MESSAGE_TOO_LARGE.
+        Return COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR if the write fails, and MESSAGE_TOO_LARGE for a batch above
+        the topic's max.message.bytes.
         """
         index = self.partition_of(group_id)
         if index is None:
@@ -249,7 +260,7 @@ class GroupCoordinatorService:
     # -- time
 
     def reschedule(self) -> None:
-        """Set the timer to the next thing that time does to a group."""
+        """Set the timer to the next deadline of any group."""
         deadline_ms = self.groups.next_deadline_ms()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,13 +1,13 @@
-"""What a producer's batch must be before it may enter a log, and the stamps it gets on the way in.
+"""Validation of a producer's batch, and the fields that the broker sets in it.
 
-Every record is looked at, compressed or not: structure, offset deltas 0 to n - 1, timestamps, and keys on a compacted topic. The records stay
-as they were sent. The CRC covers everything behind the CRC field, so base offset and leader epoch are set in place; a maximum timestamp that is not
-that of the records is corrected as Apache does, which computes a new CRC, and so does LogAppendTime.
+Every record is checked, compressed or not: structure, offset deltas 0 to n - 1, timestamps, and keys on a compacted
+topic. Records are stored as they were sent. The CRC covers everything after the CRC field, so base offset and leader
+epoch are set in place. LogAppendTime and the correction of a wrong maximum timestamp, as in Apache, need a new CRC.
 
-Stricter than Apache, on purpose: wrong offset deltas are refused (Apache stores those of plain batches and compresses the
-others again), as are lengths of compressed records that do not fit, batches of LogAppendTime, bytes behind the batch, and content
-beyond `compression.decompressed_bytes_max` or `records_max`. Where Apache fails with UNKNOWN_SERVER_ERROR (data that cannot be
-decompressed), this answers INVALID_RECORD.
+Stricter than Apache on purpose. Rejected are: wrong offset deltas (Apache stores them in plain batches and recompresses
+other batches), wrong lengths of compressed records, batches with LogAppendTime, bytes after the batch, content beyond
+`compression.decompressed_bytes_max` or `records_max`. Data that cannot be decompressed are INVALID_RECORD, where Apache
+answers UNKNOWN_SERVER_ERROR.
 
 Source: LogValidator, ProduceRequest.validateRecords and UnifiedLog.analyzeAndValidateRecords, Kafka 4.3.1; KIP-467.
 """
@@ -39,28 +39,28 @@ from kraft_core.protocol.record_walk import WALK_RECORDS, Walked, walk_plain, wa
 
 ZSTD: Final = 4
 RECORD_ERRORS_MAX: Final = 1000
-"""How many invalid records of a batch are named; each takes some 100 bytes in the answer."""
+"""Upper bound of invalid records listed per batch; each takes some 100 bytes in the response."""
 
 _NEWEST_CODEC: Final = 4
 _NO_TIMESTAMP: Final = -1
 _TRIAL_STEPS: Final = 40
-"""Some 1 MiB of content: such a batch waits for nobody's memory. More would hold the loop for longer."""
+"""Some 1 MiB of content. Such a batch need not wait for memory; more steps would block the loop for longer."""
 _TRIAL_RECORDS: Final = 16 * WALK_RECORDS
 _TRIAL_BYTES: Final = 128 * 1024
-"""More compressed data seldom has little content; such a batch is not walked twice."""
+"""A larger batch seldom has so little content, so it is not tried first."""
 _SHOWN_ERRORS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ProducedBatch:
-    """A batch that may enter the log, and its header."""
+    """A valid batch and its header."""
 
     data: bytes
     header: BatchHeader
 
 
 class InvalidRecords(KafkaError):  # noqa: N818  Kafka's errors have no suffix
-    """Records of a batch that are invalid one by one: (number in the batch, why) of at most RECORD_ERRORS_MAX of them."""
+    """Invalid records of a batch, as (number in the batch, reason) of at most RECORD_ERRORS_MAX of them."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: tuple[tuple[int, str], ...]) -> None:
         super().__init__(code, message)
@@ -68,10 +68,11 @@ class InvalidRecords(KafkaError):  # noqa: N818  Kafka's errors have no suffix
 
 
 def validate_produced(data: bytes, config: LogConfig, now_ms: int, partition: str = "") -> Work[ProducedBatch]:
-    """Check the records of one partition of a Produce request: exactly one batch, whole, intact and allowed by the topic.
+    """Check the records of one partition of a Produce request: exactly one complete, valid batch.
 
-    The work pauses as `Slices` asks; `partition` is "topic-0", for messages. Raises KafkaError CORRUPT_MESSAGE, INVALID_RECORD,
-    MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TIMESTAMP; the records' own faults as InvalidRecords.
+    The work yields as `Slices` requires; `partition` is "topic-0", for messages. Raises KafkaError CORRUPT_MESSAGE,
+    INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TIMESTAMP, and
+    InvalidRecords for faults of single records.
     """
     header = _check_frame(data, config)
     _check_header(header)
@@ -102,15 +103,15 @@ def validate_produced(data: bytes, config: LogConfig, now_ms: int, partition: st
 
 
 def _check_frame(data: bytes, config: LogConfig) -> BatchHeader:
-    """Check that the data is one batch, in the order of Apache's checks."""
+    """Check that the data are one batch. The checks have the order of Apache's."""
     if len(data) < HEADER_BYTES:
         raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"{len(data)} bytes are no record batch, one has at least {HEADER_BYTES}."
+            ErrorCode.INVALID_RECORD, f"The data have {len(data)} bytes; a record batch has at least {HEADER_BYTES}."
         )
     header = read_header(data)
     if header.batch_length < BATCH_LENGTH_MIN:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"The batch says it has {header.size} bytes, at least {HEADER_BYTES} are needed."
+            ErrorCode.CORRUPT_MESSAGE, f"The batch declares {header.size} bytes; the minimum is {HEADER_BYTES}."
         )
     if header.magic != MAGIC:
         code = ErrorCode.CORRUPT_MESSAGE if header.magic > MAGIC else ErrorCode.INVALID_RECORD
@@ -118,7 +119,8 @@ def _check_frame(data: bytes, config: LogConfig) -> BatchHeader:
     if header.size != len(data):
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"A produce request must hold exactly one batch per partition; the batch says it has {header.size} bytes, {len(data)} came.",
+            f"A produce request must contain exactly one batch per partition; the batch declares {header.size} bytes, "
+            f"the data have {len(data)}.",
         )
     if header.base_offset != 0:
         raise KafkaError(
@@ -143,7 +145,7 @@ def _check_header(header: BatchHeader) -> None:
     if header.record_count < 1 or header.last_offset_delta + 1 != header.record_count:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"The batch says it has {header.record_count} records and a last offset delta of {header.last_offset_delta}.",
+            f"The batch declares {header.record_count} records and a last offset delta of {header.last_offset_delta}.",
         )
     if header.is_control:
         raise KafkaError(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records.")
@@ -160,7 +162,7 @@ def _walk(data: bytes, header: BatchHeader) -> Iterator[Walked]:
 
 
 def _try_at_once(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> "_Tally | None":
-    """Walk over a batch that is done within a few steps; None, and no decoder is left behind, when it is not."""
+    """Validate a batch that takes a few steps. Return None, without leaving a decoder behind, when it takes more."""
     if header.codec and (header.record_count > _TRIAL_RECORDS or len(data) > _TRIAL_BYTES):
         return None
     tally = _Tally(header, config, now_ms, partition)
@@ -178,7 +180,7 @@ def _try_at_once(data: bytes, header: BatchHeader, config: LogConfig, now_ms: in
 
 
 class _Tally:
-    """What the records seen so far amount to."""
+    """What is known of the records so far."""
 
     def __init__(self, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> None:
         self.max_timestamp = _NO_TIMESTAMP
@@ -193,7 +195,7 @@ class _Tally:
         self._errors: list[tuple[int, str]] = []
 
     def add(self, walked: Walked) -> None:
-        """Take the next records. Raises CorruptBatch for offset deltas that are not 0 to n - 1."""
+        """Add the next records. Raises CorruptBatch for offset deltas that are not 0 to n - 1."""
         first, deltas, offsets, keyless = walked
         if not offsets:
             return
@@ -231,7 +233,7 @@ class _Tally:
             self._errors.append((index, reason))
 
     def raise_errors(self) -> None:
-        """Raise InvalidRecords when some records are invalid, in Apache's words."""
+        """Raise InvalidRecords if some records are invalid, with Apache's text."""
         if not self._errors:
             return
         if self._code is ErrorCode.INVALID_TIMESTAMP:
@@ -250,7 +252,7 @@ class _Tally:
 def stamp(
     data: bytes, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int | None
 ) -> bytearray:
-    """Return the batch as it goes to the log: offset and epoch assigned, and with `append_time_ms` the broker's time on every record."""
+    """Return the batch as written to the log: with offset, epoch and, if `append_time_ms` is given, that timestamp."""
     stamped = bytearray(data)
     struct.pack_into(">q", stamped, 0, base_offset)
     struct.pack_into(">i", stamped, LEADER_EPOCH_POSITION, leader_epoch)

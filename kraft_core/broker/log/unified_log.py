@@ -1,7 +1,7 @@
-"""One partition's log: a chain of segments, with producer state, leader epochs and a start that retention moves.
+"""One partition's log: a chain of segments with producer state, leader epochs and a log start offset.
 
-The log belongs to the event loop's thread. Reads hand out (file, position, size), so that the bytes may be read elsewhere; what takes long
-(flushing, deleting files, compaction) is taken from here by the log manager and done on its I/O thread.
+The log belongs to the event loop's thread. Reads return (file, position, size), so that another thread can read the
+bytes. The log manager runs what may block (flushing, deletion, compaction) on other threads.
 
 Source: UnifiedLog and LocalLog, Kafka 4.3.1.
 """
@@ -34,7 +34,7 @@ _HEADERS_A_STEP: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class AppendInfo:
-    """What a produce answer says: first and last offset, and the broker's timestamp, -1 with CreateTime.
+    """The result of an append. `log_append_time` is in ms, -1 with CreateTime.
 
     A duplicate was in the log already, so nothing was written.
     """
@@ -47,7 +47,7 @@ class AppendInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Bytes of a segment: `size` may be 0. The file stays open as long as the caller has duplicated `file_descriptor`."""
+    """Bytes of a segment; `size` may be 0. A caller that reads later must duplicate `file_descriptor`."""
 
     file_descriptor: int
     position: int
@@ -60,7 +60,7 @@ class LogSlice:
 
 @dataclass(frozen=True, slots=True)
 class TimestampAndOffset:
-    """A record found by time; `leader_epoch` is that of its batch, -1 unknown."""
+    """A record found by timestamp. `leader_epoch` is that of its batch, -1 when unknown."""
 
     timestamp: int
     offset: int
@@ -68,9 +68,10 @@ class TimestampAndOffset:
 
 
 class UnifiedLog:
-    """Segments, producer state and leader epochs of `topic`-`partition` in `directory`; made by `log_loader.open_log`.
+    """The segments, producer state and leader epochs of `topic`-`partition` in `directory`; see `log_loader.open_log`.
 
-    Invariant: log_start_offset <= recovery_point <= log_end_offset, and the segments' offsets are contiguous or rising (compaction leaves gaps).
+    Invariant: log_start_offset <= recovery_point <= log_end_offset. The offsets of segments increase; compaction leaves
+    gaps.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class UnifiedLog:
         self.recovery_point = log_start_offset
         self.last_flush_ms = 0
         self.is_offline = False
-        self.first_dirty_offset = 0  # from where no compaction has looked yet
+        self.first_dirty_offset = 0  # end of the part that has been compacted
         self.on_failure: Callable[[str, OSError], None] = lambda operation, error: None
         self._bases = [segment.base_offset for segment in segments]
 
@@ -111,15 +112,15 @@ class UnifiedLog:
 
     @property
     def size(self) -> int:
-        """Bytes of all segments' records."""
+        """The size of all segments in bytes, without indexes."""
         return sum(segment.size for segment in self.segments)
 
     # -- append
 
     def append_produced(self, batch: ProducedBatch, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Append one client's batch, checked by `validate_produced`; one seen before is answered with the offsets it got then.
+        """Append a client's batch that `validate_produced` has checked. A duplicate gets the offsets of the first one.
 
-        Raises KafkaError as `ProducerStateManager.check` does, and KAFKA_STORAGE_ERROR when the disk refuses.
+        Raises KafkaError as `ProducerStateManager.check` does, and KAFKA_STORAGE_ERROR on a disk error.
         """
         header = batch.header
         if header.has_producer_id:
@@ -131,13 +132,14 @@ class UnifiedLog:
         return self.append_stamped(batch.data, header, leader_epoch, now_ms)
 
     def append_stamped(self, data: bytes, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Append a batch that is known to be good, such as the broker's own. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        """Append a valid batch, such as one of the broker's own. Raises KafkaError KAFKA_STORAGE_ERROR."""
         append_time = now_ms if self.config.log_append_time else None
         first_offset = self.log_end_offset
         stamped = stamp(data, header, first_offset, leader_epoch, append_time)
         written = read_header(stamped)
         self.check_online()
-        try:  # all that may fail comes before the batch is in the file, so that it is registered whole or not at all
+        try:
+            # Everything that may fail comes before the batch is in the file, so that it is registered whole or not at all.
             self._maybe_roll(written, now_ms)
             if leader_epoch != self.epochs.latest:
                 self._begin_epoch(leader_epoch, first_offset)
@@ -149,21 +151,21 @@ class UnifiedLog:
         return AppendInfo(first_offset, written.last_offset, append_time if append_time is not None else -1)
 
     def _begin_epoch(self, leader_epoch: int, first_offset: int) -> None:
-        """Record the start of an epoch, in the file first. Raises OSError with nothing recorded."""
+        """Record the start of an epoch, first in the file. Raises OSError without recording anything."""
         epochs = self.epochs.copy()
         epochs.assign(leader_epoch, first_offset)
         write_leader_epochs(self.directory, epochs)
         self.epochs = epochs
 
     def check_online(self) -> None:
-        """Raise KafkaError KAFKA_STORAGE_ERROR once the log's directory has failed."""
+        """Raise KafkaError KAFKA_STORAGE_ERROR if the log's directory has failed."""
         if self.is_offline:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory of {self.topic}-{self.partition} is offline."
             )
 
     def storage_error(self, operation: str, error: OSError) -> KafkaError:
-        """Report an operation of this log that failed, and return what clients get to hear of it."""
+        """Report a failed operation on this log, and return the error for clients."""
         self.on_failure(f"{operation} {self.topic}-{self.partition}", error)
         return KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR,
@@ -179,9 +181,9 @@ class UnifiedLog:
             self.roll(now_ms)
 
     def roll(self, now_ms: int, *, keeps_old: bool = True) -> None:
-        """Begin a new active segment at the log's end; an empty active segment stays. Raises OSError, and the log is as before.
+        """Start a new active segment at the log's end, unless the active one is empty. On OSError the log is unchanged.
 
-        Without `keeps_old` the old segment is to be deleted, and nothing is written for it: a full disk has no room for that.
+        Without `keeps_old` the old segment is about to be deleted, so nothing is written for it: the disk may be full.
         """
         if self.active.size == 0 and self.active.base_offset == self.log_end_offset:
             return
@@ -202,11 +204,7 @@ class UnifiedLog:
         return max(0, bisect.bisect_right(self._bases, offset) - 1)
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool) -> LogSlice:
-        """Where the batches from the one that holds `offset` lie, up to `max_bytes` of one segment and before `end_offset`.
-
-        The slice may end inside a batch, as Kafka's does. The first batch is whole even if larger than `max_bytes` when `at_least_one`;
-        else the slice is empty when it does not fit. Raises KafkaError OFFSET_OUT_OF_RANGE.
-        """
+        """Yield the batches from the one that contains `from_offset`, read as needed."""
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -232,13 +230,13 @@ class UnifiedLog:
         return LogSlice(self.active.file_descriptor, 0, 0)
 
     def batches(self, from_offset: int) -> Iterator[RecordBatch]:
-        """Whole batches from the one that holds `from_offset` on, read as they are needed."""
+        """Return about `max_bytes` of batches from the one that contains `from_offset`; none at the log's end."""
         for segment in list(self.segments[self._segment_index(from_offset) :]):
             for position, header in segment.batches(from_offset):
                 yield from read_batches(segment.pread(header.size, position), verify_crc=False)
 
     def some_batches(self, from_offset: int, max_bytes: int) -> list[RecordBatch]:
-        """The whole batches from the one that holds `from_offset` on, until they have `max_bytes`; empty at the log's end."""
+        """Return the batches from the one that contains `from_offset`, up to about `max_bytes`; none at the log's end."""
         found: list[RecordBatch] = []
         size = 0
         for batch in self.batches(from_offset):
@@ -249,15 +247,15 @@ class UnifiedLog:
         return found
 
     def headers(self, from_offset: int) -> Iterator[BatchHeader]:
-        """Headers of the batches from the one that holds `from_offset` on."""
+        """Yield the headers of the batches from the one that contains `from_offset`."""
         for segment in self.segments[self._segment_index(from_offset) :]:
             for _, header in segment.batches(from_offset):
                 yield header
 
     def find_by_timestamp(self, timestamp: int) -> Work[TimestampAndOffset | None]:
-        """Find the first record whose timestamp is at least `timestamp` ms; None when there is none.
+        """Find the first record whose timestamp is at least `timestamp` ms, None if there is none.
 
-        The work pauses as `Slices` asks, since a batch may have to be decompressed. A batch that cannot be read is passed over.
+        The work yields as `Slices` requires, since batches may have to be decompressed. Unreadable batches are skipped.
         """
         offset: int | None = self.log_start_offset
         while offset is not None:
@@ -272,9 +270,10 @@ class UnifiedLog:
         return None
 
     def _scan_since(self, timestamp: int, offset: int) -> tuple[BatchHeader | None, bytes, int | None]:
-        """Look through a bounded number of headers for a batch that reaches `timestamp`; return it and where to go on, None at the end.
+        """Search a bounded number of headers for a batch that reaches `timestamp`.
 
-        Nothing is kept open between two calls, since segments may be replaced or deleted meanwhile.
+        Return its header and bytes, if found, and the offset to continue at, None at the end. No file stays open
+        between two calls, since segments may be replaced or deleted meanwhile.
         """
         for segment in self.segments[self._segment_index(offset) :]:
             for count, (position, header) in enumerate(segment.batches_since(timestamp, offset), 1):
@@ -285,7 +284,7 @@ class UnifiedLog:
         return None, b"", None
 
     def find_max_timestamp(self) -> Work[TimestampAndOffset | None]:
-        """Find the record with the largest timestamp, the earliest of equals; None in an empty log."""
+        """Find the record with the largest timestamp, the earliest among equals; None in an empty log."""
         newest = max(self.segments, key=lambda segment: segment.max_timestamp)
         if newest.max_timestamp < 0:
             return None
@@ -315,9 +314,9 @@ class UnifiedLog:
     # -- retention and deletion
 
     def increment_log_start(self, offset: int) -> bool:
-        """Move the start of the log up, so that nothing before it is read; False when it is there already.
+        """Advance the log start offset. Return False if it is there already.
 
-        Raises KafkaError KAFKA_STORAGE_ERROR. A full disk is no error: deletion is what makes room on it.
+        Raises KafkaError KAFKA_STORAGE_ERROR. A full disk is no error, since deletion makes room on it.
         """
         if offset <= self.log_start_offset:
             return False
@@ -333,10 +332,10 @@ class UnifiedLog:
         return True
 
     def take_expired(self, now_ms: int, high_watermark: int) -> list[LogSegment]:
-        """Detach the oldest segments that retention by time, by size or the log's start make superfluous; the caller deletes them.
+        """Detach the oldest segments that expired by time or size or are before the log start; the caller deletes them.
 
-        Never beyond the high watermark. When the active segment expires too, a new one begins, if the disk has room for it.
-        Raises KafkaError KAFKA_STORAGE_ERROR.
+        Nothing after the high watermark is detached. If the active segment expires too, a new one is started, unless
+        the disk is full. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         deletable = self._count_expired(now_ms, high_watermark)
         if deletable == len(self.segments):
@@ -374,20 +373,20 @@ class UnifiedLog:
         return count
 
     def replace(self, old: list[LogSegment], new: LogSegment) -> None:
-        """Put one compacted segment where several closed ones were."""
+        """Replace closed segments by one compacted segment."""
         first = self.segments.index(old[0])
         assert self.segments[first : first + len(old)] == old, "compacted segments changed meanwhile"
         self.segments[first : first + len(old)] = [new]
         self._bases[first : first + len(old)] = [new.base_offset]
 
-    # -- the end
+    # -- flush and close
 
     def unflushed_segments(self) -> list[LogSegment]:
-        """Return the segments from the one that holds the recovery point on."""
+        """Return the segments from the one that contains the recovery point."""
         return self.segments[self._segment_index(self.recovery_point) :]
 
     def flush(self) -> int:
-        """Force everything to the disk; returns the new recovery point. May block: for clean shutdown and the I/O thread."""
+        """Flush all segments and return the new recovery point. May block: for clean shutdown and the I/O thread."""
         end_offset = self.log_end_offset
         for segment in self.unflushed_segments():
             segment.flush()
@@ -395,13 +394,13 @@ class UnifiedLog:
         return end_offset
 
     def close(self) -> None:
-        """Flush, leave a producer snapshot and close the files, so that the next start need not recover."""
+        """Flush, write a producer snapshot and close the files, so that the next start need not recover the log."""
         self.flush()
         self.producers.take_snapshot(self.log_end_offset)
         self.active.on_become_inactive()
         self.close_files()
 
     def close_files(self) -> None:
-        """Close the files without flushing; for a log that is being deleted."""
+        """Close the files without flushing, for a log that is being deleted."""
         for segment in self.segments:
             segment.close()
