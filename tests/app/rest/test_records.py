@@ -96,18 +96,3 @@ def test_an_open_watch_does_not_delay_the_shutdown(
                 continue
         web._thread.join(60)
         assert not web._thread.is_alive(), "the shutdown waits for the watcher"
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json"])
-def test_probes_need_no_login(web: LiveWeb, path: str) -> None:
-    assert web.http().get(path).status_code == 200
-
-
-def test_metrics_have_offset_leader_and_requests(web: LiveWeb) -> None:
-    web.client.get(f"{web.cluster}/topics")
-    text = web.http().get("/metrics").text
-    numbers = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert float(numbers["conclave_cluster_metadata_offset"]) > 10
-    assert numbers["conclave_cluster_leader_id"] == "1.0"
-    counted = 'conclave_http_requests_total{method="GET",route="/v3/clusters/{cluster_id}/topics",status="200"}'
-    assert float(numbers[counted]) >= 1
