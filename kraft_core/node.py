@@ -1,14 +1,19 @@
-"""The node: raft, controller and image meet here and nowhere else. Events in, effects out; no I/O, no clock.
+"""The node joins raft, controller and image: events in, effects out, without I/O or clock.
 
-A node listens to raft and replays what the quorum has committed. On the active controller a record is replayed once,
-when it is appended: the tip is the image after the newest append, and the committed image is the tip remembered at the
-commit offset. Everybody else replays committed batches, or loads a snapshot, some of it in each step, and keeps its old
-image until the new one is whole. Losing the leadership drops the tip.
+## Images
+On the active controller a record is replayed once, when it is appended. The tip is the image after the newest append,
+and the committed image is the tip kept for the commit offset. Other nodes replay committed batches, or load a snapshot
+in pieces and keep the old image until the new one is complete. The loss of leadership drops the tip.
 
-The controller is told that it leads only after everything before its own epoch is committed and replayed, so what it
-reads is complete. While it leads, a read is kept back until the quorum confirms that nobody else does; then it has seen
-whatever was acknowledged before it came, by this controller or another: reads are linearizable, as writes are. Elsewhere
-it is answered at once from what this node knows to be committed, as in Kafka.
+## Activation
+The controller becomes active only after all records before its epoch are committed and replayed, so its state is
+complete.
+
+## Reads
+The active controller answers a read after the quorum has confirmed its leadership. The image then contains every write
+that was acknowledged before the read arrived, so reads are linearizable. Other nodes answer at once from their
+committed image, as in Kafka.
+
 Source: QuorumController's QuorumMetaLogListener, OffsetControlManager and SnapshotGenerator.
 """
 
@@ -48,26 +53,28 @@ from kraft_core.raft.snapshot.reader import SnapshotReader
 from kraft_core.raft.snapshot.writer import SnapshotWriter
 
 EVENTS_PER_STEP: Final = 128
-"""How much of its queue the controller works off in one step, requests that write much counting as many: some ms, so that
-votes, fetches, timers and other clients get their turn."""
+"""Upper bound on controller events per step: a few ms of work, so that votes, fetches and timers are not delayed.
+
+Large writes count proportionally more.
+"""
 SNAPSHOT_RECORDS_PER_STEP: Final = 2_000
-"""How much of a snapshot one step loads: some 20 ms, so that votes, fetches and timers are not kept waiting."""
+"""Upper bound on snapshot records loaded per step: about 20 ms of work, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """Settings of a node. Times are ms; names in brackets are Kafka's settings."""
+    """Settings of a node, with Kafka's names in comments. Times are in ms."""
 
     raft: RaftConfig
     controller: ControllerConfig
     max_bytes_between_snapshots: int = 20 * 1024 * 1024  # metadata.log.max.record.bytes.between.snapshots
     max_snapshot_interval_ms: int = 3_600_000  # metadata.log.max.snapshot.interval.ms; 0: never by time
-    clean_interval_ms: int = 60_000  # between two looks at the retention settings; not a setting in Kafka either
-    bootstrap_records: tuple[MetadataRecord, ...] = ()  # of bootstrap.checkpoint, other than feature levels
+    clean_interval_ms: int = 60_000  # between retention checks; not configurable in Kafka either
+    bootstrap_records: tuple[MetadataRecord, ...] = ()  # of bootstrap.checkpoint, except feature levels
 
 
 class ControllerRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request to the controller; answered later by one `Respond` with the same id."""
+    """A request to the controller; one `Respond` with the same id follows."""
 
     request_id: int
     message: Message
@@ -76,7 +83,7 @@ class ControllerRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class CreateSnapshot(msgspec.Struct, frozen=True):
-    """Write a snapshot of `image`, off the owner's path; `SnapshotCreated` or `SnapshotFailed` follows."""
+    """Write a snapshot of `image` in the background; `SnapshotCreated` or `SnapshotFailed` follows."""
 
     writer: SnapshotWriter
     image: MetadataImage
@@ -88,15 +95,15 @@ class CreateSnapshot(msgspec.Struct, frozen=True):
 
 
 class SnapshotFailed(msgspec.Struct, frozen=True, gc=False):
-    """The snapshot could not be written; the node tries again when the next one is due."""
+    """The snapshot could not be written; the node retries when the next one is due."""
 
 
 class CleanLog(msgspec.Struct, frozen=True, gc=False):
-    """Apply the retention settings to old snapshots and segments, when no flush is under way."""
+    """Apply the retention settings to old snapshots and segments, when no flush is in progress."""
 
 
 class ImageChanged(msgspec.Struct, frozen=True):
-    """The committed image moved. `records` are those between the two; empty after a snapshot was loaded."""
+    """The committed image changed. `records` lead from `old` to `new`; empty after a snapshot was loaded."""
 
     old: MetadataImage
     new: MetadataImage
@@ -108,7 +115,7 @@ NodeEffect = RaftEffect | CreateSnapshot | CleanLog | ImageChanged
 
 
 class _Pending(msgspec.Struct, frozen=True):
-    """A batch the active controller has appended and the quorum has not yet committed."""
+    """A batch that the active controller has appended and the quorum has not committed."""
 
     end_offset: int
     image: MetadataImage
@@ -116,7 +123,7 @@ class _Pending(msgspec.Struct, frozen=True):
 
 
 class Node:
-    """One node of the quorum with its controller, and raft's listener. One owner calls it; it never calls anybody."""
+    """One node of the quorum with its controller; raft's listener. One owner calls it, and it calls nothing outside."""
 
     def __init__(
         self, config: NodeConfig, log: RaftLog, election: ElectionState | None, random: Random, now_ms: int
@@ -126,12 +133,14 @@ class Node:
         self.controller = QuorumController(config.controller, random, self, config.bootstrap_records)
         self.image = MetadataImage.EMPTY
         self.applied_offset = 0
-        self.load_snapshot_count = 0  # how often raft gave a snapshot instead of records; the one at the start counts
+        self.load_snapshot_count = 0  # snapshots that raft passed on, the one at the start included
         self._log = log
         self._loader = MetadataLoader()
         self._tip = self.image
         self._pending: deque[_Pending] = deque()
-        self._reads: ThresholdPurgatory[ControllerRequest] = ThresholdPurgatory()  # wait for a round of raft's
+        self._reads: ThresholdPurgatory[ControllerRequest] = (
+            ThresholdPurgatory()
+        )  # by raft round
         self._claimed_epoch = -1
         self._now_ms = now_ms
         self._effects: list[NodeEffect] = []
@@ -147,35 +156,35 @@ class Node:
 
     @property
     def tip(self) -> MetadataImage:
-        """The image after the newest append on the active controller, elsewhere the committed image."""
+        """The image after the newest append on the active controller; on other nodes the committed image."""
         return self._tip if self.is_active else self.image
 
     @property
     def is_active(self) -> bool:
-        """Whether this node is the active controller: leader, and complete."""
+        """Whether this node is the active controller: it leads, and its state is complete."""
         return self._claimed_epoch >= 0
 
     @property
     def last_applied_timestamp_ms(self) -> int:
-        """When the newest batch in the committed image was written, by the clock of its leader; 0 before the first."""
+        """Timestamp in ms of the newest committed batch, by its leader's clock; 0 before the first."""
         return self._last_timestamp
 
     def start(self, now_ms: int) -> list[NodeEffect]:
-        """Take up what the disk holds."""
+        """Start raft from the state on disk."""
         self._now_ms = now_ms
         self.raft.start(now_ms)
         return self._settle()
 
     def step(self, event: NodeEvent, now_ms: int) -> list[NodeEffect]:
-        """Handle one event and return everything that is due."""
+        """Handle one event and return the effects."""
         return self.step_all((event,), now_ms)
 
     def step_all(self, events: Sequence[NodeEvent], now_ms: int) -> list[NodeEffect]:
-        """Handle events that came together: they share one flush and one round of answers."""
+        """Handle events that arrived together; they share one flush and one round of responses."""
         self._now_ms = now_ms
         for event in events:
             if isinstance(event, ControllerRequest):
-                self._take_request(event)
+                self._accept_request(event)
             elif isinstance(event, SnapshotFailed):
                 self._creating_snapshot = False
             else:
@@ -185,7 +194,7 @@ class Node:
         return self._settle()
 
     def next_deadline_ms(self) -> int:
-        """When the node wants a `Timer` event at the latest; now when the last step left something to do."""
+        """Return the latest time for a `Timer` event; the current time if the last step left work."""
         if self._loading is not None:
             return self._now_ms
         return min(
@@ -197,13 +206,13 @@ class Node:
 
     # -- requests
 
-    def _take_request(self, request: ControllerRequest) -> None:
-        """Hand a request to the controller; a read on the active one only after a round that begins now or later.
+    def _accept_request(self, request: ControllerRequest) -> None:
+        """Pass a request to the controller; on the active controller a read waits for a round that starts after it.
 
-        Without a round for as long as a leader stays without its majority, the read is answered REQUEST_TIMED_OUT.
+        If no majority confirms the leadership within the check-quorum timeout, the response is REQUEST_TIMED_OUT.
         """
         if not self.is_active or type(request.message) not in CONFIRMED_READS:
-            self._hand_over(request)
+            self._pass_to_controller(request)
             return
         try:
             number = self.raft.confirm_leadership(self._claimed_epoch)
@@ -214,11 +223,11 @@ class Node:
 
     def _release_reads(self) -> None:
         for request in self._reads.complete(self.raft.confirmed_round):
-            self._hand_over(request)
+            self._pass_to_controller(request)
         for request in self._reads.expire(self._now_ms):
             self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, "No majority of the voters confirmed the controller.")
 
-    def _hand_over(self, request: ControllerRequest) -> None:
+    def _pass_to_controller(self, request: ControllerRequest) -> None:
         self.controller.handle(request.request_id, request.message, request.version, request.context, self._now_ms)
 
     def _refuse(self, request: ControllerRequest, code: int, words: str) -> None:
@@ -228,13 +237,13 @@ class Node:
 
     @property
     def next_offset(self) -> int:
-        """Offset that the next appended record gets."""
+        """Offset of the next record to append."""
         return self.raft.next_append_offset
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Append `records`, to be committed together, replay them on the tip, and return the last offset.
+        """Append `records` as one batch, replay them on the tip, and return the last offset.
 
-        Raises NotController when this node does not lead any more, and otherwise as raft's `prepare_append`.
+        Raises NotController when this node no longer leads, and the errors of raft's `prepare_append`.
         """
         if self._claimed_epoch < 0:
             raise NotController("This node is not the active controller.")
@@ -248,7 +257,7 @@ class Node:
 
     @property
     def leader_id(self) -> int:
-        """Node that leads the quorum as far as this one knows, -1 for none."""
+        """Id of the quorum's leader as far as this node knows, -1 for none."""
         return self.raft.leader_id
 
     @property
@@ -258,28 +267,28 @@ class Node:
 
     @property
     def kraft_version(self) -> int:
-        """Finalized kraft.version: 0 or 1."""
+        """The finalized kraft.version: 0 or 1."""
         return self.raft.kraft_version
 
     def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> None:
-        """Raise kraft.version. Raises KafkaError INVALID_UPDATE_VERSION saying why it cannot be."""
+        """Raise kraft.version. Raises KafkaError INVALID_UPDATE_VERSION with the reason."""
         self.raft.upgrade_kraft_version(level, self._now_ms, validate_only=validate_only)
 
     # -- Listener, for raft
 
     def handle_commit(self, reader: BatchReader) -> None:
-        """Move the committed image on."""
+        """Advance the committed image."""
         old = self.image
         records = self._advance(reader.last_offset) if self._claimed_epoch >= 0 else self._replay(reader)
         self.applied_offset = reader.last_offset + 1
         self._last_timestamp = reader.last_timestamp
         self._bytes_since_snapshot += reader.size_bytes
         reader.close()
-        self._image_moved(old, records)
+        self._image_changed(old, records)
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:
-        """Begin to load a snapshot; the image stays as it is until all of it is there."""
-        assert self._claimed_epoch < 0, "a leader has everything that is committed"
+        """Start to load a snapshot; the image is unchanged until the snapshot is complete."""
+        assert self._claimed_epoch < 0, "a leader has all committed records"
         self.load_snapshot_count += 1
         snapshot_id = reader.snapshot_id
         pieces = self._loader.load_in_pieces(
@@ -288,7 +297,7 @@ class Node:
         self._loading = reader, pieces
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
-        """Stop being active when the epoch that was claimed is over; become active in an epoch of one's own."""
+        """Become inactive at the end of the claimed epoch; become active when this node leads the new epoch."""
         self.controller.metrics.new_active_controllers += leader.leader_id >= 0
         if self._claimed_epoch >= 0:
             self._claimed_epoch = -1
@@ -305,19 +314,19 @@ class Node:
             self.controller.on_leader(leader.epoch, self._now_ms, in_transaction=self._loader.in_transaction)
 
     def begin_shutdown(self) -> None:
-        """Begin no snapshot any more."""
+        """Start no more snapshots."""
         self._is_stopping = True
 
-    def _image_moved(self, old: MetadataImage, records: list[MetadataRecord]) -> None:
+    def _image_changed(self, old: MetadataImage, records: list[MetadataRecord]) -> None:
         if self.image is not old:
             self._effects.append(ImageChanged(old, self.image, records))
         self.controller.on_commit(self.image, self._now_ms)
 
     def _advance(self, last_offset: int) -> list[MetadataRecord]:
-        """Move the committed image along the tips that were remembered; returns the records between.
+        """Advance the committed image along the kept tips; return the records in between.
 
-        A transaction that a dead leader left open is closed by the first of them, its abort; until that is committed the
-        loader keeps it, for this node may lose the leadership again.
+        The first record aborts a transaction that a former leader left open. The loader keeps the transaction until the
+        abort is committed, because this node may lose the leadership before.
         """
         records: list[MetadataRecord] = []
         pending = self._pending
@@ -331,7 +340,7 @@ class Node:
         return records
 
     def _replay(self, reader: BatchReader) -> list[MetadataRecord]:
-        """Replay committed batches; returns the records of the image's change."""
+        """Replay committed batches; return the records that changed the image."""
         records: list[MetadataRecord] = []
         for batch in reader:
             self._loader.apply_batch(batch, self._read_records.add)
@@ -339,12 +348,12 @@ class Node:
         self.image = self._loader.image
         return records
 
-    # -- what follows from a step
+    # -- effects of a step
 
     def _settle(self) -> list[NodeEffect]:
-        """Let raft, with what it tells this listener, and the controller move one another until nothing more follows.
+        """Run raft and controller until neither causes work for the other; return the effects.
 
-        The controller works off EVENTS_PER_STEP of its queue at most; the next step goes on.
+        The controller runs at most EVENTS_PER_STEP events; the next step continues.
         """
         now_ms, raft, controller = self._now_ms, self.raft, self.controller
         budget = EVENTS_PER_STEP
@@ -371,7 +380,7 @@ class Node:
     # -- snapshots
 
     def _load_some(self) -> bool:
-        """Go on with the snapshot that is being loaded; True when it is whole and has become the image."""
+        """Load the next piece of the snapshot; return True if it is complete and has become the image."""
         if self._loading is None:
             return False
         reader, pieces = self._loading
@@ -385,11 +394,11 @@ class Node:
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms
         reader.close()
-        self._image_moved(old, [])
+        self._image_changed(old, [])
         return True
 
     def _decide_snapshot(self) -> None:
-        """Ask for a snapshot when enough was committed since the last, by bytes or by time. KIP-630."""
+        """Start a snapshot when enough bytes or time have passed since the last one (KIP-630)."""
         if self._creating_snapshot or self._bytes_since_snapshot == 0 or self._is_stopping:
             return
         interval_ms = self.config.max_snapshot_interval_ms
@@ -399,7 +408,7 @@ class Node:
             return
         if self.applied_offset < self.raft.high_watermark or self.applied_offset <= self._log.start_offset:
             return
-        if self.image.features.metadata_version is None:  # a leader was elected, and has not said anything yet
+        if self.image.features.metadata_version is None:  # the first leader has not appended metadata yet
             return
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms

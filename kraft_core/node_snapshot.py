@@ -1,4 +1,4 @@
-"""A metadata image into a snapshot: its records in batches of at most 1,024, between raft's header and footer.
+"""Writes a metadata image as a snapshot: batches of at most 1,024 records between raft's header and footer.
 
 Equal images give equal bytes. Source: RaftSnapshotWriter, SnapshotEmitter of Kafka 4.3.1; KIP-630.
 """
@@ -19,9 +19,9 @@ RECORDS_PER_BATCH: Final = 1024
 
 @dataclass(slots=True)
 class SnapshotEmitterMetrics:
-    """What is told of the snapshots this process made. Source: SnapshotEmitterMetrics.
+    """Metrics of the snapshots that this process wrote. Source: SnapshotEmitterMetrics.
 
-    `latest_generated_time_ms`: by the node's clock; as in Kafka, before the first it is the start of the process.
+    `latest_generated_time_ms`: by the node's clock; before the first snapshot the start of the process, as in Kafka.
     """
 
     latest_generated_time_ms: int
@@ -29,7 +29,7 @@ class SnapshotEmitterMetrics:
 
 
 def image_values(image: MetadataImage) -> Iterator[list[bytes]]:
-    """Yield the image's records, encoded, a batch's worth at a time."""
+    """Yield the image's encoded records, one batch at a time."""
     metadata_version = image.features.metadata_version or MINIMUM_METADATA_VERSION
     records = image_records(image)
     while values := [
@@ -40,9 +40,9 @@ def image_values(image: MetadataImage) -> Iterator[list[bytes]]:
 
 
 def write_image(image: MetadataImage, writer: SnapshotWriter) -> int:
-    """Write all of `image`, freeze the snapshot and return its size in bytes; nothing is left of it when that fails.
+    """Write `image`, freeze the snapshot and return its size in bytes. A failed snapshot leaves no file.
 
-    Raises as the writer, and UnwritableMetadataError for what the metadata.version cannot say.
+    Raises the writer's errors, and UnwritableMetadataError for metadata that metadata.version cannot express.
     """
     try:
         for values in image_values(image):

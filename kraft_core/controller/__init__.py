@@ -1,1 +1,1 @@
-"""The QuorumController and its managers, pure."""
+"""The QuorumController and its managers: (image, request) to records and a response, without I/O."""

@@ -1,7 +1,10 @@
-"""The records a new active controller writes first.
+"""The records that a new active controller appends first.
 
-Into an empty log: the bootstrap metadata, in a metadata transaction where metadata.version allows it (KIP-868). Into a log
-that ends inside a transaction: its abort. Otherwise nothing. Source: ActivationRecordsGenerator.
+- Empty log: the bootstrap metadata, in a metadata transaction if metadata.version supports it (KIP-868).
+- Log that ends inside a transaction: the abort of the transaction.
+- Any other log: nothing.
+
+Source: ActivationRecordsGenerator.
 """
 
 from __future__ import annotations
@@ -38,10 +41,10 @@ def activation_records(
     bootstrap_records: Sequence[MetadataRecord],
     min_insync_replicas: int,
 ) -> ControllerResult[None]:
-    """Say what to write on becoming active, the image having `metadata_version` (None: the log is empty).
+    """Return the activation records for an image with `metadata_version`; None means an empty log.
 
-    `bootstrap_records` are further ones of bootstrap.checkpoint, such as SCRAM credentials.
-    Raises AssertionError for an open transaction that the metadata.version does not know.
+    `bootstrap_records`: the other records of bootstrap.checkpoint, such as SCRAM credentials.
+    Raises AssertionError for an open transaction that metadata.version does not support.
     """
     level = bootstrap_features[METADATA_VERSION] if metadata_version is None else metadata_version
     with_transactions = is_metadata_transaction_supported(level)

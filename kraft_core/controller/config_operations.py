@@ -1,4 +1,4 @@
-"""One operation on one config key, and the rules of single keys and resource names.
+"""Operations on single config keys, and the rules for keys and resource names.
 
 Source: ConfigurationControlManager, ControllerConfigurationValidator, Kafka 4.3.1.
 """
@@ -38,7 +38,7 @@ Operations = dict[str, tuple[int, str | None]]
 
 
 def validate_broker_resource(name: str) -> None:
-    """Check the name of a broker resource: "" or a decimal id that is not negative. Raises INVALID_REQUEST."""
+    """Validate the name of a broker resource: "" or a non-negative decimal id. Raises KafkaError INVALID_REQUEST."""
     if not name:
         return
     if not re.fullmatch(r"[+-]?[0-9]{1,10}", name) or abs(int(name)) >= 2**31:
@@ -48,12 +48,12 @@ def validate_broker_resource(name: str) -> None:
 
 
 def sort_clear_elr_last(records: Iterable[MetadataRecord]) -> Sequence[MetadataRecord]:
-    """Order the records of several resources as Kafka does: all configs, then the ClearElrRecords."""
+    """Return the records in Kafka's order: all configs, then the ClearElrRecords."""
     return sorted(records, key=lambda record: isinstance(record, ClearElrRecord))
 
 
 def validate_topic_resource(name: str) -> None:
-    """Check the name of a topic resource. Raises INVALID_REQUEST for "", INVALID_TOPIC_EXCEPTION for a bad name."""
+    """Validate a topic resource's name. Raises KafkaError: INVALID_REQUEST for "", INVALID_TOPIC_EXCEPTION."""
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     validate_topic_name(name)
@@ -68,9 +68,9 @@ def check_broker_change(
     *,
     is_forwarded: bool,
 ) -> None:
-    """Refuse what would break eligible leader replicas, or cordon directories that only the broker can check.
+    """Raise ConfigException for a change that eligible leader replicas forbid, or that only the broker can validate.
 
-    Raises ConfigException.
+    The latter are new directories in cordoned.log.dirs.
     """
     if name == MIN_INSYNC_REPLICAS and image.features.elr_enabled:
         if resource_name:
@@ -80,7 +80,8 @@ def check_broker_change(
     if name == CORDONED_LOG_DIRS:
         if not is_cordoned_log_dirs_supported(image.features.metadata_version or 0):
             raise ConfigException(
-                f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+                f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires "
+                "metadata.version >= 4.3-IV0"
             )
         wanted = (value or "").strip()
         if wanted and not is_forwarded:
@@ -96,7 +97,7 @@ def check_broker_change(
 def apply_operation(
     resource_type: int, name: str, current: str | None, operation: int, operand: str | None
 ) -> str | None:
-    """Return the new value of a key; None deletes it."""
+    """Return the new value of a key; None deletes it. Raises ConfigException or KafkaError INVALID_REQUEST."""
     if operation == AlterConfigOp.DELETE:
         return None
     if operation not in _KNOWN_OPERATIONS:
@@ -122,12 +123,12 @@ _TYPE_NAMES: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client 
 
 
 def refuse_null(resource_type: int, names: Sequence[str]) -> None:
-    """Raise ConfigException if any names have null for a value."""
+    """Raise ConfigException if there are names, which are those with null values."""
     if names:
         kind = _TYPE_NAMES.get(resource_type, "resource")
         raise ConfigException(f"Null value not supported for {kind} configs: {','.join(names)}")
 
 
 def config_record(resource_type: int, resource_name: str, name: str, value: str | None) -> ConfigRecord:
-    """Build the record that sets a config, or deletes it when the value is None."""
+    """Return the record that sets a config, or deletes it if the value is None."""
     return ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)

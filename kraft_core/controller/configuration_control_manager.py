@@ -1,11 +1,10 @@
-"""Dynamic configs: who may set what to what, and the records that do it.
+"""Validation of dynamic config changes, and their records.
 
-Topic, client-metrics and group configs are checked in full here. Of broker configs only the name of the resource is
-checked, because the broker itself validates what it applies; and they are recorded again even when unchanged, because a
-new record makes the broker read its key files once more (KAFKA-14136).
-
-With eligible leader replicas on, min.insync.replicas must exist for the cluster and may not differ between brokers, and a
-change of it empties the eligible replicas it concerns (ClearElrRecord).
+- Topic, client-metrics and group configs are validated completely.
+- For broker configs only the resource name is validated; the broker validates the values that it applies. They are
+  recorded even when unchanged, because a new record makes the broker reload its key files (KAFKA-14136).
+- With eligible leader replicas enabled, min.insync.replicas must be set for the cluster and may not differ between
+  brokers. A change of it clears the eligible leader replicas that it affects (ClearElrRecord).
 
 Source: ConfigurationControlManager, ControllerConfigurationValidator, Kafka 4.3.1.
 """
@@ -76,7 +75,7 @@ _RESOURCE_TYPES: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS
 
 
 class ConfigurationControlManager:
-    """Judges config changes against an image. It keeps nothing but a cache of listings that images can rebuild."""
+    """Validates config changes against an image. It keeps only a cache of listings, rebuilt from any image."""
 
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
@@ -84,7 +83,7 @@ class ConfigurationControlManager:
         self._nodes = NodeConfigs(static=config.static_configs)
 
     def node_configs(self, image: MetadataImage) -> NodeConfigs:
-        """Return the broker settings that this controller applies; the same object as long as they are the same."""
+        """Return the broker configs that this controller applies; the same object while they are unchanged."""
         configs = image.configs
         node, cluster = configs.of(BROKER, str(self._config.node_id)), configs.of(BROKER, "")
         if self._nodes.node is not node or self._nodes.cluster is not cluster:
@@ -93,12 +92,12 @@ class ConfigurationControlManager:
         return self._nodes
 
     def min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
-        """Return min.insync.replicas at work for a topic."""
+        """Return the effective min.insync.replicas of a topic."""
         value = topic_config(MIN_INSYNC_REPLICAS, image.configs.of(TOPIC, topic), self.node_configs(image))
         return int(value or "1")
 
     def unclean_leader_election_enabled(self, image: MetadataImage, topic: str) -> bool:
-        """Say whether a replica outside the ISR may become leader by itself."""
+        """Report whether a replica outside the ISR may become leader without an operator's request."""
         nodes = self.node_configs(image)
         value = topic_config(UNCLEAN_LEADER_ELECTION_ENABLE, image.configs.of(TOPIC, topic), nodes)
         return (value or "").strip().lower() == "true"
@@ -106,7 +105,7 @@ class ConfigurationControlManager:
     def effective_topic_configs(
         self, image: MetadataImage, creation_configs: Mapping[str, str]
     ) -> tuple[ConfigEntry, ...]:
-        """List the configs that a new topic with these values has; equal values give the same tuple."""
+        """List the effective configs of a new topic with these values; equal values give the same tuple."""
         nodes = self.node_configs(image)
         distinct = frozenset(creation_configs.items())
         entries = self._entries.get(distinct)
@@ -119,11 +118,11 @@ class ConfigurationControlManager:
     def incremental_alter_configs(
         self, image: MetadataImage, request: IncrementalAlterConfigsRequest, access: RequestAccess = EVERYTHING
     ) -> ControllerResult[IncrementalAlterConfigsResponse]:
-        """IncrementalAlterConfigs, versions 0 and 1: SET, DELETE, APPEND, SUBTRACT; each resource all or nothing.
+        """Apply IncrementalAlterConfigs, versions 0 and 1; each resource changes completely or not at all.
 
-        Per resource the errors of `incremental_alter_resource`, INVALID_REQUEST for a repeated one, UNSUPPORTED_VERSION
-        for an unknown type. Log levels (BROKER_LOGGER) are the server's business and do not come here.
-        Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
+        Errors of a resource: those of `incremental_alter_resource`, INVALID_REQUEST if it is repeated,
+        UNSUPPORTED_VERSION for an unknown type. The server handles log levels (BROKER_LOGGER).
+        Raises KafkaError POLICY_VIOLATION if the request is too large.
         """
         changes: list[tuple[_Resource, Operations]] = [
             (
@@ -155,7 +154,7 @@ class ConfigurationControlManager:
     def legacy_alter_configs(
         self, image: MetadataImage, request: AlterConfigsRequest, access: RequestAccess = EVERYTHING
     ) -> ControllerResult[AlterConfigsResponse]:
-        """AlterConfigs, versions 0 to 2: all configs of each resource are replaced. Errors as for the incremental form."""
+        """Apply AlterConfigs, versions 0 to 2: replace all configs of each resource. Errors as for the other form."""
         changes: list[tuple[_Resource, dict[str, str | None]]] = [
             (
                 (resource.resource_type, resource.resource_name),
@@ -187,7 +186,7 @@ class ConfigurationControlManager:
         access: RequestAccess = EVERYTHING,
         log_levels: Mapping[str, str] = MappingProxyType({}),
     ) -> DescribeConfigsResponse:
-        """DescribeConfigs, versions 1 to 4, as this controller sees the image; `log_levels` are its own."""
+        """Answer DescribeConfigs, versions 1 to 4, with the configs of the image; `log_levels` are this node's."""
         config = self._config
         return describe_configs(
             image.configs,
@@ -210,13 +209,14 @@ class ConfigurationControlManager:
         is_forwarded: bool = False,
         controller_ids: Collection[int] = (),
     ) -> list[MetadataRecord]:
-        """Return the records that carry out operations on one resource: name → (operation, value).
+        """Return the records for the operations on one resource: name → (operation, value).
 
-        `is_new`: the resource is created by the same request, so it need not exist. `is_forwarded`: a broker has already
-        checked what only it can check. `controller_ids`: voters, whose configs may be set although they are no brokers.
+        `is_new`: the same request creates the resource, so it need not exist. `is_forwarded`: a broker has already
+        validated what only it can. `controller_ids`: the voters, whose configs may be set although they are no brokers.
 
-        Raises KafkaError: INVALID_CONFIG (unknown name, wrong value, null, too long, APPEND or SUBTRACT on what is no
-        list), INVALID_REQUEST (bad resource name or operation), UNKNOWN_TOPIC_OR_PARTITION, BROKER_ID_NOT_REGISTERED.
+        Raises KafkaError: INVALID_CONFIG (unknown name, invalid value, null, too long, APPEND or SUBTRACT on a value
+        that is not a list), INVALID_REQUEST (invalid resource name or operation), UNKNOWN_TOPIC_OR_PARTITION,
+        BROKER_ID_NOT_REGISTERED.
         """
         current = image.configs.of(resource_type, resource_name)
         changes: dict[str, str | None] = {}
@@ -239,7 +239,7 @@ class ConfigurationControlManager:
         is_forwarded: bool = False,
         controller_ids: Collection[int] = (),
     ) -> list[MetadataRecord]:
-        """Return the records that replace all configs of one resource by these.
+        """Return the records that replace all configs of one resource.
 
         Raises KafkaError as `incremental_alter_resource` does.
         """
@@ -254,9 +254,10 @@ class ConfigurationControlManager:
         return self._records(image, resource_type, resource_name, changes)
 
     def elr_safety_records(self, image: MetadataImage) -> list[MetadataRecord]:
-        """Return what must be written before eligible leader replicas are switched on; nothing when it is there.
+        """Return the records that must precede the activation of eligible leader replicas, if any are missing.
 
-        min.insync.replicas is set for the cluster, from server.properties if it says so, and removed from each broker.
+        They set min.insync.replicas for the cluster, from server.properties or its default, and remove it from each
+        broker.
         """
         records: list[MetadataRecord] = []
         if MIN_INSYNC_REPLICAS not in image.configs.of(BROKER, ""):
@@ -340,7 +341,7 @@ def _alter_each(
     alter: Callable[[_Resource, _Change], list[MetadataRecord]],
     access: RequestAccess,
 ) -> tuple[Sequence[MetadataRecord], list[_Outcome]]:
-    """Alter each resource by itself: the records of those that could be, and the outcome of all."""
+    """Alter the resources independently; return the records of the successful ones and the outcome of each."""
     counts = Counter(resource for resource, _ in changes)
     records: list[MetadataRecord] = []
     outcomes: dict[_Resource, _Outcome] = {}

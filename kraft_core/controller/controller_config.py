@@ -1,4 +1,4 @@
-"""What the controller needs from the settings, in one frozen value."""
+"""The settings of the controller, as one frozen value."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
-    """Settings of the active controller. Times in ms; 0 switches an interval off where Kafka does.
+    """Settings of the active controller. Times are in ms; 0 disables an interval where Kafka allows it.
 
-    `static_configs`: the node's own server.properties as text, for effective config look-ups (topic → broker default →
-    static → default). `bootstrap_features`: what the first leader writes into an empty log, by feature name, with
-    "metadata.version" among them; from bootstrap.checkpoint, else the newest. Source: QuorumController.Builder, KRaftConfigs.
+    `static_configs`: the node's server.properties as text, for effective configs (topic → broker default → static →
+    default). `bootstrap_features`: the feature levels of an empty log, from bootstrap.checkpoint, else the newest;
+    "metadata.version" is included. Source: QuorumController.Builder, KRaftConfigs.
     """
 
     node_id: int

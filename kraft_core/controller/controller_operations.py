@@ -204,7 +204,7 @@ _EMPTY_REQUESTS: Final[dict[type, tuple[tuple[str, ...], Callable[[], Message]]]
     m.CreateTopicsRequest: (("topics",), m.CreateTopicsResponse),
     m.ElectLeadersRequest: (("topic_partitions",), m.ElectLeadersResponse),
 }
-"""Request class → the fields that are all empty in a request without items, and its response. A null field means all."""
+"""Request class → the fields that are empty in a request without items, and its response. A null field means all."""
 _MAY_BE_ANSWERED_EARLY: Final = frozenset(_EMPTY_REQUESTS) | _NEEDS_AUTHORIZER | _TOKEN_REQUESTS
 
 

@@ -21,9 +21,9 @@ class ControllerResult(msgspec.Struct, Generic[T_co], frozen=True):
     """Records, the response, and whether the records must be one batch.
 
     Without records the response is sent at once if no write is pending, else after the newest pending write.
-    `is_atomic`: the records are one batch; otherwise they may be split. `appended` is called with the offset of the last
-    record once all are appended, or of the log's last record if there are none.
-    Source: ControllerResult, ControllerWriteOperation.processBatchEndOffset.
+    `is_atomic`: the records are one batch; otherwise they may be split. `appended` is called with the offset of the
+    last record once all are appended, or of the log's last record if there are none. Source: ControllerResult,
+    ControllerWriteOperation.processBatchEndOffset.
     """
 
     records: Sequence[MetadataRecord]
@@ -31,7 +31,7 @@ class ControllerResult(msgspec.Struct, Generic[T_co], frozen=True):
     is_atomic: bool = False
     appended: Callable[[int], None] | None = None
 
-    @staticmethod
-    def atomic_of(records: Sequence[MetadataRecord], response: T_co) -> ControllerResult[T_co]:  # type: ignore[misc]  # covariant T is safe in a factory
+    @staticmethod  # the covariant T is safe in a factory
+    def atomic_of(records: Sequence[MetadataRecord], response: T_co) -> ControllerResult[T_co]:  # type: ignore[misc]
         """Return a result whose records are one batch."""
         return ControllerResult(records, response, is_atomic=True)

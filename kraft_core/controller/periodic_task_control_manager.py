@@ -1,4 +1,4 @@
-"""Work the active controller does by itself, each task on its own period: deferred events of its queue.
+"""Periodic tasks of the active controller, scheduled as deferred events of its queue.
 
 Source: PeriodicTaskControlManager, PeriodicTask.
 """
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from kraft_core.controller.controller_operations import Managers
 
 IMMEDIATE_MS: Final = 10
-"""How soon a task that has more to do runs again: a little later, since what is due goes before the requests."""
+"""Delay before a task with remaining work runs again; not 0, because due tasks run before requests."""
 AFTER_ERROR_MS: Final = 5 * 60 * 1000
 _FENCE_CHECKS_PER_SESSION: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodicTask:
-    """`run(now_ms)` gives the records to write, and True when it should run again at once. A period of 0: never."""
+    """`run(now_ms)` returns records to append, and True to run again immediately. A period of 0 disables the task."""
 
     name: str
     period_ms: int
@@ -32,7 +32,7 @@ class PeriodicTask:
 
 
 def periodic_tasks(managers: Managers) -> list[PeriodicTask]:
-    """Return what a controller does by itself, all of it on the tip."""
+    """Return the tasks of a controller; they read the tip."""
     config, writer = managers.config, managers.writer
     balance_ms = config.leader_imbalance_check_interval_ms if config.auto_leader_rebalance_enable else 0
     return [
@@ -65,9 +65,9 @@ def _no_op(_now_ms: int) -> ControllerResult[bool]:
 
 
 class PeriodicTaskControlManager:
-    """Keeps each task in the queue, under its name as the tag, while the controller is active.
+    """Schedules each task under its name as the tag while the controller is active.
 
-    `schedule(tag, at_ms, operation)` and `cancel(tag)` are the queue's.
+    `schedule(tag, at_ms, operation)` and `cancel(tag)` act on the event queue.
     """
 
     __slots__ = ("_cancel", "_schedule", "_tasks")
@@ -83,12 +83,12 @@ class PeriodicTaskControlManager:
         self._cancel = cancel
 
     def activate(self, now_ms: int) -> None:
-        """Let every task be due one period from now."""
+        """Schedule every task one period from now."""
         for task in self._tasks:
             self._reschedule(task, now_ms + task.period_ms)
 
     def deactivate(self) -> None:
-        """Let no task be due."""
+        """Cancel every task."""
         for task in self._tasks:
             self._cancel(task.name)
 
@@ -96,7 +96,7 @@ class PeriodicTaskControlManager:
         self._schedule(task.name, at_ms, lambda now_ms: self._run(task, now_ms))
 
     def _run(self, task: PeriodicTask, now_ms: int) -> ControllerResult[bool]:
-        """Run a task and say when it is due again: after its period, soon if it has more to do, late after a fault."""
+        """Run a task and reschedule it: after its period, soon if work remains, after five minutes if it failed."""
         try:
             result = task.run(now_ms)
         except Exception:

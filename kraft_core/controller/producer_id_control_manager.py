@@ -1,4 +1,4 @@
-"""Blocks of producer ids for the brokers (KIP-730). Source: ProducerIdControlManager."""
+"""Allocation of producer id blocks to brokers (KIP-730). Source: ProducerIdControlManager."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MAX_INT64: Final = 2**63 - 1
 def allocate_producer_ids(
     image: MetadataImage, request: AllocateProducerIdsRequest
 ) -> ControllerResult[AllocateProducerIdsResponse]:
-    """Give the next block of 1000 producer ids to a broker; the first block begins at 0.
+    """Allocate the next block of 1000 producer ids to a broker; the first block starts at 0.
 
-    Errors: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when the ids are used up.
+    Raises KafkaError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when the ids are exhausted.
     """
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     first = max(image.producer_ids, 0)

@@ -1,18 +1,19 @@
-"""QuorumController: the active controller of the metadata quorum, and the same object in waiting on every other node.
+"""QuorumController: it runs on every node and is active on the leader only.
 
-Everything it does by itself or for others goes through its event queue. A request is appended with its deadline; what
-completes the activation is prepended, so that it comes before whatever waits; periodic tasks are deferred events under
-their names. What raft tells is done at once, before what waits: it has happened already. Kafka queues that behind the
-requests, which makes answers wait for strangers' requests, and refuses those that came just before an activation.
+## The event queue
+Requests are appended with their deadline. The completion of an activation is prepended, so it runs before all pending
+requests. Periodic tasks are deferred events under their names. Commits and leader changes bypass the queue, because
+they have happened already; Kafka queues them behind the requests, which delays responses.
 
-A write is judged against the tip, the image with everything appended so far. Its records are appended at once, as one
-atomic batch or several, and its answer is kept back until the log has committed them. An answer without records may rest
-on uncommitted state, so it waits for the newest append too. When leadership is lost, what waits for the log is answered
-NOT_CONTROLLER: it may or may not commit. So is what waits in the queue, in its turn.
+## Writes
+A write is validated against the tip, the image with everything appended so far. Its records are appended at once, in
+one atomic batch or several, and its response is deferred until they are committed. A response without records may
+depend on uncommitted state, so it waits for the newest append. When leadership is lost, deferred responses become
+NOT_CONTROLLER: their records may or may not commit.
 
-The node calls: `handle` for each request, `poll` to let some of what is due run, `on_leader` once everything before its
-epoch is committed and replayed, `on_resign`, `on_commit` as the committed image moves, `close` when nothing more may
-run; and it collects `take_responses`. Source: QuorumController, Kafka 4.3.1.
+## The node's calls
+`handle` for each request, `poll` to run events, `on_leader` when all records before its epoch are committed and
+replayed, `on_resign`, `on_commit`, `close`, and `take_responses`. Source: QuorumController, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from kraft_core.controller.controller_operations import (
 from kraft_core.controller.error_responses import error_response
 from kraft_core.controller.periodic_task_control_manager import PeriodicTaskControlManager, periodic_tasks
 from kraft_core.controller.queue.controller_events import NOT_STARTED, OperationEvent, RequestEvent
-from kraft_core.controller.queue.deferred_event_queue import DeferredAnswer, DeferredEventQueue
+from kraft_core.controller.queue.deferred_event_queue import DeferredEventQueue, DeferredResponse
 from kraft_core.controller.queue.event_queue import EventQueue, Interrupted, RejectedExecution, earliest_deadline
 from kraft_core.controller.quorum_controller_metrics import QuorumControllerMetrics
 from kraft_core.image.metadata_image import MetadataImage
@@ -54,16 +55,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECORDS_PER_COST: Final = 8
-"""Appending and replaying so many records takes as long as judging a small request, or a little longer."""
+"""Number of records that take about as long to append and replay as a small request takes to validate."""
 NO_ACTIVE_CONTROLLER: Final = "No controller appears to be active."
 _INACTIVE: Final = -1
 
 
 class QuorumController:
-    """One node's controller; see the module.
+    """The controller of one node; see the module.
 
-    `wants_resign` is set when an event failed in a way it should not: the node shall give up leadership, so that another
-    controller tries.
+    `wants_resign` is set after an unexpected failure: the node must resign, so that another controller takes over.
     """
 
     def __init__(
@@ -92,26 +92,26 @@ class QuorumController:
 
     @property
     def is_active(self) -> bool:
-        """Whether this controller has claimed the leadership."""
+        """Whether this controller is active."""
         return self._claim_epoch != _INACTIVE
 
     def last_contact_ms(self, broker_id: int) -> int | None:
-        """Return when the active controller last heard of a broker, for metrics."""
+        """Return the time of the broker's last contact with the active controller, None without one; for metrics."""
         return self._managers.heartbeats.last_contact_ms(broker_id)
 
-    # -- what the node tells
+    # -- calls of the node
 
     def handle(
         self, request_id: int, message: Message, version: int, context: ControllerRequestContext, now_ms: int
     ) -> None:
-        """Take in one request. Its answer comes with `take_responses`, now or after some `poll`; any failure is one too."""
+        """Accept a request. Its response, or its error, appears in `take_responses`, now or after a later `poll`."""
         received_ms = now_ms if context.received_ms is None else context.received_ms
         event = RequestEvent(request_id, message, version, context, received_ms, self._serve, self._fail)
         if type(message) is BrokerHeartbeatRequest:
             self._note_contact(message, now_ms)
         try:
             answer = early_answer(self._managers, message, context)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is an answer
+        except Exception as error:  # noqa: BLE001  # every failure becomes a response
             self._fail(event, error)
             return
         if answer is None:
@@ -120,10 +120,10 @@ class QuorumController:
             self._responses.append((request_id, answer))
 
     def poll(self, now_ms: int, budget: int) -> int:
-        """Run what is due until `budget` is used up; returns what was used: 1 for an event, more for one that writes much.
+        """Run due events until their cost reaches `budget`; return the cost: 1 for an event, more for large writes.
 
-        What one event appends the next one sees. When records cannot be appended or replayed as they should, nothing more
-        runs and this raises why: the process must end.
+        Each event sees the records of the events before it. Raises the fault if records cannot be appended or replayed:
+        no further event runs and the process must stop.
         """
         used = self._queue.run(now_ms, budget)
         if self._fault is not None:
@@ -131,11 +131,11 @@ class QuorumController:
         return used
 
     def next_deadline_ms(self, now_ms: int) -> int:
-        """Return when `poll` is wanted at the latest: `now_ms` while something waits, NEVER_MS for not at all."""
+        """Return the latest time for the next `poll`: `now_ms` while an event is pending, NEVER_MS for never."""
         return self._queue.next_deadline_ms(now_ms)
 
     def on_leader(self, epoch: int, now_ms: int, *, in_transaction: bool = False) -> None:
-        """Become active in `epoch`: the committed image is the whole log, and the tip. The next `poll` completes it.
+        """Become active in `epoch`; the next `poll` completes it. The committed image contains the whole log.
 
         `in_transaction`: the log ends inside a metadata transaction, which is aborted first.
         """
@@ -156,7 +156,7 @@ class QuorumController:
         )
 
     def on_resign(self, now_ms: int) -> None:
-        """Stop being active; answers that wait for the log become NOT_CONTROLLER."""
+        """Become inactive; deferred responses become NOT_CONTROLLER."""
         if not self.is_active:
             return
         self.metrics.operations_started += 1
@@ -171,7 +171,7 @@ class QuorumController:
             self._note_end(answer.request, now_ms)
 
     def on_commit(self, image: MetadataImage, now_ms: int) -> None:
-        """Take the newest committed image, and give the answers that waited for its offset."""
+        """Replace the committed image, and send the responses deferred until its offset."""
         self.metrics.operations_started += 1
         self._committed = image
         for answer in self._deferred.complete_up_to(image.offset):
@@ -179,27 +179,27 @@ class QuorumController:
             self._note_end(answer.request, now_ms)
 
     def close(self, now_ms: int) -> None:
-        """Take nothing more, and let all that waits run or be refused; what waits for the log is not answered."""
+        """Accept no more events, and run or reject the pending ones. Deferred responses are dropped."""
         self._queue.begin_shutdown()
         while self._queue:
             self.poll(now_ms, len(self._queue))
 
     def take_responses(self) -> list[tuple[int, Message]]:
-        """Return the answers given since the last call, in order."""
+        """Return the responses since the last call as (request id, response), in order."""
         responses, self._responses = self._responses, []
         return responses
 
     # -- requests
 
     def _note_contact(self, request: Any, now_ms: int) -> None:
-        """Note that a broker lives, before anything else is asked, so that a slow controller fences nobody."""
+        """Record the contact before the heartbeat is queued, so that a slow controller does not fence a live broker."""
         if self.is_active:
             broker = self._writer.tip.cluster.brokers.get(request.broker_id)
             if broker is not None and broker.epoch == request.broker_epoch:
                 self._managers.heartbeats.touch(broker.id, broker.epoch, now_ms)
 
     def _serve(self, event: RequestEvent, now_ms: int) -> None:
-        """Answer a request, or let its answer wait for the log. Raises KafkaError and what a faulty manager raises."""
+        """Run the request's operation. Raises KafkaError, and any exception of a faulty manager."""
         self.metrics.operations_started += 1
         self.metrics.event_queue_time.update(now_ms - event.received_ms)
         message = event.message
@@ -230,19 +230,19 @@ class QuorumController:
         if not pending or (not result.records and self._rests_on_committed(event.message)):
             self._answer(event, result.response)
             return
-        self._deferred.add(DeferredAnswer(self._last_append, event, result.response))
+        self._deferred.add(DeferredResponse(self._last_append, event, result.response))
 
     def _rests_on_committed(self, message: Any) -> bool:
-        """Say whether the answer follows from committed state alone: a heartbeat of a broker that nobody is changing."""
+        """Report whether the response depends on committed state only: a heartbeat without pending broker change."""
         if type(message) is not BrokerHeartbeatRequest:
             return False
         committed = self._committed.cluster.brokers.get(message.broker_id)
         return committed is not None and committed is self._writer.tip.cluster.brokers.get(message.broker_id)
 
     def _append(self, result: ControllerResult[Any]) -> int:
-        """Append records as one batch, or in several if the result allows; returns the last offset.
+        """Append the records, as one batch or as several if the result allows it; return the last offset.
 
-        Raises KafkaError when the node leads no more. Whatever else goes wrong is fatal: the tip may not be the log's.
+        Raises KafkaError when the node no longer leads. Any other failure is fatal, because tip and log may differ.
         """
         records = result.records
         size = self._config.max_records_per_batch
@@ -261,11 +261,11 @@ class QuorumController:
         return self._last_append
 
     def _stop(self, fault: Exception) -> None:
-        """Let nothing more run; `poll` raises what happened. Source: ProcessTerminatingFaultHandler."""
+        """Run no further event; `poll` raises the fault. Source: ProcessTerminatingFaultHandler."""
         self._fault = fault
         self._queue.interrupt()
 
-    # -- answers
+    # -- responses
 
     def _answer(self, event: RequestEvent, response: Message) -> None:
         self._responses.append((event.request_id, response))
@@ -275,11 +275,11 @@ class QuorumController:
         self._responses.append((event.request_id, error_response(event.message, event.version, code, words)))
 
     def _note_end(self, event: RequestEvent, now_ms: int) -> None:
-        """Note the processing time of a request whose answer waited for the log."""
+        """Record the processing time of a request whose response was deferred."""
         self.metrics.event_queue_processing_time.update(now_ms - event.started_ms)
 
     def _fail(self, event: RequestEvent, error: Exception) -> None:
-        """Answer what went wrong with a request. Source: EventHandlerExceptionInfo."""
+        """Respond with the error of a failed request. Source: EventHandlerExceptionInfo."""
         has_started = event.started_ms != NOT_STARTED
         self.metrics.ended_in_step += has_started
         match error:
@@ -291,7 +291,7 @@ class QuorumController:
                 self._answer_error(event, ErrorCode.REQUEST_TIMED_OUT, "The controller is shutting down.")
             case Interrupted():
                 self._answer_error(event, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-            case _:  # a fault of ours: answer, and let another controller take over
+            case _:  # a bug: respond, and resign so that another controller takes over
                 extra = {"request": type(event.message).__name__, "epoch": self._claim_epoch}
                 log.error("unexpected_error", exc_info=error, extra=extra)
                 self.metrics.faults += 1
@@ -299,7 +299,7 @@ class QuorumController:
                 self._answer_error(event, ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
     def _timed_out(self, event: RequestEvent) -> None:
-        """Answer a request that was not begun in time; a heartbeat still tells how far its broker has read."""
+        """Respond REQUEST_TIMED_OUT to an expired request; the metadata offset of a heartbeat is still recorded."""
         self.metrics.operations_timed_out += 1
         self._answer_error(event, ErrorCode.REQUEST_TIMED_OUT, None)
         if isinstance(event.message, BrokerHeartbeatRequest):
@@ -307,10 +307,10 @@ class QuorumController:
             if self.is_active:
                 self._managers.replication.process_expired_broker_heartbeat(self._writer.tip, event.message)
 
-    # -- what the controller does by itself
+    # -- activation and periodic tasks
 
     def _complete_activation(self, epoch: int, now_ms: int, *, in_transaction: bool) -> None:
-        """Write what a new active controller has to say first, and begin with the periodic tasks."""
+        """Append the activation records, and start the periodic tasks."""
         if epoch != self._claim_epoch:
             return
         self.metrics.operations_started += 1
@@ -343,7 +343,7 @@ class QuorumController:
         )
 
     def _operation_failed(self, name: str, error: Exception) -> None:
-        """Log it. A periodic task's fault must not stop the controller: it is tried again much later."""
+        """Log the failure. A failed periodic task does not stop the controller: it is retried much later."""
         if isinstance(error, KafkaError | RejectedExecution | Interrupted):
             log.info("operation_refused", extra={"operation": name, "reason": str(error)})
         elif error is not self._fault:

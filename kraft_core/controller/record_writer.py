@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 
 class RecordWriter(Protocol):
-    """Implemented by the node over raft; by a list in tests."""
+    """The log as the controller sees it. The node implements it over raft, tests with a list."""
 
     @property
     def tip(self) -> MetadataImage:
-        """The image with everything appended so far, committed or not."""
+        """The image with all appended records, committed or not."""
 
     @property
     def next_offset(self) -> int:
-        """Offset that the next record appended will get."""
+        """Offset of the next record to append."""
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
         """Append one atomic batch, replay it on the tip, and return the offset of its last record.
 
-        Raises KafkaError NOT_CONTROLLER when this node no longer leads the quorum; nothing is written then.
+        Raises KafkaError NOT_CONTROLLER, without writing, when this node no longer leads the quorum.
         """
 
     @property
     def leader_id(self) -> int:
-        """Node that leads the quorum as far as this one knows, -1 for none."""
+        """Id of the quorum's leader as far as this node knows, -1 for none."""
 
     @property
     def voter_ids(self) -> Collection[int]:
@@ -38,10 +38,10 @@ class RecordWriter(Protocol):
 
     @property
     def kraft_version(self) -> int:
-        """Finalized kraft.version, from the control records: 0 or 1."""
+        """The finalized kraft.version, from the control records: 0 or 1."""
 
     def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> None:
         """Raise kraft.version, appending its control records unless `validate_only`.
 
-        Raises KafkaError INVALID_UPDATE_VERSION saying why it cannot be.
+        Raises KafkaError INVALID_UPDATE_VERSION with the reason.
         """

@@ -173,5 +173,5 @@ def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pyte
 
 def test_a_read_that_asks_nobody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Kafka does: a leader that is cut off answers until it notices."""
-    monkeypatch.setattr(Node, "_take_request", Node._hand_over)
+    monkeypatch.setattr(Node, "_accept_request", Node._pass_to_controller)
     assert "was old" in caught(60, FAULTS)

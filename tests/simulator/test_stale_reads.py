@@ -72,7 +72,7 @@ def caught(voters: int) -> str:
 class TestPlantedBugs:
     def test_a_read_that_asks_nobody_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """What Kafka does: a leader that is cut off answers until it notices."""
-        monkeypatch.setattr(Node, "_take_request", Node._hand_over)
+        monkeypatch.setattr(Node, "_accept_request", Node._pass_to_controller)
         assert "was old" in caught(voters)
 
     def test_a_round_that_counts_any_fetch_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:

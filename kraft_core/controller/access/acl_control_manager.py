@@ -1,4 +1,4 @@
-"""Adding, deleting and listing ACLs. Whether the asker may is the authorizer's business, not this module's.
+"""Creation, deletion and listing of ACLs. The authorizer has checked the sender's rights before.
 
 Source: AclControlManager, AclApis, ClusterMetadataAuthorizer, CreateAclsRequest, DeleteAclsRequest, Kafka 4.3.1.
 """
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 def create_acls(
     image: MetadataImage, request: CreateAclsRequest, random: Random
 ) -> ControllerResult[CreateAclsResponse]:
-    """Add ACLs, each by itself; one that exists, or comes twice, is a success without a record.
+    """Create ACLs independently of each other. An ACL that exists, or is repeated, succeeds without a record.
 
-    Each new one gets an id that no other ACL has. Errors for an ACL: INVALID_REQUEST for a type, pattern or operation
-    that does not exist, an empty name, a cluster that is not "kafka-cluster", a principal without a colon.
-    Raises KafkaError UNKNOWN_SERVER_ERROR when any ACL has ANY, MATCH or 0 for a type; Kafka cannot even read that.
+    Each new ACL gets a unique id. Error of an ACL: INVALID_REQUEST for an unknown type, pattern or operation, an empty
+    name, a cluster other than "kafka-cluster", a principal without a colon.
+    Raises KafkaError UNKNOWN_SERVER_ERROR if any ACL has ANY, MATCH or 0 for a type, which Kafka cannot read.
     """
     for creation in request.creations:
         _check_can_be_an_acl(creation)
@@ -71,10 +71,10 @@ def create_acls(
 
 
 def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
-    """Delete the ACLs that any of the filters matches; no match is no error.
+    """Delete the ACLs that match any filter; a filter without match is no error.
 
-    Errors for a filter: INVALID_REQUEST for a type, pattern or operation that does not exist. Raises KafkaError
-    INVALID_REQUEST when too many match, UNKNOWN_SERVER_ERROR for a filter with a 0, which Kafka cannot read.
+    Error of a filter: INVALID_REQUEST for an unknown type, pattern or operation. Raises KafkaError: INVALID_REQUEST if
+    too many ACLs match, UNKNOWN_SERVER_ERROR for a filter with a 0, which Kafka cannot read.
     """
     for each in request.filters:
         if 0 in {each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type}:
@@ -102,9 +102,9 @@ def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> ControllerR
 def describe_acls(
     image: MetadataImage, request: DescribeAclsRequest, authorizer: StandardAuthorizer | None
 ) -> DescribeAclsResponse:
-    """List the ACLs that a filter matches, grouped by resource pattern and sorted.
+    """List the ACLs that match the filter, grouped by resource pattern and sorted.
 
-    A number that does not exist matches nothing. Raises KafkaError: SECURITY_DISABLED without an authorizer,
+    An unknown number matches nothing. Raises KafkaError: SECURITY_DISABLED without an authorizer,
     UNKNOWN_SERVER_ERROR for a filter with a 0, which Kafka cannot read.
     """
     if authorizer is None:
@@ -127,7 +127,7 @@ def describe_acls(
 
 
 def acl_record(acl_id: UUID, acl: StandardAcl) -> AccessControlEntryRecord:
-    """Say an ACL as a record."""
+    """Return the record of an ACL."""
     return AccessControlEntryRecord(
         id=acl_id,
         resource_type=acl.resource_type,
@@ -141,7 +141,7 @@ def acl_record(acl_id: UUID, acl: StandardAcl) -> AccessControlEntryRecord:
 
 
 def _check_can_be_an_acl(creation: CreateAclsRequestAclCreation) -> None:
-    """Refuse the request as a whole for what Kafka's own classes cannot hold."""
+    """Raise KafkaError UNKNOWN_SERVER_ERROR for values that Kafka's request class cannot hold."""
     types = creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
     if 0 in types or 1 in types or creation.resource_pattern_type == PatternType.MATCH:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "An ACL cannot have ANY, MATCH or UNKNOWN for a type.")

@@ -1,9 +1,10 @@
-"""Setting and listing client quotas (KIP-546): rates of users, client ids, both together, and addresses.
+"""Changes of client quotas (KIP-546): rates of users, client ids, pairs of both, and IP addresses.
 
-An entity is (type, name) pairs; the name None means the default of the type. Address names are checked without asking
-the DNS, since nothing in the core does I/O: an address or "localhost" is taken, where Kafka takes what it can resolve.
+An entity is a tuple of (type, name) pairs; the name None means the default of the type. The name of an ip entity must
+be an address or "localhost". Kafka accepts any name that it can resolve; the core does no I/O, so it cannot ask the
+DNS.
 
-Source: ClientQuotaControlManager, ClientQuotasImage, QuotaConfig, Kafka 4.3.1.
+Source: ClientQuotaControlManager, QuotaConfig, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _USER_AND_CLIENT_KEYS: Final[dict[str, tuple[str, float] | None]] = {
     "request_percentage": None,
     CONTROLLER_MUTATION_RATE: None,
 }
-"""Quota key → name and largest value of its whole-number type; None for a fraction."""
+"""Quota key → name and maximum of its integer type; None for a key that allows fractions."""
 _IP_KEYS: Final[dict[str, tuple[str, float] | None]] = {"connection_creation_rate": ("INT", 2**31 - 1)}
 _FRACTION_MAX: Final = 1e-6
 
@@ -53,11 +54,14 @@ _FRACTION_MAX: Final = 1e-6
 def alter_client_quotas(
     image: MetadataImage, request: AlterClientQuotasRequest
 ) -> ControllerResult[AlterClientQuotasResponse]:
-    """Set and remove quotas, each entity all or nothing, all in one batch; what is so already is not recorded.
+    """Set and remove quotas in one atomic batch; each entity changes completely or not at all.
 
-    INVALID_REQUEST for an entity that is empty, of an unknown type, an address together with another, named by an empty
-    text, or there twice (the first time counts); for a key that is unknown or there twice; for a value that is not
-    above 0, too large, or a fraction where a whole number is wanted.
+    Unchanged values write no record. Error of an entity, always INVALID_REQUEST:
+
+    - it is empty, has an unknown type or an empty name, or combines an address with another type;
+    - it is repeated (the first occurrence is applied);
+    - a key is unknown or repeated;
+    - a value is not above 0, too large, or a fraction where an integer is required.
     """
     records: list[MetadataRecord] = []
     outcomes: dict[Entity, KafkaError | None] = {}
@@ -87,13 +91,13 @@ def alter_client_quotas(
 
 
 def entity_text(entity: Entity) -> str:
-    """Write an entity as Kafka does in messages."""
+    """Return an entity as Kafka writes it in messages."""
     parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
     return f"ClientQuotaEntity(entries={{{parts}}})"
 
 
 def _entity_of(entry: AlterClientQuotasRequestEntryData) -> Entity:
-    """Return the entity as images have it: sorted, of a repeated type the last name."""
+    """Return the entity as in the image: sorted by type; of a repeated type the last name."""
     return tuple(sorted({part.entity_type: part.entity_name for part in entry.entity}.items()))
 
 
@@ -114,7 +118,7 @@ def _alter_entity(image: MetadataImage, entity: Entity, changes: Mapping[str, fl
 
 
 def _keys_of(entity: Entity) -> Mapping[str, tuple[str, float] | None]:
-    """Check an entity and return the quota keys it may have."""
+    """Return the quota keys that the entity may have. Raises KafkaError INVALID_REQUEST for an invalid entity."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     for kind, name in entity:

@@ -1,13 +1,14 @@
-"""The quota on changes of topics (KIP-599): partitions that a client may create or delete in a second.
+"""The controller mutation quota (KIP-599): partitions that a client may create or delete per second.
 
-Each client has a bucket of tokens, one for a partition. It fills at the rate of the client's quota and holds as much as
-comes in `window_count` windows (controller.quota.window.num and .size.seconds). A request takes what it changes and may
-leave the bucket in debt; while it is in debt the next one is refused (new versions) or made and slowed (older ones).
-What is in the buckets is forgotten when another controller takes over, as in Kafka.
+## Token buckets
+A bucket has one token per partition. It fills at the rate of the quota, up to what arrives in `window_count` windows
+(controller.quota.window.num and .size.seconds). A request takes its tokens and may leave the bucket negative; until it
+is refilled, further requests are refused (strict versions) or throttled (older ones). A new controller starts with full
+buckets, as in Kafka.
 
-Which quota is a client's: the most particular of user and client id, user and default client, user, default user and
-client id, default user and default client, default user, client id, default client. Clients of a user share one bucket
-when the quota is the user's.
+## Precedence of quotas
+The most specific of: user and client id, user and default client, user, default user and client id, default user and
+default client, default user, client id, default client. The clients of a user share the bucket of a user quota.
 
 Source: ControllerMutationQuotaManager, ClientQuotaManager.DefaultQuotaCallback, TokenBucket, Kafka 4.3.1.
 """
@@ -25,34 +26,34 @@ if TYPE_CHECKING:
     from kraft_core.image.metadata_image import MetadataImage
 
 BucketKey = tuple[str | None, str | None]
-"""Whose bucket: (user, client id), None where it is shared by all."""
+"""(user, client id) of a bucket; None where it is shared by all."""
 
 _SECOND_MS: Final = 1000
 _BUCKETS_MAX: Final = 10_000
-"""When there are more, those that are full again are dropped: a new one would be the same."""
+"""Above this number, full buckets are dropped: a new bucket is full too."""
 
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Tokens left, below 0 when in debt, and when they were counted; what it holds at most. Source: TokenBucket."""
+    """Tokens at the time `counted_ms`, negative when overdrawn, and the capacity `most`. Source: TokenBucket."""
 
     tokens: float
     counted_ms: int
     most: float
 
     def refill(self, rate_per_s: float, most: float, now_ms: int) -> None:
-        """Add what has come since the last count."""
+        """Add the tokens that have arrived since `counted_ms`."""
         self.most = most
         self.tokens = min(most, self.tokens + rate_per_s * (now_ms - self.counted_ms) / _SECOND_MS)
         self.counted_ms = now_ms
 
     def debt_ms(self, rate_per_s: float) -> int:
-        """Say how long it takes until it is out of debt."""
+        """Return the time in ms until the bucket is no longer negative."""
         return round(max(0.0, -self.tokens) / rate_per_s * _SECOND_MS)
 
 
 class ControllerMutationQuotaManager:
-    """The buckets of all clients."""
+    """The token buckets of all clients."""
 
     def __init__(self, window_count: int, window_s: int) -> None:
         self._burst_s = window_count * window_s
@@ -61,9 +62,9 @@ class ControllerMutationQuotaManager:
     def quota_for(
         self, image: MetadataImage, principal: str, client_id: str, now_ms: int, *, is_strict: bool
     ) -> ControllerMutationQuota | None:
-        """Return the account of one request, None for a client without quota.
+        """Return the quota for one request, None for a client without one.
 
-        `is_strict`: the request's version knows THROTTLING_QUOTA_EXCEEDED.
+        `is_strict`: the request's version supports THROTTLING_QUOTA_EXCEEDED.
         """
         found = _quota_of(image, principal.partition(":")[2], client_id)
         if found is None:
@@ -72,12 +73,12 @@ class ControllerMutationQuotaManager:
         most = rate_per_s * self._burst_s
         bucket = self._buckets.get(key)
         if bucket is None:
-            self._forget_full_ones(now_ms)
+            self._drop_full_buckets(now_ms)
             bucket = self._buckets[key] = TokenBucket(most, now_ms, most)
         bucket.refill(rate_per_s, most, now_ms)
         return ControllerMutationQuota(bucket, rate_per_s, is_strict=is_strict)
 
-    def _forget_full_ones(self, now_ms: int) -> None:
+    def _drop_full_buckets(self, now_ms: int) -> None:
         if len(self._buckets) >= _BUCKETS_MAX:
             self._buckets = {
                 key: bucket
@@ -88,7 +89,7 @@ class ControllerMutationQuotaManager:
 
 
 class ControllerMutationQuota:
-    """The account of one request."""
+    """The quota of one request's sender; `throttle_time_ms` is for the response."""
 
     __slots__ = ("_bucket", "_is_strict", "_rate_per_s", "throttle_time_ms")
 
@@ -99,7 +100,7 @@ class ControllerMutationQuota:
         self.throttle_time_ms = 0
 
     def record(self, partitions: int) -> None:
-        """Take tokens. Raises KafkaError THROTTLING_QUOTA_EXCEEDED, taking none, when strict and in debt."""
+        """Take tokens. If strict and already negative, take none and raise KafkaError THROTTLING_QUOTA_EXCEEDED."""
         if self._is_strict and self._bucket.tokens < 0:
             self.throttle_time_ms = self._bucket.debt_ms(self._rate_per_s)
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
@@ -109,7 +110,7 @@ class ControllerMutationQuota:
 
 
 def _quota_of(image: MetadataImage, user: str, client_id: str) -> tuple[BucketKey, float] | None:
-    """Return the bucket that a client takes from and its rate; None without quota."""
+    """Return the client's bucket and rate, None without quota."""
     quotas = image.client_quotas
     if not len(quotas):
         return None

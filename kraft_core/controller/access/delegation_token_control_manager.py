@@ -1,7 +1,8 @@
-"""Delegation tokens (KIP-48): made for an owner, renewed by its renewers, gone when their time is over.
+"""Delegation tokens (KIP-48): created for an owner, extended by its renewers, removed when expired.
 
-The log holds who and until when. What a client shows is the token's HMAC under delegation.token.secret.key, which every
-node can work out from the id and none stores. Without that key there are no tokens.
+The log holds a token's owner, renewers and timestamps. A client authenticates with the token's HMAC under
+delegation.token.secret.key, which every node computes from the token id and none stores. Without that key there are no
+tokens.
 
 Source: DelegationTokenControlManager, DelegationTokenManager, ControllerApis, Kafka 4.3.1.
 """
@@ -44,9 +45,9 @@ _EXPIRED_PER_SWEEP: Final = 1000
 
 
 def allows_token_requests(context: ControllerRequestContext) -> bool:
-    """Say whether tokens may be asked for on this connection: one that shows who the client is, and not by a token.
+    """Report whether the connection may send token requests: its client is authenticated, and not by a token.
 
-    A broker's envelope is believed, as in Kafka.
+    A forwarded request is always accepted, as in Kafka: the broker has checked its own connection.
     """
     if context.token_authenticated:
         return False
@@ -57,14 +58,14 @@ def allows_token_requests(context: ControllerRequestContext) -> bool:
 
 
 def token_owner(request: CreateDelegationTokenRequest, context: ControllerRequestContext) -> str:
-    """Return the principal that a new token is for: the one named (KIP-373), else the one who asks."""
+    """Return the owner of a new token: the named principal (KIP-373), else the sender."""
     if not request.owner_principal_name:
         return context.principal
     return f"{request.owner_principal_type}:{request.owner_principal_name}"
 
 
 def token_hmac(secret_key: str, token_id: str) -> bytes:
-    """Return what the holder of a token shows: 64 bytes. Source: DelegationTokenManager.createHmac."""
+    """Return the HMAC that a token's client authenticates with: 64 bytes. Source: DelegationTokenManager.createHmac."""
     return hmac.digest(secret_key.encode(), token_id.encode(), "sha512")
 
 
@@ -73,7 +74,7 @@ def refused(
     context: ControllerRequestContext,
     code: ErrorCode,
 ) -> CreateDelegationTokenResponse | RenewDelegationTokenResponse | ExpireDelegationTokenResponse:
-    """Answer a request that does not get as far as the controller; every timestamp is -1."""
+    """Return the response to a request that is refused before it is queued; every timestamp is -1."""
     if isinstance(request, CreateDelegationTokenRequest):
         return _created(
             token_owner(request, context),
@@ -89,7 +90,7 @@ def refused(
 
 
 class DelegationTokenControlManager:
-    """Makes, renews and ends tokens. It keeps nothing but HMACs, which follow from ids and the key."""
+    """Creates, renews and expires tokens. It keeps only HMACs, which follow from the ids and the key."""
 
     def __init__(self, config: ControllerConfig, random: Random) -> None:
         self._secret_key = config.delegation_token_secret_key or ""
@@ -100,11 +101,11 @@ class DelegationTokenControlManager:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is a key to make tokens with."""
+        """Whether delegation.token.secret.key is set."""
         return bool(self._secret_key)
 
     def hmac_of(self, token_id: str) -> bytes:
-        """Return what the holder of a token shows."""
+        """Return the HMAC that the token's client authenticates with."""
         return token_hmac(self._secret_key, token_id)
 
     def create(
@@ -114,11 +115,11 @@ class DelegationTokenControlManager:
         context: ControllerRequestContext,
         now_ms: int,
     ) -> ControllerResult[CreateDelegationTokenResponse]:
-        """Make a token for the owner; whether the asker may is checked before.
+        """Create a token for the owner. The sender's right to do so is checked before.
 
-        It lasts as long as asked, at most delegation.token.max.lifetime.ms, and must be renewed within
-        delegation.token.expiry.time.ms. Errors: DELEGATION_TOKEN_AUTH_DISABLED, UNSUPPORTED_VERSION below
-        metadata.version 14, INVALID_PRINCIPAL_TYPE for a renewer who is no user.
+        It expires after delegation.token.expiry.time.ms unless it is renewed, and finally after the requested lifetime,
+        at most delegation.token.max.lifetime.ms. Errors: DELEGATION_TOKEN_AUTH_DISABLED, UNSUPPORTED_VERSION below
+        metadata.version 14, INVALID_PRINCIPAL_TYPE for a renewer that is not a user.
         """
         owner = token_owner(request, context)
         try:
@@ -154,14 +155,14 @@ class DelegationTokenControlManager:
     def renew(
         self, image: MetadataImage, request: RenewDelegationTokenRequest, context: ControllerRequestContext, now_ms: int
     ) -> ControllerResult[RenewDelegationTokenResponse]:
-        """Put off a token's end, by the time asked or delegation.token.expiry.time.ms, never beyond its last moment.
+        """Extend the token's expiry by the requested period, at most delegation.token.expiry.time.ms.
 
-        Errors: those of `create`, DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH for one who is neither owner
-        nor renewer.
+        The expiry never exceeds the token's maximum timestamp. Errors: those of `create`, DELEGATION_TOKEN_NOT_FOUND,
+        _EXPIRED, _OWNER_MISMATCH for a sender that is neither owner nor renewer.
         """
         try:
-            token = self._held_token(image, request.hmac)
-            if _is_over(token, now_ms):
+            token = self._token_by_hmac(image, request.hmac)
+            if _is_expired(token, now_ms):
                 raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
             _check_may_renew(token, context.principal)
         except KafkaError as error:
@@ -180,11 +181,11 @@ class DelegationTokenControlManager:
         context: ControllerRequestContext,
         now_ms: int,
     ) -> ControllerResult[ExpireDelegationTokenResponse]:
-        """End a token at once (a period below 0), or set when it ends. Errors as for `renew`."""
+        """Expire a token immediately (a period below 0), or set its expiry. Errors as for `renew`."""
         try:
-            token = self._held_token(image, request.hmac)
+            token = self._token_by_hmac(image, request.hmac)
             _check_may_renew(token, context.principal)
-            if request.expiry_time_period_ms >= 0 and _is_over(token, now_ms):
+            if request.expiry_time_period_ms >= 0 and _is_expired(token, now_ms):
                 raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
         except KafkaError as error:
             return ControllerResult((), ExpireDelegationTokenResponse(error_code=error.code))
@@ -196,8 +197,8 @@ class DelegationTokenControlManager:
         return ControllerResult.atomic_of([record], ExpireDelegationTokenResponse(expiry_timestamp_ms=expiry))
 
     def sweep_expired(self, image: MetadataImage, now_ms: int) -> ControllerResult[bool]:
-        """Remove tokens whose time is over, up to 1,000 at once; True when there may be more."""
-        over = sorted(each.token_id for each in image.delegation_tokens.values() if _is_over(each, now_ms))
+        """Remove expired tokens, up to 1,000 at once; the response is True when more may have expired."""
+        over = sorted(each.token_id for each in image.delegation_tokens.values() if _is_expired(each, now_ms))
         records = [RemoveDelegationTokenRecord(token_id=token_id) for token_id in over[:_EXPIRED_PER_SWEEP]]
         return ControllerResult(records, len(over) >= _EXPIRED_PER_SWEEP)
 
@@ -207,21 +208,21 @@ class DelegationTokenControlManager:
         if not is_delegation_token_supported(image.features.metadata_version or 0):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
-    def _held_token(self, image: MetadataImage, shown: bytes) -> DelegationToken:
-        """Find the token that has this HMAC. Raises KafkaError also when there can be no tokens."""
+    def _token_by_hmac(self, image: MetadataImage, token_hmac_bytes: bytes) -> DelegationToken:
+        """Return the token with this HMAC. Raises KafkaError if there is none, or if tokens are not available."""
         self._check_available(image)
         tokens = image.delegation_tokens
         known = set(self._ids_by_hmac.values())
         if len(known) != len(tokens) or any(token_id not in known for token_id in tokens):
             self._ids_by_hmac = {self.hmac_of(token_id): token_id for token_id in tokens}
-        token_id = self._ids_by_hmac.get(shown)
+        token_id = self._ids_by_hmac.get(token_hmac_bytes)
         if token_id is None:
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
         return tokens[token_id]
 
 
 def token_record(token: DelegationToken) -> DelegationTokenRecord:
-    """Say a token as a record."""
+    """Return the record of a token."""
     return DelegationTokenRecord(
         owner=token.owner,
         requester=token.requester,
@@ -247,7 +248,7 @@ def _created(owner: str, requester: str, **fields: int | str | bytes) -> CreateD
     )
 
 
-def _is_over(token: DelegationToken, now_ms: int) -> bool:
+def _is_expired(token: DelegationToken, now_ms: int) -> bool:
     return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
 
 

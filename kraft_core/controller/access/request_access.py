@@ -1,7 +1,7 @@
 """What the sender of a request may do, asked by the managers while they process it.
 
-The authorizer and the quotas belong to the server; managers only need these answers. Without an authorizer everything is
-allowed, as in Kafka.
+The authorizer and the quotas belong to the server; managers only need these answers. Without an authorizer everything
+is allowed, as in Kafka.
 """
 
 from __future__ import annotations

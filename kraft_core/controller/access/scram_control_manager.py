@@ -1,6 +1,6 @@
-"""Setting, deleting and listing SCRAM credentials (KIP-554). Of a password only the stored and the server key are kept.
+"""Changes of SCRAM credentials (KIP-554). Only the stored key and the server key of a password are recorded.
 
-Source: ScramControlManager, ScramImage.describe, Kafka 4.3.1.
+Source: ScramControlManager, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _TWICE: Final = "A user credential cannot be altered twice in the same request"
 def alter_user_scram_credentials(
     image: MetadataImage, request: AlterUserScramCredentialsRequest
 ) -> ControllerResult[AlterUserScramCredentialsResponse]:
-    """Set and delete credentials, each user by itself, all in one batch.
+    """Set and delete credentials in one atomic batch; users succeed or fail independently.
 
-    Errors for a user: DUPLICATE_RESOURCE when a request names them twice, whatever the mechanism, UNSUPPORTED_VERSION
-    below metadata.version 11, UNACCEPTABLE_CREDENTIAL for an empty name or iterations outside 4,096 to 16,384,
-    UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND when there is nothing to delete.
+    Errors of a user: DUPLICATE_RESOURCE if the request names it twice, with any mechanism; UNSUPPORTED_VERSION below
+    metadata.version 11; UNACCEPTABLE_CREDENTIAL for an empty name or iterations outside 4,096 to 16,384;
+    UNSUPPORTED_SASL_MECHANISM; RESOURCE_NOT_FOUND if the credential to delete does not exist.
     """
     accepted: dict[str, MetadataRecord] = {}
     errors: dict[str, KafkaError] = {}

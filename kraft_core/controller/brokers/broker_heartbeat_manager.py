@@ -1,6 +1,6 @@
-"""The soft state behind heartbeats: who was heard of when, how far each broker has read, who is shutting down.
+"""The soft state of heartbeats: last contact, metadata offset and controlled shutdown of each broker.
 
-Nothing here is in the log. A new active controller begins afresh and gives every unfenced broker a full session.
+Nothing here is in the log. A new active controller starts with a full session for every unfenced broker.
 Source: BrokerHeartbeatManager, BrokerHeartbeatTracker.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BrokerControlState(Enum):
-    """Where a broker stands; what a heartbeat answers follows from the state it leads to."""
+    """State of a broker. The response to a heartbeat follows from the state that it leads to."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -26,7 +26,7 @@ class BrokerControlState(Enum):
 
     @property
     def fenced(self) -> bool:
-        """Whether a broker in this state is told that it is fenced."""
+        """Whether the heartbeat response in this state says that the broker is fenced."""
         return self in {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
 
 
@@ -37,42 +37,42 @@ class BrokerHeartbeatManager:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
-        self._contacts: dict[int, tuple[int, int]] = {}  # id -> (broker epoch, ms), the longest silent first
+        self._contacts: dict[int, tuple[int, int]] = {}  # id -> (broker epoch, ms), oldest contact first
         self._metadata_offsets: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
         self._registration_offsets: dict[int, int] = {}
 
     def activate(self, image: MetadataImage, now_ms: int) -> None:
-        """Begin with the registered brokers: a full session for each unfenced one."""
+        """Start a full session for each unfenced broker of the image."""
         self.deactivate()
         for broker in sorted(image.cluster.brokers.values(), key=lambda each: each.id):
             if not broker.fenced:
                 self._contacts[broker.id] = (broker.epoch, now_ms)
 
     def deactivate(self) -> None:
-        """Forget everything."""
+        """Clear all state."""
         self._contacts.clear()
         self._metadata_offsets.clear()
         self._shutdown_offsets.clear()
         self._registration_offsets.clear()
 
     def touch(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
-        """Note a contact with this epoch of the broker."""
+        """Record a contact with this epoch of the broker."""
         self._contacts.pop(broker_id, None)
         self._contacts[broker_id] = (broker_epoch, now_ms)
 
     def has_valid_session(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
-        """Say whether this epoch of the broker was heard of within the session timeout."""
+        """Report whether this epoch of the broker had a contact within the session timeout."""
         epoch, contact_ms = self._contacts.get(broker_id, (-1, 0))
         return epoch == broker_epoch and contact_ms + self._session_timeout_ms >= now_ms
 
     def last_contact_ms(self, broker_id: int) -> int | None:
-        """Return when the broker was last heard of; None for never, or not since its session expired."""
+        """Return the time of the broker's last contact; None without one since its session expired."""
         contact = self._contacts.get(broker_id)
         return None if contact is None else contact[1]
 
     def remove_expired(self, now_ms: int) -> tuple[int, int] | None:
-        """Take out the longest silent broker if its session is over; returns its id and the epoch it had."""
+        """Remove the broker with the oldest contact if its session has expired; return its id and epoch."""
         for broker_id, (epoch, contact_ms) in self._contacts.items():
             if contact_ms + self._session_timeout_ms < now_ms:
                 del self._contacts[broker_id]
@@ -81,13 +81,13 @@ class BrokerHeartbeatManager:
         return None
 
     def registered(self, broker_id: int, offset: int, *, new_incarnation: bool) -> None:
-        """Note that the broker's registration record is at `offset`; a new incarnation begins without history."""
+        """Record the offset of the broker's registration; a new incarnation starts without contacts."""
         if new_incarnation:
             self.forget(broker_id)
         self._registration_offsets[broker_id] = offset
 
     def forget(self, broker_id: int) -> None:
-        """Drop all that is known of a broker."""
+        """Remove all state of a broker."""
         self._contacts.pop(broker_id, None)
         self._metadata_offsets.pop(broker_id, None)
         self._shutdown_offsets.pop(broker_id, None)
@@ -96,27 +96,27 @@ class BrokerHeartbeatManager:
     def registration_offset(self, broker: BrokerRegistration) -> int:
         """Return the offset that the broker must have read to be caught up.
 
-        Known exactly for registrations written by this controller; for older ones the broker epoch stands in, which is
-        the offset where the batch of the registration begins.
+        Exact for registrations of this active controller; for older ones it is the broker epoch, which is the offset at
+        which the batch of the registration starts.
         """
         return self._registration_offsets.get(broker.id, broker.epoch)
 
     def update(self, broker_id: int, metadata_offset: int, *, fenced: bool) -> None:
-        """Note how far the broker has read. A fenced broker leaves controlled shutdown."""
+        """Record the broker's metadata offset. A fenced broker leaves controlled shutdown."""
         self._metadata_offsets[broker_id] = metadata_offset
         if fenced:
             self._shutdown_offsets.pop(broker_id, None)
 
     def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """Note the offset that all active brokers must have read before this one may go. The first one stays."""
+        """Record the offset that all active brokers must read before this one may stop. Later calls change nothing."""
         self._shutdown_offsets.setdefault(broker_id, offset)
 
     def shutting_down(self, broker_id: int) -> bool:
-        """Say whether the broker is in controlled shutdown under this controller."""
+        """Report whether the broker is in controlled shutdown under this controller."""
         return broker_id in self._shutdown_offsets
 
     def lowest_active_offset(self, cluster: ClusterImage) -> int:
-        """Return the least offset reported by an unfenced broker that is not shutting down; very large without one."""
+        """Return the lowest offset of an unfenced broker that is not shutting down; 2**63 - 1 without one."""
         return min(
             (
                 self._metadata_offsets.get(broker.id, -1)
@@ -133,10 +133,10 @@ class BrokerHeartbeatManager:
         cluster: ClusterImage,
         has_leaderships: Callable[[], bool],
     ) -> tuple[BrokerControlState, BrokerControlState]:
-        """Say where the broker stands, and where its heartbeat leads it.
+        """Return the broker's state, and the state that its heartbeat leads to.
 
-        A broker that was let go by a controlled shutdown comes back by registering again: unfencing it as it is, as Kafka
-        would, could make a broker leader that its registration says is shutting down.
+        After a controlled shutdown a broker must register again. Kafka unfences it on a heartbeat, which could elect a
+        leader whose registration says that it is shutting down.
         Source: BrokerHeartbeatManager.calculateNextBrokerState.
         """
         state = BrokerControlState

@@ -57,14 +57,14 @@ _NOT_ASKED: Final = -(2**31)
 
 
 def metadata_version(image: MetadataImage) -> int:
-    """Return the finalized metadata.version, which an active controller always knows."""
+    """Return the finalized metadata.version; on the active controller it is always set."""
     version = image.features.metadata_version
     assert version is not None, "the active controller has written metadata.version on activation"
     return version
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """Return the broker's registration. Raises STALE_BROKER_EPOCH when it is unknown or of another epoch."""
+    """Return the registration. Raises KafkaError STALE_BROKER_EPOCH if it does not exist or has another epoch."""
     registration = image.cluster.brokers.get(broker_id)
     if registration is None:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -194,11 +194,11 @@ class ClusterControlManager:
 def registration_record(
     image: MetadataImage, request: BrokerRegistrationRequest, new_epoch: int, kraft_version: int
 ) -> RegisterBrokerRecord:
-    """Check a registration request and say it as a record.
+    """Validate a registration request and return its record.
 
-    The same incarnation as before keeps its epoch, fencing and shutdown state; another begins fenced with `new_epoch`.
-    Errors: BROKER_ID_NOT_REGISTERED for a ZooKeeper broker, INVALID_REGISTRATION for wrong directories or no
-    metadata.version, UNSUPPORTED_VERSION for a finalized feature outside the broker's range.
+    The same incarnation keeps its epoch, fencing and shutdown state; a new one starts fenced with `new_epoch`.
+    Raises KafkaError: BROKER_ID_NOT_REGISTERED for a ZooKeeper broker, INVALID_REGISTRATION for invalid directories or
+    endpoints or a missing metadata.version, UNSUPPORTED_VERSION for a finalized feature outside the broker's range.
     """
     if request.is_migrating_zk_broker:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
@@ -252,7 +252,7 @@ def _check_directories(image: MetadataImage, request: BrokerRegistrationRequest)
 
 
 def _check_endpoints(endpoints: Sequence[EndpointData]) -> None:
-    """Refuse endpoints that nobody can connect to. Source: ListenerInfo, where it is an unexpected exception."""
+    """Raise KafkaError INVALID_REGISTRATION for unreachable endpoints; Kafka's ListenerInfo fails unexpectedly."""
     for each in endpoints:
         if each.security_protocol not in SECURITY_PROTOCOL_IDS:
             message = f"Unknown security protocol {each.security_protocol} in listener {each.name}"
@@ -290,9 +290,9 @@ def _check_feature(finalized: Mapping[str, int], name: str, low: int, high: int)
 def register_controller(
     image: MetadataImage, request: ControllerRegistrationRequest
 ) -> ControllerResult[ControllerRegistrationResponse]:
-    """Write down a controller's incarnation, endpoints and features (KIP-919).
+    """Record a controller's incarnation, endpoints and features (KIP-919).
 
-    Errors: UNSUPPORTED_VERSION below metadata.version 15; INVALID_REGISTRATION for unreachable endpoints.
+    Raises KafkaError: UNSUPPORTED_VERSION below metadata.version 15; INVALID_REGISTRATION for unreachable endpoints.
     """
     if not is_controller_registration_supported(metadata_version(image)):
         raise KafkaError(

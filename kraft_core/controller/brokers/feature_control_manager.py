@@ -1,4 +1,4 @@
-"""Raising and lowering finalized features (KIP-584, KIP-778). Source: FeatureControlManager, QuorumFeatures."""
+"""Upgrades and downgrades of finalized features (KIP-584, KIP-778). Source: FeatureControlManager, QuorumFeatures."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class FeatureControlManager:
             yield from _update_kraft_version(level, current, kind, self._quorum, validate_only)
             return
         else:
-            if name not in FEATURES:  # level 0 of what nobody has passes the ranges above
+            if name not in FEATURES:  # level 0 of an unknown feature passes the checks above
                 raise _invalid(name, level, f"Feature {name} not found.")
             feature = FEATURES[name]
             least = feature.needs_metadata_version[level - feature.minimum - 1] if level > feature.minimum else 0
@@ -139,7 +139,7 @@ class FeatureControlManager:
 def _update_kraft_version(
     level: int, current: int, kind: int, quorum: RecordWriter, validate_only: bool
 ) -> Iterator[MetadataRecord]:
-    """Have raft write the new kraft.version; the NoOp gives the answer an offset to wait for."""
+    """Let raft append the new kraft.version; the NoOpRecord gives the response an offset to wait for."""
     if kind == UPGRADE:
         try:
             quorum.upgrade_kraft_version(level, validate_only=validate_only)
@@ -167,7 +167,7 @@ def _check_metadata_version(current: int, level: int, *, unsafe: bool) -> None:
 def _reason_not_supported(
     image: MetadataImage, name: str, level: int, node_id: int, quorum: RecordWriter
 ) -> str | None:
-    """Say who in the cluster cannot do this level of a feature; None when all can."""
+    """Return the first node that does not support this level of a feature, as a sentence; None if all support it."""
     reason = _outside(level, f"Local controller {node_id}", supported_features().get(name, _DISABLED))
     if reason is not None:
         return reason
@@ -189,13 +189,13 @@ def _reason_not_supported(
     return None
 
 
-def _outside(level: int, who: str, supported: VersionRange) -> str | None:
+def _outside(level: int, node: str, supported: VersionRange) -> str | None:
     if supported.contains(level):
         return None
     if supported.max == 0:
-        return f"{who} does not support this feature."
+        return f"{node} does not support this feature."
     low, high = supported.min, supported.max
-    return f"{who} only supports versions {low if low == high else f'{low}-{high}'}"
+    return f"{node} only supports versions {low if low == high else f'{low}-{high}'}"
 
 
 def _invalid(name: str, level: int, message: str) -> KafkaError:

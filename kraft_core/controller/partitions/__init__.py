@@ -1,1 +1,1 @@
-"""Topics, partitions, replicas and leaders: the rules of ReplicationControlManager."""
+"""Topics, partitions, replicas and leaders: the rules of Kafka's ReplicationControlManager."""

@@ -1,4 +1,4 @@
-"""AlterPartition: a leader tells who is in sync.
+"""AlterPartition: the leader's changes of the ISR.
 
 Source: ReplicationControlManager.alterPartition and validateAlterPartitionData, Kafka 4.3.1; KIP-497, KIP-841, KIP-903.
 """
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from kraft_core.protocol.metadata_records import MetadataRecord
 
 ANY_EPOCH = -1
-"""A broker epoch that skips the check, for leaders that do not know their followers' epochs."""
+"""Broker epoch of a follower whose epoch the leader does not know; it is not checked."""
 
 
 def alter_partition(
     replication: ReplicationControlManager, image: MetadataImage, request: AlterPartitionRequest, version: int
 ) -> ControllerResult[AlterPartitionResponse]:
-    """Change the ISR of each partition that allows it; docs/protocol.md lists the errors in order under "AlterPartition".
+    """Change the ISR of each partition; docs/protocol.md, "AlterPartition", lists a partition's errors in order.
 
-    Raises KafkaError STALE_BROKER_EPOCH, which belongs at the top of the response.
+    Raises KafkaError STALE_BROKER_EPOCH for the whole request.
     """
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []
@@ -61,7 +61,7 @@ def alter_partition(
 
 
 class _Rules:
-    """What all partitions of a topic have in common, found once for a request that may name a thousand of them."""
+    """What the partitions of a topic share, computed once: a request may name a thousand of them."""
 
     __slots__ = ("_image", "_min_isr", "_replication", "_unclean", "cluster", "topic")
 
@@ -105,7 +105,7 @@ def _alter(
         records.append(record)
         partition = merge_partition(partition, record)
         if record.leader not in {broker_id, NO_LEADER_CHANGE}:
-            # A finished reassignment took the leadership away from the sender, who must fetch the metadata first.
+            # A completed reassignment elected another leader; the sender must read the metadata first.
             return AlterPartitionResponsePartitionData(partition_index=index, error_code=ErrorCode.NEW_LEADER_ELECTED)
     return AlterPartitionResponsePartitionData(
         partition_index=index,
@@ -129,7 +129,7 @@ def _check(
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER  # the leader knows more than we do: somebody else is the active controller
+        return ErrorCode.NOT_CONTROLLER  # the leader has newer metadata, so another controller is active
     if data.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if broker_id != partition.leader:

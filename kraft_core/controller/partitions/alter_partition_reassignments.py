@@ -1,6 +1,7 @@
 """AlterPartitionReassignments and ListPartitionReassignments.
 
-Source: ReplicationControlManager.alterPartitionReassignments, listPartitionReassignments, Kafka 4.3.1; KIP-455, KIP-860.
+Source: ReplicationControlManager.alterPartitionReassignments, listPartitionReassignments, Kafka 4.3.1; KIP-455,
+KIP-860.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class PartitionReassignments:
-    """Begins, cancels and lists reassignments over any image. Their end comes with AlterPartition."""
+    """Starts, cancels and lists reassignments. AlterPartition completes them."""
 
     def __init__(self, replication: ReplicationControlManager) -> None:
         self._replication = replication
@@ -47,10 +48,10 @@ class PartitionReassignments:
     def alter(
         self, image: MetadataImage, request: AlterPartitionReassignmentsRequest
     ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
-        """Move each named partition to its target replicas, or cancel its reassignment when the target is null.
+        """Start the reassignment of each partition to its target replicas, or cancel it if the target is null.
 
-        Per partition: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
-        INVALID_REPLICATION_FACTOR. Raises KafkaError POLICY_VIOLATION for too many changes at once.
+        Errors of a partition: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
+        INVALID_REPLICATION_FACTOR. Raises KafkaError POLICY_VIOLATION for too many changes.
         """
         records: list[MetadataRecord] = []
         topics = []
@@ -89,7 +90,7 @@ class PartitionReassignments:
     def list(
         self, image: MetadataImage, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
-        """List the running reassignments, of the named partitions or of all; unknown ones are left out."""
+        """List the reassignments in progress, of the named partitions or of all; unknown partitions are omitted."""
         wanted: Iterable[tuple[TopicImage | None, Iterable[int]]]
         if request.topics is None:
             wanted = ((found.topic, found.reassigning) for found in self._replication.scan.findings(image))
@@ -150,7 +151,7 @@ class PartitionReassignments:
         builder = self._replication.builder(image, topic, index, partition)
         if unclean_allowed:
             builder.election = Election.UNCLEAN
-        if revert.is_unclean:  # Kafka does not say so here; the replica may lack records all the same
+        if revert.is_unclean:  # unlike Kafka: the replica may lack records
             builder.target_leader_recovery_state = RECOVERING
         builder.target_isr = revert.isr
         builder.target_replicas = revert.replicas
@@ -176,7 +177,7 @@ class PartitionReassignments:
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
         reassignment = PartitionReassignmentReplicas.to(partition, target)
         builder = self._replication.builder(image, topic, index, partition)
-        # Set even when empty: on the way back to the first replicas Kafka keeps the old adding list, which nothing ends.
+        # Set even when empty: on the way back to the original replicas Kafka keeps the old adding list for good.
         builder.target_replicas = reassignment.replicas
         builder.target_removing = reassignment.removing
         builder.target_adding = reassignment.adding

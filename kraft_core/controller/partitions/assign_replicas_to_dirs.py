@@ -36,9 +36,9 @@ def assign_replicas_to_dirs(
     """Record in which log directory a broker keeps its replicas.
 
     Errors of a partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when the broker has no
-    replica of it. A directory that the broker did not register is accepted, and the replica counts as offline. A replica
-    that comes online may become leader of a partition without one; in Kafka such a partition waits for the next election.
-    Raises KafkaError: UNSUPPORTED_VERSION below metadata.version 17, STALE_BROKER_EPOCH.
+    replica of it. A directory that the broker did not register is accepted, and the replica counts as offline. A
+    replica that comes online may become leader of a partition without one; in Kafka such a partition waits for the next
+    election. Raises KafkaError: UNSUPPORTED_VERSION below metadata.version 17, STALE_BROKER_EPOCH.
     """
     if not is_directory_assignment_supported(image.features.metadata_version or 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")

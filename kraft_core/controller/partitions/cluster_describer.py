@@ -1,4 +1,4 @@
-"""The brokers of an image as the replication rules look at them: who may lead, who may get replicas, and where.
+"""A view of an image's brokers: which may lead, which may get replicas, and in which directory.
 
 Source: ReplicationControlManager.KRaftClusterDescriber and LeaderAcceptor, ClusterControlManager, Kafka 4.3.1.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ClusterDescriber:
-    """A view on the registered brokers of one image; cheap to keep as long as `describes` answers yes."""
+    """The registered brokers of one image; reusable for every image that `describes` accepts."""
 
     __slots__ = ("_default_dirs", "_metadata_version", "_registrations", "active", "usable_brokers")
 
@@ -39,10 +39,10 @@ class ClusterDescriber:
             for broker in brokers
             if (broker.fenced or not broker.in_controlled_shutdown) and broker.has_uncordoned_dirs()
         )
-        """Brokers that may get new replicas, by id: not shutting down, some directory not cordoned."""
+        """Brokers that may get new replicas, by id: not shutting down, with a directory that is not cordoned."""
 
     def describes(self, image: MetadataImage) -> bool:
-        """Say whether the image has these very brokers."""
+        """Report whether the image has the same brokers."""
         return (
             self._registrations is image.cluster.brokers and self._metadata_version == image.features.metadata_version
         )
@@ -53,7 +53,7 @@ class ClusterDescriber:
         return self._registrations
 
     def default_dir(self, broker_id: int) -> UUID:
-        """Return the directory of a new replica: the broker's only one, else UNASSIGNED; MIGRATING if none is known."""
+        """Return a new replica's directory: the broker's only one, else UNASSIGNED; MIGRATING if none is registered."""
         directory = self._default_dirs.get(broker_id)
         if directory is None:
             directory = self._default_dirs[broker_id] = self._find_default_dir(broker_id)
@@ -72,10 +72,10 @@ class ClusterDescriber:
     def leader_acceptor(
         self, partition: PartitionRegistration, live: Collection[int] | None = None
     ) -> Callable[[int], bool]:
-        """Return the test whether a broker may lead the partition: live, and the replica's directory online.
+        """Return a predicate for brokers that may lead the partition: live, and the replica's directory online.
 
-        `live` are the brokers to count as active instead of the image's: while a broker is being fenced or unfenced the
-        image still shows it as it was.
+        `live`: the active brokers, None for those of the image. While a broker is fenced or unfenced, the image still
+        shows its former state.
         """
         candidates = self.active if live is None else live
         registrations = self._registrations
@@ -92,10 +92,10 @@ class ClusterDescriber:
         return accepts
 
     def validate_manual_assignment(self, replicas: Iterable[int], replication_factor: int | None) -> None:
-        """Check an assignment that a user wrote.
+        """Validate an assignment from a user.
 
-        Raises KafkaError INVALID_REPLICA_ASSIGNMENT: empty, an unregistered or repeated broker, or not as many replicas
-        as `replication_factor` says (None: any number).
+        Raises KafkaError INVALID_REPLICA_ASSIGNMENT if it is empty, has an unregistered or repeated broker, or not
+        `replication_factor` replicas (None: any number).
         """
         ordered = sorted(replicas)
         previous = None

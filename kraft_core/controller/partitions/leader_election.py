@@ -1,4 +1,4 @@
-"""Electing leaders on request, bringing leadership back to preferred replicas, and unclean recovery.
+"""Leader elections: on request, periodically of preferred replicas, and periodically unclean ones.
 
 Source: ReplicationControlManager.electLeaders, maybeBalancePartitionLeaders, maybeElectUncleanLeaders, Kafka 4.3.1.
 """
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class ElectionType(IntEnum):
-    """What ElectLeaders asks for."""
+    """Election type of an ElectLeaders request."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class LeaderElection:
-    """Elections over any image."""
+    """Elections in the partitions of an image."""
 
     def __init__(self, replication: ReplicationControlManager, max_elections: int) -> None:
         self._replication = replication
@@ -43,10 +43,10 @@ class LeaderElection:
     def elect_leaders(
         self, image: MetadataImage, request: ElectLeadersRequest
     ) -> ControllerResult[ElectLeadersResponse]:
-        """Hold an election in the named partitions, or in all of them when none are named.
+        """Hold an election in the named partitions, or in all partitions if the list is null.
 
-        Per partition: UNKNOWN_TOPIC_OR_PARTITION; ELECTION_NOT_NEEDED (left out when all are asked);
-        PREFERRED_LEADER_NOT_AVAILABLE; ELIGIBLE_LEADERS_NOT_AVAILABLE.
+        Errors of a partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED (omitted when all are elected),
+        PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE.
         Raises KafkaError: INVALID_REQUEST for an unknown election type, POLICY_VIOLATION for too many changes.
         """
         if request.topic_partitions == ():
@@ -80,9 +80,9 @@ class LeaderElection:
         return ControllerResult(records, response)
 
     def maybe_balance_partition_leaders(self, image: MetadataImage) -> ControllerResult[bool]:
-        """Give partitions back to their preferred replica where it is in sync.
+        """Elect the preferred replica where it is in sync, in up to `max_elections` partitions.
 
-        At most so many as one run may move; the response says whether there may be more, to be run again at once.
+        The response is True when partitions may remain, so that the task runs again immediately.
         """
         records: list[MetadataRecord] = []
         for found in self._replication.scan.findings(image):
@@ -98,9 +98,9 @@ class LeaderElection:
         return ControllerResult(records, len(records) >= self._max_elections)
 
     def maybe_elect_unclean_leaders(self, image: MetadataImage) -> ControllerResult[bool]:
-        """Elect any live replica in partitions that nobody leads, where the topic allows it.
+        """Elect any live replica in partitions without leader, where the topic allows it, up to `max_elections`.
 
-        At most so many as one run may move; the response says whether there may be more, to be run again at once.
+        The response is True when partitions may remain, so that the task runs again immediately.
         """
         records: list[MetadataRecord] = []
         for found in self._replication.scan.findings(image):

@@ -1,10 +1,11 @@
-"""From a wish about one partition to the PartitionChangeRecord that grants it.
+"""The PartitionChangeRecord that brings one partition to its target state.
 
-The builder holds the targets (ISR, replicas, reassignment, directories, recovery state), completes a reassignment that the
-target ISR allows, keeps the eligible leader replicas (KIP-966), elects a leader, and writes down only what differs.
+The builder takes the targets (ISR, replicas, reassignment, directories, recovery state), completes a reassignment if
+the target ISR allows it, maintains the eligible leader replicas (ELR, KIP-966), elects a leader, and records only
+differences.
 
-When eligible leader replicas (ELR) are on, `last_known_elr` holds at most one broker: the last leader of a partition that
-lost its leader, so that it can be elected when it comes back and nobody else can.
+With ELR enabled, `last_known_elr` holds at most one broker: the last leader of a partition without leader. It is
+elected when it returns and no other replica is eligible.
 
 Source: PartitionChangeBuilder, Kafka 4.3.1.
 """
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
     from kraft_core.image.topics_image import PartitionRegistration
 
 NO_LEADER_CHANGE: Final = -2
-"""PartitionChangeRecord.leader when the leader stays; any other value, even the same leader, raises the leader epoch."""
+"""PartitionChangeRecord.leader if the leader stays; any other value, even the same leader, raises the leader epoch."""
 NO_RECOVERY_CHANGE: Final = -1
 
 
 class Election(Enum):
-    """How to look for a leader.
+    """How to choose a leader.
 
-    PREFERRED: the first replica if it is in sync. ONLINE: keep the leader, else any in-sync replica. UNCLEAN: as ONLINE,
-    and if that fails any live replica, which may lose records.
+    PREFERRED: the first replica if it is in sync. ONLINE: the current leader, else any in-sync replica. UNCLEAN: as
+    ONLINE, else any live replica, which may lose records.
     """
 
     PREFERRED = "preferred"
@@ -47,10 +48,10 @@ class Election(Enum):
 
 
 class PartitionChangeBuilder:
-    """Builds the change record of one partition; set the `target_*` attributes that shall differ, then `build`.
+    """Builds the change record of one partition. Set the `target_*` attributes that change, then call `build`.
 
-    `is_acceptable_leader(broker_id)` says whether a broker is live and its directory online. `min_isr` is the effective
-    min.insync.replicas, at most the replication factor. `default_dir(broker_id)` is where a new replica goes.
+    `is_acceptable_leader(broker_id)`: whether a broker is live and its directory online. `min_isr`: the effective
+    min.insync.replicas, at most the replication factor. `default_dir(broker_id)`: the directory of a new replica.
     """
 
     __slots__ = (
@@ -104,11 +105,11 @@ class PartitionChangeBuilder:
         self.unclean_shutdown_replicas: Collection[int] = ()
 
     def set_directory(self, broker_id: int, directory: UUID) -> None:
-        """Place the broker's replica in a log directory."""
+        """Assign the broker's replica to a log directory."""
         self._directories[broker_id] = directory
 
     def elect_leader(self) -> tuple[int, bool]:
-        """Choose a leader among the targets: (broker id or -1, whether the choice is unclean)."""
+        """Return the elected leader among the targets, or -1, and whether the election is unclean."""
         leader = self._partition.leader
         if self.election is Election.PREFERRED and self._is_valid_leader(self.target_replicas[0]):
             return self.target_replicas[0], False
@@ -132,7 +133,7 @@ class PartitionChangeBuilder:
         self._populate_target_elr()
         leader, isr, recovery = self._try_election()
         if leader == NO_LEADER_CHANGE and not _contains(self.target_replicas, partition.replicas):
-            leader = partition.leader  # a dropped replica needs a new leader epoch, to fence its fetches
+            leader = partition.leader  # a removed replica needs a new leader epoch, which fences its fetches
         elr = self._changed_elr(is_clean=isr is None)
         if isr is None and (self.target_isr or self._elr_enabled) and self.target_isr != partition.isr:
             isr = self.target_isr
@@ -193,9 +194,9 @@ class PartitionChangeBuilder:
             self.target_adding = ()
 
     def _populate_target_elr(self) -> None:
-        """Keep everyone eligible who was in sync when the ISR fell below the minimum, unless it stopped uncleanly.
+        """Add replicas to the ELR that leave the ISR when it falls below the minimum, except after an unclean shutdown.
 
-        A broker that is no replica any more cannot be eligible; Kafka keeps one that a reassignment has dropped.
+        A removed replica is not eligible; Kafka keeps one that a reassignment has removed.
         """
         if not self._elr_enabled:
             return
@@ -206,7 +207,7 @@ class PartitionChangeBuilder:
         self.target_elr = tuple(sorted(candidates.difference(self.target_isr, self.unclean_shutdown_replicas)))
 
     def _try_election(self) -> tuple[int, tuple[int, ...] | None, int]:
-        """Return what an election changes: leader or NO_LEADER_CHANGE, ISR or None, recovery state or -1."""
+        """Return the changes of an election: leader or NO_LEADER_CHANGE, ISR or None, recovery state or -1."""
         partition = self._partition
         leader, is_unclean = self.elect_leader()
         if leader == partition.leader:

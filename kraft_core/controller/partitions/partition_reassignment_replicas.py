@@ -1,7 +1,7 @@
-"""Moving a partition to other replicas: what to add, what to remove, when it is done, how to go back.
+"""The replicas of a partition during, after and on cancellation of a reassignment.
 
-While a reassignment runs, the partition's replicas are the target followed by the ones to be removed, and
-`adding_replicas` and `removing_replicas` name the difference.
+During a reassignment the partition's replicas are the target replicas followed by those to remove; `adding_replicas`
+and `removing_replicas` hold the difference.
 
 Source: PartitionReassignmentReplicas, PartitionReassignmentRevert, Kafka 4.3.1.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompletedReassignment:
-    """The replicas and the ISR once the removed replicas are gone."""
+    """The replicas and the ISR after the completion."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -29,7 +29,7 @@ class CompletedReassignment:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignmentReplicas:
-    """A reassignment: brokers to remove, brokers to add, and all replicas while it runs."""
+    """A reassignment: replicas to remove, replicas to add, and all replicas during it."""
 
     removing: tuple[int, ...]
     adding: tuple[int, ...]
@@ -37,9 +37,9 @@ class PartitionReassignmentReplicas:
 
     @classmethod
     def to(cls, partition: PartitionRegistration, target: Sequence[int]) -> PartitionReassignmentReplicas:
-        """Plan the way from what a partition has to `target`, a list without repetition.
+        """Return the reassignment of a partition to `target`, which has no duplicates.
 
-        A replica that a running reassignment adds counts as added still, so that a cancel takes it away again.
+        A replica that the current reassignment adds still counts as adding, so that a cancellation removes it.
         """
         removing = tuple(sorted(set(partition.replicas) - set(target)))
         adding = tuple(sorted(set(target) - set(cls.of(partition).original_replicas)))
@@ -47,24 +47,24 @@ class PartitionReassignmentReplicas:
 
     @classmethod
     def of(cls, partition: PartitionRegistration) -> PartitionReassignmentReplicas:
-        """Read the reassignment that a partition is in, if any."""
+        """Return the current reassignment of a partition; it may be empty."""
         return cls(partition.removing_replicas, partition.adding_replicas, partition.replicas)
 
     @property
     def is_in_progress(self) -> bool:
-        """Whether there is anything to add or to remove."""
+        """Whether replicas are to be added or removed."""
         return bool(self.removing or self.adding)
 
     @property
     def original_replicas(self) -> tuple[int, ...]:
-        """The replicas without the added ones: where a cancelled reassignment goes back to."""
+        """The replicas without the adding ones, which a cancellation restores."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def maybe_complete(self, target_isr: Sequence[int]) -> CompletedReassignment | None:
-        """Return the end state if this ISR allows it, else None.
+        """Return the replicas and ISR of the completed reassignment if this ISR allows it, else None.
 
-        It needs an in-sync replica that stays, and every added replica in sync. When the replication factor shrinks, all
-        replicas that stay must be in sync, because dropping in-sync ones early would leave fewer copies than before.
+        At least one remaining replica and every adding replica must be in sync. If the replication factor decreases,
+        all remaining replicas must be in sync, because removing in-sync replicas early would leave fewer copies.
         """
         if not self.is_in_progress:
             return None
@@ -81,11 +81,11 @@ class PartitionReassignmentReplicas:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignmentRevert:
-    """The way back from a running reassignment.
+    """The cancellation of a reassignment.
 
-    `is_unclean`: no original replica is in sync, so the first of them is taken although it may lack records; the caller
-    must check that unclean elections are allowed. With eligible leader replicas an original one may be eligible: then the
-    ISR is left empty, for a clean election among those, where Kafka would forget them.
+    `is_unclean`: no original replica is in sync, so the first becomes the ISR although it may lack records; the caller
+    must check that unclean elections are allowed. With eligible leader replicas, if an original replica is eligible,
+    the ISR stays empty for a clean election among them, where Kafka drops them.
     """
 
     replicas: tuple[int, ...]
@@ -94,7 +94,7 @@ class PartitionReassignmentRevert:
 
     @classmethod
     def of(cls, partition: PartitionRegistration, *, elr_enabled: bool = False) -> PartitionReassignmentRevert:
-        """Plan it. Raises KafkaError INVALID_REPLICA_ASSIGNMENT if every replica is an added one."""
+        """Return the cancellation. Raises KafkaError INVALID_REPLICA_ASSIGNMENT if every replica is an adding one."""
         replicas = PartitionReassignmentReplicas.of(partition).original_replicas
         isr = tuple(replica for replica in partition.isr if replica not in partition.adding_replicas)
         if isr or (elr_enabled and not set(replicas).isdisjoint(partition.elr)):

@@ -1,7 +1,7 @@
-"""Finding the few partitions that need attention: without leader, led by another than the preferred replica, reassigning.
+"""Lookup of partitions without leader, not led by the preferred replica, or in reassignment.
 
-Topics are immutable values, so what was found in one stays true as long as the image holds the very same object: a scan
-only looks at topics that changed since the scan before. What is remembered can be rebuilt from any image.
+A topic image is immutable, so its findings stay valid while the image holds the same object: a scan reads only topics
+that changed since the last scan. The findings can be rebuilt from any image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicFindings:
-    """Indexes of one topic's partitions that need attention, in order."""
+    """Partition indexes of one topic by finding, in order."""
 
     topic: TopicImage
     leaderless: tuple[int, ...]
@@ -31,14 +31,14 @@ class TopicFindings:
 
 
 class PartitionScan:
-    """Remembers the findings of one image and brings them up to date for the next."""
+    """Keeps the findings of one image and updates them for the next."""
 
     def __init__(self) -> None:
         self._topics: TopicsImage | None = None
         self._findings: dict[UUID, TopicFindings] = {}
 
     def findings(self, image: MetadataImage) -> Iterable[TopicFindings]:
-        """Return the topics with at least one such partition, ordered by topic id."""
+        """Return the topics with at least one finding, ordered by topic id."""
         if self._topics is not image.topics:
             self._update(image.topics)
         return [found for found in self._findings.values() if found.leaderless or found.imbalanced or found.reassigning]
@@ -47,12 +47,12 @@ class PartitionScan:
         before, after = self._findings, {}
         for topic_id, topic in sorted(items_of(topics.by_id), key=lambda item: item[0].int):
             found = before.get(topic_id)
-            after[topic_id] = found if found is not None and found.topic is topic else _look_at(topic)
+            after[topic_id] = found if found is not None and found.topic is topic else _scan_topic(topic)
         self._findings = after
         self._topics = topics
 
 
-def _look_at(topic: TopicImage) -> TopicFindings:
+def _scan_topic(topic: TopicImage) -> TopicFindings:
     leaderless: list[int] = []
     imbalanced: list[int] = []
     reassigning: list[int] = []

@@ -1,11 +1,12 @@
 """ReplicationControlManager: what brokers that come, go or fall silent do to ISRs and leaders.
 
-It decides when a broker is fenced, unfenced, shut down or unregistered, and builds the partition changes that follow. The
-requests of clients and leaders have modules of their own, which use the builder here: topic_creation, topic_deletion,
-alter_partition, assign_replicas_to_dirs, leader_election, alter_partition_reassignments.
+It decides when a broker is fenced, unfenced, shut down or unregistered, and builds the partition changes that follow.
+The requests of clients and leaders have modules of their own, which use the builder here: topic_creation,
+topic_deletion, alter_partition, assign_replicas_to_dirs, leader_election, alter_partition_reassignments.
 
-All methods read an image and return records. Records keep Kafka's order: a broker leaves its ISRs before the record that
-fences it, and is unfenced before the partitions that it then leads. Source: ReplicationControlManager, Kafka 4.3.1.
+All methods read an image and return records. Records keep Kafka's order: a broker leaves its ISRs before the record
+that fences it, and is unfenced before the partitions that it then leads. Source: ReplicationControlManager, Kafka
+4.3.1.
 """
 
 from __future__ import annotations

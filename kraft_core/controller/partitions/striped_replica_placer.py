@@ -1,10 +1,12 @@
-"""Where new replicas go: striped over racks, and over the brokers of each rack.
+"""Placement of new replicas, striped over racks and over the brokers of each rack.
 
-Each partition takes its replicas from consecutive racks and starts one rack further than the partition before it; within
-a rack the brokers take turns in the same way. Both begin at a random offset. Two rules are absolute: a broker holds one
-replica of a partition at most, and the first replica, the leader, is never on a fenced broker. Fenced brokers of a rack
-come after all its unfenced ones. Once every unfenced broker has led, the lists are shuffled, so that the same pairs of
-brokers do not meet again and again.
+1. A broker holds at most one replica of a partition.
+2. The first replica, the leader, is never on a fenced broker.
+3. A partition takes its replicas from consecutive racks, and starts one rack after the previous partition. The brokers
+  of a
+   rack rotate in the same way. Both rotations start at a random offset.
+4. Fenced brokers of a rack come after its unfenced ones.
+5. When every unfenced broker has led, racks and brokers are shuffled, so that the pairs of brokers vary.
 
 Source: StripedReplicaPlacer, Kafka 4.3.1.
 """
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UsableBroker:
-    """A broker that may get replicas: registered, not shutting down, with a directory that is not cordoned."""
+    """A broker that may get replicas: not shutting down, with a directory that is not cordoned."""
 
     id: int
     rack: str | None
@@ -31,7 +33,7 @@ class UsableBroker:
 
 
 class BrokerList:
-    """Brokers that take turns: each epoch begins one further than the epoch before."""
+    """A rotation of brokers: each epoch starts one broker after the previous epoch."""
 
     __slots__ = ("_brokers", "_epoch", "_index", "_offset")
 
@@ -45,21 +47,21 @@ class BrokerList:
         return len(self._brokers)
 
     def add(self, broker_id: int) -> None:
-        """Append a broker; only before `initialize`."""
+        """Add a broker; only before `initialize`."""
         self._brokers.append(broker_id)
 
     def initialize(self, random: Random) -> None:
-        """Sort the brokers and draw where to begin."""
+        """Sort the brokers and draw the start offset."""
         if self._brokers:
             self._brokers.sort()
             self._offset = random.randrange(len(self._brokers))
 
     def shuffle(self, random: Random) -> None:
-        """Put the brokers into a new random order."""
+        """Shuffle the brokers."""
         random.shuffle(self._brokers)
 
     def next(self, epoch: int) -> int:
-        """Return the next broker of this epoch, -1 when all have had their turn."""
+        """Return the next broker of this epoch, -1 after the last."""
         count = len(self._brokers)
         if not count:
             return -1
@@ -75,7 +77,7 @@ class BrokerList:
 
 
 class Rack:
-    """The brokers of one rack, fenced and unfenced apart."""
+    """The fenced and the unfenced brokers of one rack."""
 
     __slots__ = ("fenced", "unfenced")
 
@@ -90,7 +92,7 @@ class Rack:
 
 
 class RackList:
-    """The racks of a cluster for one placement; it remembers whose turn it is."""
+    """The rotation of racks for one request."""
 
     def __init__(self, random: Random, brokers: Iterable[UsableBroker]) -> None:
         self._random = random
@@ -110,7 +112,7 @@ class RackList:
         self._offset = random.randrange(len(self._racks)) if self._racks else 0
 
     def check(self, replication_factor: int) -> None:
-        """Raise KafkaError INVALID_REPLICATION_FACTOR when no assignment with so many replicas exists."""
+        """Raise KafkaError INVALID_REPLICATION_FACTOR if no assignment with this factor exists."""
         if replication_factor <= 0:
             reason = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
         elif not self.unfenced_broker_count:
@@ -118,7 +120,8 @@ class RackList:
         elif replication_factor > self.total_broker_count:
             reason = (
                 f"The target replication factor of {replication_factor} cannot be reached because only "
-                f"{self.total_broker_count} broker(s) are registered or some brokers have all their log directories cordoned."
+                f"{self.total_broker_count} broker(s) are registered or some brokers have all their log directories "
+                "cordoned."
             )
         else:
             return
@@ -136,14 +139,14 @@ class RackList:
         epoch = self._epoch
         first_rack = self._offset
         leader = racks[first_rack].unfenced.next(epoch)
-        while leader < 0:  # ends, because some rack has an unfenced broker
+        while leader < 0:  # terminates: check() has found an unfenced broker
             first_rack = (first_rack + 1) % rack_count
             leader = racks[first_rack].unfenced.next(epoch)
         brokers = [leader]
         index = self._offset
         while len(brokers) < replication_factor:
             if index == first_rack:
-                first_rack = -1  # skip the leader's rack once: it has had its turn
+                first_rack = -1  # skip the leader's rack once
             else:
                 broker_id = racks[index].next(epoch)
                 if broker_id >= 0:
@@ -161,7 +164,7 @@ class RackList:
 
 
 class StripedReplicaPlacer:
-    """Places partitions with one generator of random numbers, the node's own."""
+    """Places partitions with the node's seeded generator."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -171,7 +174,7 @@ class StripedReplicaPlacer:
     ) -> list[tuple[int, ...]]:
         """Return the replicas of each new partition.
 
-        Raises KafkaError INVALID_REPLICATION_FACTOR: too few brokers, or all of them fenced.
+        Raises KafkaError INVALID_REPLICATION_FACTOR if there are too few brokers or all are fenced.
         """
         racks = RackList(self._random, brokers)
         racks.check(replication_factor)

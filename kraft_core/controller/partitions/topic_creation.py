@@ -1,4 +1,4 @@
-"""CreateTopics and CreatePartitions: from a wish to TopicRecord, ConfigRecords and PartitionRecords.
+"""CreateTopics and CreatePartitions: validation, placement and records.
 
 Source: ReplicationControlManager.createTopics, createPartitions, and ControllerApis, Kafka 4.3.1.
 """
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from kraft_core.protocol.metadata_records import MetadataRecord
 
 NO_VALUE = -1
-"""A count that a request leaves to the cluster's default."""
+"""A count for which the cluster's default is used."""
 
 Assignment = tuple[tuple[int, ...], tuple[int, ...]]
-"""Replicas, and those of them that begin in the ISR; the first of these leads."""
+"""(replicas, initial ISR) of a partition; the first in the ISR is the leader."""
 
 
 class TopicCreation:
-    """Creates topics and partitions. `creation_configs` listings are made once per distinct set and reused."""
+    """Creates topics and partitions. The config listing of a response is reused while the configs are the same."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class TopicCreation:
         request: CreateTopicsRequest,
         access: RequestAccess = EVERYTHING,
     ) -> ControllerResult[CreateTopicsResponse]:
-        """Create each topic that can be; the others get their error, named in docs/protocol.md under "Admin operations".
+        """Create the valid topics; docs/protocol.md, "Admin operations", lists the errors of the others.
 
-        Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
+        Raises KafkaError POLICY_VIOLATION if the request is too large.
         """
         counts = Counter(topic.name for topic in request.topics)
         allowed: list[CreateTopicsRequestCreatableTopic] = []
@@ -112,9 +112,9 @@ class TopicCreation:
         request: CreatePartitionsRequest,
         access: RequestAccess = EVERYTHING,
     ) -> ControllerResult[CreatePartitionsResponse]:
-        """Add partitions to each topic that can have them; the others get their error (docs/protocol.md, "Admin operations").
+        """Add partitions to the valid topics; docs/protocol.md, "Admin operations", lists the errors of the others.
 
-        Raises KafkaError POLICY_VIOLATION when the request is too large as a whole.
+        Raises KafkaError POLICY_VIOLATION if the request is too large.
         """
         cluster = self._replication.cluster(image)
         counts = Counter(topic.name for topic in request.topics)
@@ -224,25 +224,26 @@ class TopicCreation:
         self,
         image: MetadataImage,
         cluster: ClusterDescriber,
-        wish: CreatePartitionsRequestCreatePartitionsTopic,
+        requested: CreatePartitionsRequestCreatePartitionsTopic,
         access: RequestAccess,
         record_count: int,
     ) -> list[MetadataRecord]:
-        topic = image.topics.topic(wish.name)
+        topic = image.topics.topic(requested.name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         count = len(topic.partitions)
-        if wish.count == count:
+        if requested.count == count:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
-        if wish.count < count:
+        if requested.count < count:
             message = (
-                f"The topic {wish.name} currently has {count} partition(s); {wish.count} would not be an increase."
+                f"The topic {requested.name} currently has {count} partition(s); "
+                f"{requested.count} would not be an increase."
             )
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
-        additional = wish.count - count
-        if wish.assignments is not None and len(wish.assignments) != additional:
+        additional = requested.count - count
+        if requested.assignments is not None and len(requested.assignments) != additional:
             message = (
-                f"Attempted to add {additional} additional partition(s), but only {len(wish.assignments)} "
+                f"Attempted to add {additional} additional partition(s), but only {len(requested.assignments)} "
                 "assignment(s) were specified."
             )
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
@@ -250,12 +251,12 @@ class TopicCreation:
         if record_count + additional > MAX_RECORDS_PER_USER_OP:
             raise _too_large()
         factor = _replication_factor(topic)
-        if wish.assignments is None:
+        if requested.assignments is None:
             placed = self._placer.place(additional, factor, cluster.usable_brokers)
             assignments = _placed_assignments(cluster, placed, factor)
         else:
             assignments = []
-            for index, assignment in enumerate(wish.assignments):
+            for index, assignment in enumerate(requested.assignments):
                 cluster.validate_manual_assignment(assignment.broker_ids, factor)
                 assignments.append(_manual_assignment(cluster, assignment.broker_ids, count + index))
         return _partition_records(image, cluster, topic.id, count, assignments)
@@ -267,7 +268,7 @@ class TopicCreation:
         return topic_id
 
     def _list_configs(self, entries: tuple[ConfigEntry, ...]) -> tuple[CreateTopicsResponseCreatableTopicConfigs, ...]:
-        """Return the listing for the response, the same tuple as last time if the configs are the same."""
+        """Return the configs as response items; the same tuple as last time if the configs are the same object."""
         if self._listed is None or self._listed[0] is not entries:
             listing = tuple(
                 CreateTopicsResponseCreatableTopicConfigs(
@@ -334,7 +335,7 @@ def _manual_assignment(cluster: ClusterDescriber, replicas: Sequence[int], index
 
 
 def _placed_assignments(cluster: ClusterDescriber, placed: Sequence[tuple[int, ...]], factor: int) -> list[Assignment]:
-    """Add the ISR to what the placer chose: the live brokers only. Raises INVALID_REPLICATION_FACTOR if there is none."""
+    """Return the placed replicas with their ISR, the active brokers. Raises KafkaError if an ISR is empty."""
     active = cluster.active
     assignments: list[Assignment] = []
     for replicas in placed:
@@ -382,7 +383,7 @@ def _partition_records(
 
 
 def _replication_factor(topic: TopicImage) -> int:
-    """Return the number of replicas of the first partition, which new ones follow."""
+    """Return the number of replicas of the first partition, which new partitions get too."""
     first = topic.partitions.get(0) or next(iter(topic.partitions.values()), None)
     assert first is not None, f"topic {topic.name} has no partitions"
     return len(first.replicas)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kraft_core.protocol.messages import DeleteTopicsRequest
     from kraft_core.protocol.metadata_records import MetadataRecord
 
-_Wish = tuple[str | None, "UUID"]
+_TopicKey = tuple[str | None, "UUID"]
 
 
 def delete_topics(
@@ -33,32 +33,32 @@ def delete_topics(
     random: Random,
     access: RequestAccess = EVERYTHING,
 ) -> ControllerResult[DeleteTopicsResponse]:
-    """Delete each named topic; RemoveTopicRecord takes partitions and configs along.
+    """Delete each topic; its RemoveTopicRecord also removes partitions and configs.
 
-    Per topic: INVALID_REQUEST (both or neither of name and id, a repetition), UNKNOWN_TOPIC_ID,
+    Errors of a topic: INVALID_REQUEST (both or neither of name and id, a repetition), UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, THROTTLING_QUOTA_EXCEEDED. The results are shuffled, so that
-    their order does not tell absent topics from those that the sender may not see.
+    their order does not distinguish missing topics from topics that the sender may not describe.
 
-    Raises KafkaError when deletion is switched off: INVALID_REQUEST below version 3, else TOPIC_DELETION_DISABLED.
+    Raises KafkaError if deletion is disabled: INVALID_REQUEST below version 3, else TOPIC_DELETION_DISABLED.
     """
     if not config.delete_topic_enable:
         if version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
-    wishes: list[_Wish] = [(name, ZERO_UUID) for name in request.topic_names]
-    wishes.extend((state.name, state.topic_id) for state in request.topics)
-    counts = Counter(wishes)
-    by_both = _named_and_identified(image, wishes)
+    keys: list[_TopicKey] = [(name, ZERO_UUID) for name in request.topic_names]
+    keys.extend((state.name, state.topic_id) for state in request.topics)
+    counts = Counter(keys)
+    by_both = _named_and_identified(image, keys)
     records: list[MetadataRecord] = []
     results = []
-    for wish, count in counts.items():
-        name, topic_id = wish
+    for key, count in counts.items():
+        name, topic_id = key
         if name is None and topic_id in by_both:
-            continue  # answered under its name
+            continue  # the result of its name says so
         code, message = ErrorCode.NONE, None
         try:
-            _check_wish(wish, count)
-            topic = _find(image, wish, access)
+            _check_key(key, count)
+            topic = _find(image, key, access)
             name, topic_id = topic.name, topic.id
             if topic_id in by_both:
                 message = "The provided topic name maps to an ID that was already supplied."
@@ -76,17 +76,17 @@ def delete_topics(
     return ControllerResult.atomic_of(records, DeleteTopicsResponse(responses=tuple(results)))
 
 
-def _named_and_identified(image: MetadataImage, wishes: list[_Wish]) -> set[UUID]:
-    """Return the ids of topics that a request names as well: none of these is deleted."""
-    names = {name for name, _ in wishes if name is not None}
-    ids = {topic_id for name, topic_id in wishes if name is None}
+def _named_and_identified(image: MetadataImage, keys: list[_TopicKey]) -> set[UUID]:
+    """Return the ids of topics that the request identifies by name too; they are not deleted."""
+    names = {name for name, _ in keys if name is not None}
+    ids = {topic_id for name, topic_id in keys if name is None}
     return {
         topic_id for topic_id in ids if topic_id in image.topics.by_id and image.topics.by_id[topic_id].name in names
     }
 
 
-def _check_wish(wish: _Wish, count: int) -> None:
-    name, topic_id = wish
+def _check_key(key: _TopicKey, count: int) -> None:
+    name, topic_id = key
     if name is None and topic_id == ZERO_UUID:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None and topic_id != ZERO_UUID:
@@ -95,9 +95,9 @@ def _check_wish(wish: _Wish, count: int) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")
 
 
-def _find(image: MetadataImage, wish: _Wish, access: RequestAccess) -> TopicImage:
-    """Return the topic if the sender may delete it; what it may not see it does not learn about."""
-    name, topic_id = wish
+def _find(image: MetadataImage, key: _TopicKey, access: RequestAccess) -> TopicImage:
+    """Return the topic. Raises KafkaError if it does not exist or the sender may not describe or delete it."""
+    name, topic_id = key
     if name is None:
         topic = image.topics.by_id.get(topic_id)
         if topic is None:

@@ -1,1 +1,1 @@
-"""The order in which the controller does its work: events, and answers that wait for a commit."""
+"""The controller's event queue, and the responses that wait for a commit."""

@@ -1,4 +1,4 @@
-"""What the controller puts into its event queue. Source: ControllerReadEvent and ControllerWriteEvent, QuorumController."""
+"""Events of the controller's queue. Source: ControllerReadEvent and ControllerWriteEvent of QuorumController."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NOT_STARTED: Final = -1
 
 
 class RequestEvent(Event):
-    """A request, read or write. `serve(event, now_ms)` answers it or raises; `fail(event, error)` answers an error.
+    """A request. `serve(event, now_ms)` runs it or raises; `fail(event, error)` responds with an error.
 
-    `received_ms`: when it came; `started_ms`: when it was begun, NOT_STARTED before.
+    `received_ms`: time of arrival. `started_ms`: time of the start, NOT_STARTED before.
     """
 
     __slots__ = ("_fail", "_serve", "context", "cost", "message", "received_ms", "request_id", "started_ms", "version")
@@ -44,17 +44,17 @@ class RequestEvent(Event):
         self._fail = fail
 
     def run(self, now_ms: int) -> None:
-        """Serve it."""
+        """Serve the request."""
         self.started_ms = now_ms
         self._serve(self, now_ms)
 
     def handle_exception(self, error: Exception) -> None:
-        """Answer an error."""
+        """Respond with the error."""
         self._fail(self, error)
 
 
 class OperationEvent(Event):
-    """Something the controller does by itself, under a name for the log; it has no queue time, as nobody waits for it."""
+    """An operation of the controller itself, with a name for the log. Its queue time is not measured."""
 
     __slots__ = ("_fail", "_operate", "name")
 
@@ -64,9 +64,9 @@ class OperationEvent(Event):
         self._fail = fail
 
     def run(self, now_ms: int) -> None:
-        """Do it."""
+        """Run the operation."""
         self._operate(now_ms)
 
     def handle_exception(self, error: Exception) -> None:
-        """Tell of its failure."""
+        """Report the failure."""
         self._fail(self.name, error)

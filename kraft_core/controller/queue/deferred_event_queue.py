@@ -1,4 +1,4 @@
-"""Answers that wait for the log: each is given once its offset is committed. Source: DeferredEventQueue."""
+"""Responses that are deferred until their offset is committed. Source: DeferredEventQueue."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kraft_core.protocol.wire import Message
 
 
-class DeferredAnswer(msgspec.Struct, frozen=True):
-    """A response to give when everything up to `offset` is committed, and the request it answers."""
+class DeferredResponse(msgspec.Struct, frozen=True):
+    """A response to `request` that is sent once all records up to `offset` are committed."""
 
     offset: int
     request: RequestEvent
@@ -23,28 +23,30 @@ class DeferredAnswer(msgspec.Struct, frozen=True):
 
 
 class DeferredEventQueue:
-    """Waiting answers in order of their offsets, which never go down."""
+    """Deferred responses in the order of their offsets, which never decrease."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: deque[DeferredAnswer] = deque()
+        self._waiting: deque[DeferredResponse] = deque()
 
     def __len__(self) -> int:
-        """Count the answers that wait."""
+        """Return the number of deferred responses."""
         return len(self._waiting)
 
-    def add(self, answer: DeferredAnswer) -> None:
-        """Let an answer wait; its offset must not lie before the last one's."""
-        assert not self._waiting or answer.offset >= self._waiting[-1].offset, "answers must wait in log order"
-        self._waiting.append(answer)
+    def add(self, response: DeferredResponse) -> None:
+        """Defer a response; its offset must not be lower than that of the last one."""
+        assert not self._waiting or response.offset >= self._waiting[-1].offset, (
+            "responses must be deferred in log order"
+        )
+        self._waiting.append(response)
 
-    def complete_up_to(self, offset: int) -> Iterator[DeferredAnswer]:
-        """Yield and forget the answers whose offset is committed."""
+    def complete_up_to(self, offset: int) -> Iterator[DeferredResponse]:
+        """Remove and yield the responses whose offset is committed."""
         while self._waiting and self._waiting[0].offset <= offset:
             yield self._waiting.popleft()
 
-    def fail_all(self) -> Iterator[DeferredAnswer]:
-        """Yield and forget all, as their writes may never commit."""
+    def fail_all(self) -> Iterator[DeferredResponse]:
+        """Remove and yield all responses, because their records may never be committed."""
         while self._waiting:
             yield self._waiting.popleft()

@@ -1,16 +1,18 @@
-"""The controller's event queue as a plain data structure: its owner says what time it is and when to run how much.
+"""The controller's event queue, a data structure without thread or lock.
 
-Events run one at a time, in the order in which they were appended; a prepended one comes next. A deferred event runs
-when its time has come, before everything that waits. An event with a deadline that is not begun by then never runs: it
-is told TimeoutError. What an event raises is told to that event alone.
+## Order
+Events run one at a time, in the order of `append`; a prepended event is next. A deferred event runs at its time, before
+all pending events. An event that has not started by its deadline fails with TimeoutError. An exception of `run` goes to
+`handle_exception` of the same event only.
 
-    begin_shutdown   nothing more is taken. What has a time, a deadline or a schedule, that has not come yet is told
-                     RejectedExecution; all else that waits still runs. So it is in Kafka.
-    interrupt        nothing more is taken and nothing more runs: whatever waits is told Interrupted. Kafka would
-                     still run a deferred event whose time has come.
+## Closing
+- `begin_shutdown` accepts no more events. A deferred event and an event with a deadline fail with RejectedExecution
+  unless their time has come; all others still run, as in Kafka.
+- `interrupt` accepts and runs no more events: all pending ones fail with Interrupted. Kafka still runs a deferred event
+  whose time has come.
 
-There is no thread and no lock: one owner calls every method, `run` whenever there is something to run, with a budget,
-so that it comes to other work in between. Source: EventQueue, KafkaEventQueue of Kafka 4.3.1.
+One owner calls every method, and `run` with a budget, so that other work is done in between.
+Source: EventQueue, KafkaEventQueue, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 _STALE_DEADLINES_MAX: Final = 64
 
 
-class RejectedExecution(Exception):  # noqa: N818  # Kafka's word for it; told to an event, never raised
+class RejectedExecution(Exception):  # noqa: N818  # Kafka's name; passed to an event, never raised
     """The queue is shutting down."""
 
 
@@ -42,10 +44,10 @@ class Interrupted(Exception):  # noqa: N818  # as above
 
 
 class Event(ABC):
-    """Something to run once, put into one queue once.
+    """Work that runs once, in one queue.
 
-    `is_waiting` is the queue's: whether it has yet to be begun. `cost` is how much of a run's budget it takes; an event
-    that finds out only while it runs how much it does may say so then.
+    `is_waiting`: set by the queue while the event is pending. `cost`: the share of a run's budget; an event may set it
+    while it runs.
     """
 
     __slots__ = ("is_waiting",)
@@ -55,18 +57,18 @@ class Event(ABC):
 
     @abstractmethod
     def run(self, now_ms: int) -> None:
-        """Run. What this raises goes to `handle_exception`."""
+        """Run the event. An exception goes to `handle_exception`."""
 
     @abstractmethod
     def handle_exception(self, error: Exception) -> None:
-        """Take what `run` raised, or why it could not be begun: TimeoutError, RejectedExecution or Interrupted.
+        """Handle an exception of `run`, or the reason it did not run: TimeoutError, RejectedExecution or Interrupted.
 
-        What this raises itself is logged and goes no further.
+        An exception of this method is logged only.
         """
 
 
 def earliest_deadline(at_ms: int) -> Callable[[int | None], int]:
-    """For `schedule_deferred`: run at `at_ms`, or when the event it replaces would have run, if that is earlier.
+    """Return a `deadline_of` for `schedule_deferred`: `at_ms`, or the time of the replaced event if that is earlier.
 
     Source: EarliestDeadlineFunction.
     """
@@ -74,7 +76,7 @@ def earliest_deadline(at_ms: int) -> Callable[[int | None], int]:
 
 
 class EventQueue:
-    """Events that wait for their turn and for their time; see the module. Times are ms of the owner's clock."""
+    """Pending and deferred events; see the module. Times are ms of the owner's clock."""
 
     __slots__ = (
         "_appended",
@@ -88,24 +90,24 @@ class EventQueue:
     )
 
     def __init__(self) -> None:
-        self._appended: deque[Event] = deque()  # with some that wait no more
-        self._appended_count = 0  # of those that wait
-        self._deadlines: list[tuple[int, int, Event]] = []  # a heap, with some that wait no more
-        self._deferred: list[tuple[int, int, str | None, Event]] = []  # in order of their times; there are few
+        self._appended: deque[Event] = deque()  # includes events that are no longer pending
+        self._appended_count = 0  # of pending events
+        self._deadlines: list[tuple[int, int, Event]] = []  # a heap; includes events that are no longer pending
+        self._deferred: list[tuple[int, int, str | None, Event]] = []  # by time; few
         self._tags: dict[str, tuple[int, int, str | None, Event]] = {}
-        self._numbers = itertools.count()  # events of the same time keep their order
+        self._numbers = itertools.count()  # keeps the order of events with equal times
         self._is_shutting_down = False
         self._is_interrupted = False
 
     def __len__(self) -> int:
-        """Count the events that wait, the deferred ones included."""
+        """Return the number of pending and deferred events."""
         return self._appended_count + len(self._deferred)
 
-    # -- putting in
+    # -- adding events
 
     def append(self, event: Event, deadline_ms: int = NEVER_MS) -> None:
-        """Let `event` run after all that wait. If it is not begun before `deadline_ms`, it is told TimeoutError."""
-        if self._is_refused(event):
+        """Run `event` after all pending events. If it has not started by `deadline_ms`, it fails with TimeoutError."""
+        if self._is_rejected(event):
             return
         event.is_waiting = True
         self._appended_count += 1
@@ -117,19 +119,19 @@ class EventQueue:
                 heapify(self._deadlines)
 
     def prepend(self, event: Event) -> None:
-        """Let `event` run before all that was appended or prepended."""
-        if self._is_refused(event):
+        """Run `event` before all pending events."""
+        if self._is_rejected(event):
             return
         event.is_waiting = True
         self._appended_count += 1
         self._appended.appendleft(event)
 
     def schedule_deferred(self, tag: str | None, deadline_of: Callable[[int | None], int], event: Event) -> None:
-        """Run `event` at a time. It replaces the deferred event with the same tag, which is told nothing.
+        """Run `event` at a time. It replaces the deferred event with the same tag, which is not notified.
 
-        `deadline_of` gets the time of the event that is replaced, None without one, and returns that of the new one.
+        `deadline_of` maps the time of the replaced event, None without one, to the time of the new event.
         """
-        if self._is_refused(event):
+        if self._is_rejected(event):
             return
         existing_ms = None
         if tag is not None and tag in self._tags:
@@ -142,25 +144,25 @@ class EventQueue:
             self._tags[tag] = entry
 
     def cancel_deferred(self, tag: str) -> None:
-        """Forget the deferred event with this tag, which is told nothing; nothing when there is none."""
+        """Remove the deferred event with this tag, if any. It is not notified."""
         entry = self._tags.pop(tag, None)
         if entry is not None:
             self._deferred.remove(entry)
             entry[3].is_waiting = False
 
     def begin_shutdown(self) -> None:
-        """Take no more events; see the module. Those that are refused are told by the next `run`."""
+        """Accept no more events; see the module. The next `run` notifies the rejected ones."""
         self._is_shutting_down = True
 
     def interrupt(self) -> None:
-        """Take no more events and run none; those that wait are told by the next `run`, or by the one under way."""
+        """Accept and run no more events; the current or next `run` notifies the pending ones."""
         self._is_interrupted = True
 
-    def _is_refused(self, event: Event) -> bool:
+    def _is_rejected(self, event: Event) -> bool:
         if self._is_shutting_down:
-            _tell(event, RejectedExecution("The event queue is shutting down"))
+            _notify(event, RejectedExecution("The event queue is shutting down"))
         elif self._is_interrupted:
-            _tell(event, Interrupted("The event queue was interrupted"))
+            _notify(event, Interrupted("The event queue was interrupted"))
         else:
             return False
         return True
@@ -168,16 +170,15 @@ class EventQueue:
     # -- running
 
     def next_deadline_ms(self, now_ms: int) -> int:
-        """Return when `run` is wanted: `now_ms` while events wait for their turn, else when the first deferred is due."""
+        """Return the time for the next `run`: `now_ms` while an event is pending, else of the first deferred one."""
         if self._appended_count or (self._deferred and (self._is_shutting_down or self._is_interrupted)):
             return now_ms
         return self._deferred[0][0] if self._deferred else NEVER_MS
 
     def run(self, now_ms: int, budget: int) -> int:
-        """Run what is due until the budget is used up; return what was used, which may be more by the last event's cost.
+        """Run due events until their cost reaches the budget; return the cost, which may exceed it by the last event.
 
-        Who is told why it does not run counts too. What an event puts in is run as well, if it is due and the budget
-        lasts.
+        Events that fail without running count too. Events that are added meanwhile run as well if they are due.
         """
         used = 0
         while used < budget:
@@ -187,10 +188,10 @@ class EventQueue:
             if error is None:
                 try:
                     event.run(now_ms)
-                except Exception as raised:  # noqa: BLE001  # one event's fault stops no other; that event is told
+                except Exception as raised:  # noqa: BLE001  # the fault of one event does not stop others
                     error = raised
             if error is not None:
-                _tell(event, error)
+                _notify(event, error)
             used += event.cost
         if not self._appended_count:
             self._appended.clear()
@@ -198,7 +199,7 @@ class EventQueue:
         return used
 
     def _take(self, now_ms: int) -> tuple[Event | None, Exception | None]:
-        """Take out the event whose turn it is, with what it is to be told instead of being run."""
+        """Remove the next event; also return the error if it must fail instead of run."""
         deadlines, deferred = self._deadlines, self._deferred
         if (
             (deadlines and deadlines[0][0] <= now_ms)
@@ -219,7 +220,7 @@ class EventQueue:
         return None, None
 
     def _take_timed(self, now_ms: int) -> tuple[Event | None, Exception | None]:
-        """Take out the event with the earliest time, if it is due or if the queue is closing."""
+        """Remove the event with the earliest time, if it is due or the queue is closing."""
         deadlines, deferred = self._deadlines, self._deferred
         while deadlines and not deadlines[0][2].is_waiting:
             heappop(deadlines)
@@ -239,7 +240,7 @@ class EventQueue:
         event.is_waiting = False
         error: Exception | None = None
         if at_ms <= now_ms and not is_deferred:
-            error = TimeoutError("The event was not begun before its deadline")
+            error = TimeoutError("The event did not start before its deadline")
         elif self._is_interrupted:
             error = Interrupted("The event queue was interrupted")
         elif at_ms > now_ms:
@@ -247,8 +248,8 @@ class EventQueue:
         return event, error
 
 
-def _tell(event: Event, error: Exception) -> None:
+def _notify(event: Event, error: Exception) -> None:
     try:
         event.handle_exception(error)
-    except Exception:  # it had its chance
+    except Exception:  # the event has had its notification
         log.exception("unexpected_error_in_handle_exception", extra={"event": type(event).__name__})
