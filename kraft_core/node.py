@@ -138,9 +138,7 @@ class Node:
         self._loader = MetadataLoader()
         self._tip = self.image
         self._pending: deque[_Pending] = deque()
-        self._reads: ThresholdPurgatory[ControllerRequest] = (
-            ThresholdPurgatory()
-        )  # by raft round
+        self._reads: ThresholdPurgatory[ControllerRequest] = ThresholdPurgatory()  # by raft round
         self._claimed_epoch = -1
         self._now_ms = now_ms
         self._effects: list[NodeEffect] = []
