@@ -31,7 +31,10 @@ class ControllerResult(msgspec.Struct, Generic[T_co], frozen=True):
     is_atomic: bool = False
     appended: Callable[[int], None] | None = None
 
-    @staticmethod  # the covariant T is safe in a factory
-    def atomic_of(records: Sequence[MetadataRecord], response: T_co) -> ControllerResult[T_co]:  # type: ignore[misc]
+    @staticmethod
+    def atomic_of(
+        records: Sequence[MetadataRecord],
+        response: T_co,  # type: ignore[misc]  # the covariant T is safe in a factory
+    ) -> ControllerResult[T_co]:
         """Return a result whose records are one batch."""
         return ControllerResult(records, response, is_atomic=True)
