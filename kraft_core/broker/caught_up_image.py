@@ -38,7 +38,7 @@ class CaughtUpImage:
         registration = None if topic is None else topic.partitions.get(partition)
         return registration if registration is not None and self.broker_id in registration.replicas else None
 
-    def why_not_ours(self, topic_id: uuid.UUID | None, partition: int) -> str:
+    def reason_unassigned(self, topic_id: uuid.UUID | None, partition: int) -> str:
         """Return the reason why `assignment` is None."""
         where = f"the metadata at offset {self.image.offset}"
         if topic_id is None:

@@ -63,7 +63,9 @@ class MetadataHandler:
             asked = dict.fromkeys((topic.topic_id, topic.name) for topic in body.topics)
             for topic_id, name in asked:
                 topics.append(
-                    self._asked(MetadataRequestMetadataRequestTopic(topic_id=topic_id, name=name), body, request, image)
+                    self._requested_topic(
+                        MetadataRequestMetadataRequestTopic(topic_id=topic_id, name=name), body, request, image
+                    )
                 )
                 yield 0
         request.respond(self._answer(topics, request))
@@ -87,7 +89,7 @@ class MetadataHandler:
         endpoint = self._context.metadata.endpoint(self._context.node_id, request.listener_name)
         return self._context.node_id if endpoint is not None else -1
 
-    def _asked(
+    def _requested_topic(
         self,
         asked: MetadataRequestMetadataRequestTopic,
         body: MetadataRequest,

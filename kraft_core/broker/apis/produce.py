@@ -47,7 +47,7 @@ _RECORD_ERROR_BYTES: Final = 100
 Unflushed = dict[tuple[str, int], UnifiedLog]
 
 
-class _Answer:
+class _Progress:
     """What the response to one request needs to know of its partitions."""
 
     def __init__(self, context: BrokerContext, request: Request) -> None:
@@ -91,10 +91,10 @@ class ProduceHandler:
         self._context.work(request, self._append(request, body))
 
     def _append(self, request: Request, body: ProduceRequest) -> Work[None]:
-        answer = _Answer(self._context, request)
+        progress = _Progress(self._context, request)
         topics: list[ProduceResponseTopicProduceResponse] = []
         for topic in body.topic_data:
-            response_topic = yield from self._topic(body, topic, answer)
+            response_topic = yield from self._topic(body, topic, progress)
             topics.append(response_topic)
         if body.acks == 0:
             if any(part.error_code for topic in topics for part in topic.partition_responses):
@@ -102,9 +102,9 @@ class ProduceHandler:
             else:
                 request.respond_nothing()
             return
-        response = ProduceResponse(responses=tuple(topics), node_endpoints=answer.leaders.endpoints())
-        if answer.unflushed:
-            self._context.spawn(self._respond_flushed(request, response, answer.unflushed))
+        response = ProduceResponse(responses=tuple(topics), node_endpoints=progress.leaders.endpoints())
+        if progress.unflushed:
+            self._context.spawn(self._respond_flushed(request, response, progress.unflushed))
         else:
             request.respond(response)
 
@@ -136,18 +136,18 @@ class ProduceHandler:
         return msgspec.structs.replace(topic, partition_responses=partitions)
 
     def _topic(
-        self, body: ProduceRequest, topic: ProduceRequestTopicProduceData, answer: "_Answer"
+        self, body: ProduceRequest, topic: ProduceRequestTopicProduceData, progress: "_Progress"
     ) -> Work[ProduceResponseTopicProduceResponse]:
-        by_id = answer.request.header.api_version >= _TOPIC_IDS_SINCE
+        by_id = progress.request.header.api_version >= _TOPIC_IDS_SINCE
         name = self._context.metadata.topic_name(topic.topic_id) if by_id else topic.name
         partitions = []
         for data in topic.partition_data:
             try:
                 if name is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic.topic_id}.")
-                partitions.append((yield from self._partition(body, name, data, answer)))
+                partitions.append((yield from self._partition(body, name, data, progress)))
             except KafkaError as error:
-                partitions.append(self._refused(name, data.index, error, answer))
+                partitions.append(self._refused(name, data.index, error, progress))
             yield 0
         return ProduceResponseTopicProduceResponse(
             name="" if by_id else topic.name,
@@ -156,7 +156,7 @@ class ProduceHandler:
         )
 
     def _partition(
-        self, body: ProduceRequest, topic: str, data: ProduceRequestPartitionProduceData, answer: "_Answer"
+        self, body: ProduceRequest, topic: str, data: ProduceRequestPartitionProduceData, progress: "_Progress"
     ) -> Work[ProduceResponsePartitionProduceResponse]:
         if body.acks not in _ALLOWED_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1.")
@@ -166,7 +166,7 @@ class ProduceHandler:
         if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to the internal topic {topic}.")
         records = data.records or b""
-        self._check_features(body, records, answer.request.header.api_version)
+        self._check_features(body, records, progress.request.header.api_version)
         _, partition_log = replicas.leader(topic, data.index)
         batch = yield from validate_produced(
             records, partition_log.config, self._context.clock_ms(), f"{topic}-{data.index}"
@@ -174,7 +174,7 @@ class ProduceHandler:
         info = replicas.append(topic, data.index, batch, body.acks)
         _, partition_log = replicas.leader(topic, data.index)
         if partition_log.log_end_offset - partition_log.recovery_point >= partition_log.config.flush_messages:
-            answer.unflushed[topic, data.index] = partition_log
+            progress.unflushed[topic, data.index] = partition_log
         return ProduceResponsePartitionProduceResponse(
             index=data.index,
             base_offset=info.first_offset,
@@ -195,10 +195,10 @@ class ProduceHandler:
             )
 
     def _refused(
-        self, topic: str | None, index: int, error: KafkaError, answer: "_Answer"
+        self, topic: str | None, index: int, error: KafkaError, progress: "_Progress"
     ) -> ProduceResponsePartitionProduceResponse:
         has_moved = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        leader = answer.leaders.of(topic, index) if has_moved else ProduceResponseLeaderIdAndEpoch()
+        leader = progress.leaders.of(topic, index) if has_moved else ProduceResponseLeaderIdAndEpoch()
         log_start_offset = -1
         if isinstance(error, InvalidRecords):
             log_start_offset = self._context.replicas.leader(topic or "", index)[1].log_start_offset
@@ -207,7 +207,7 @@ class ProduceHandler:
             error_code=error.code,
             base_offset=-1,
             log_start_offset=log_start_offset,
-            record_errors=answer.record_errors(error),
+            record_errors=progress.record_errors(error),
             error_message=error.message,
             current_leader=leader,
         )

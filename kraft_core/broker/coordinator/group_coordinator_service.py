@@ -50,7 +50,7 @@ def partition_for(group_id: str, partitions: int) -> int:
     return (java_hash(group_id) & 0x7FFFFFFF) % partitions
 
 
-class _Unread:
+class _Unreadable:
     """The number of batches and records that a load could not read, and the first cause, for one log line."""
 
     def __init__(self) -> None:
@@ -168,16 +168,16 @@ class GroupCoordinatorService:
         except KafkaError:
             self._loading.discard(index)
             return
-        unread = _Unread()
+        unreadable = _Unreadable()
         try:
-            groups = await self._slices.run(self._replay(index, partition_log, unread), _OWNER)
+            groups = await self._slices.run(self._replay(index, partition_log, unreadable), _OWNER)
         except OSError as error:
             extra = {"partition": index, "cause": str(error)}
             log.error("groups_not_loaded", extra=extra)  # noqa: TRY400 # the cause is enough
             self._loading.discard(index)
             return
-        if unread.count:
-            extra = {"partition": index, "count": unread.count, "first": unread.first}
+        if unreadable.count:
+            extra = {"partition": index, "count": unreadable.count, "first": unreadable.first}
             log.warning("group_records_skipped", extra=extra)
         if groups is None:
             return
@@ -186,7 +186,7 @@ class GroupCoordinatorService:
         self.reschedule()
         log.info("groups_loaded", extra={"partition": index, "groups": groups})
 
-    def _replay(self, index: int, partition_log: UnifiedLog, unread: "_Unread") -> Work[int | None]:
+    def _replay(self, index: int, partition_log: UnifiedLog, unreadable: "_Unreadable") -> Work[int | None]:
         """Replay the batches of a partition and restore its groups.
 
         Return the number of groups, None if this broker stopped being the leader meanwhile.
@@ -198,15 +198,17 @@ class GroupCoordinatorService:
             for batch in batches:
                 try:
                     yield batch.decoder_bytes
-                    yield from self._replay_batch(batch, records, unread)
+                    yield from self._replay_batch(batch, records, unreadable)
                 except KafkaError as error:
-                    unread.note(f"batch at offset {batch.base_offset}: {error}")
+                    unreadable.note(f"batch at offset {batch.base_offset}: {error}")
                 if index not in self._loading:
                     return None
         yield from self.groups.loaded(records, self._clock_ms())
         return len(records) if index in self._loading else None
 
-    def _replay_batch(self, batch: RecordBatch, records: dict[str, GroupRecord], unread: "_Unread") -> Work[None]:
+    def _replay_batch(
+        self, batch: RecordBatch, records: dict[str, GroupRecord], unreadable: "_Unreadable"
+    ) -> Work[None]:
         if batch.is_control:
             return
         some: list[tuple[bytes, bytes | None]] = []
@@ -214,20 +216,20 @@ class GroupCoordinatorService:
             if record is not None:
                 some.append((record.key or b"", record.value))
             if record is None or len(some) == _RECORDS_A_STEP:
-                self._replay_some(batch, some, records, unread)
+                self._replay_some(batch, some, records, unreadable)
                 some.clear()
                 yield 0
-        self._replay_some(batch, some, records, unread)
+        self._replay_some(batch, some, records, unreadable)
 
     def _replay_some(
         self,
         batch: RecordBatch,
         some: list[tuple[bytes, bytes | None]],
         records: dict[str, GroupRecord],
-        unread: "_Unread",
+        unreadable: "_Unreadable",
     ) -> None:
         for cause in self.groups.replay(some, records):
-            unread.note(f"record of the batch at offset {batch.base_offset}: {cause}")
+            unreadable.note(f"record of the batch at offset {batch.base_offset}: {cause}")
 
     # -- writing
 

@@ -154,7 +154,7 @@ def plan_folders(folders: Iterable[PartitionFolder], image: CaughtUpImage) -> Fo
         if is_assigned and topic is not None and folder.is_named_after(topic.name):
             claims.setdefault((topic.id, folder.partition), []).append(folder)
         elif not folder.is_stray:
-            plan.set_aside.append((folder, image.why_not_ours(folder.topic_id, folder.partition)))
+            plan.set_aside.append((folder, image.reason_unassigned(folder.topic_id, folder.partition)))
     for (topic_id, partition), claimants in claims.items():
         _choose(plan, image, topic_id, partition, claimants)
     return plan

@@ -208,9 +208,9 @@ class LogManager:
             except OSError as error:
                 if is_full(error):
                     continue  # the data on a full disk are good
-                self.failures.report(directory.path, f"make the log of {topic}-{partition}", error)
+                self.failures.report(directory.path, f"create the log of {topic}-{partition}", error)
                 raise KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be made: {error}."
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"The log of {topic}-{partition} cannot be created: {error}."
                 ) from error
             self._adopt(created)
             return created
@@ -226,7 +226,7 @@ class LogManager:
         if self._incomplete.assignment(topic_id, partition) is not None:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"The log of partition {partition} may lie in a directory that is offline.",
+                f"The log of partition {partition} may be in an offline log directory.",
             )
 
     def _make(self, folder: Path, topic: str, partition: int, topic_id: uuid.UUID) -> UnifiedLog:

@@ -77,27 +77,27 @@ def validate_produced(data: bytes, config: LogConfig, now_ms: int, partition: st
     header = _check_frame(data, config)
     _check_header(header)
     try:
-        tally = _try_at_once(data, header, config, now_ms, partition)
-        if tally is None:
-            tally = _Tally(header, config, now_ms, partition)
+        checked = _try_at_once(data, header, config, now_ms, partition)
+        if checked is None:
+            checked = _CheckedRecords(header, config, now_ms, partition)
             yield decoder_bytes(header.codec, memoryview(data)[HEADER_BYTES:])
             for walked in _walk(data, header):
-                tally.add(walked)
+                checked.add(walked)
                 yield 0
     except OversizedBatch as error:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"The batch is refused: {error.reason}.") from None
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"The batch cannot be read: {error.reason}.") from None
-    tally.raise_errors()
+    checked.raise_errors()
     if len(data) > config.segment_bytes:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"The batch has {len(data)} bytes, the topic's segment.bytes is {config.segment_bytes}.",
         )
-    if config.log_append_time or tally.max_timestamp == header.max_timestamp:
+    if config.log_append_time or checked.max_timestamp == header.max_timestamp:
         return ProducedBatch(data, header)
     corrected = bytearray(data)
-    struct.pack_into(">q", corrected, MAX_TIMESTAMP_POSITION, tally.max_timestamp)
+    struct.pack_into(">q", corrected, MAX_TIMESTAMP_POSITION, checked.max_timestamp)
     set_crc(corrected)
     return ProducedBatch(bytes(corrected), read_header(corrected))
 
@@ -161,25 +161,27 @@ def _walk(data: bytes, header: BatchHeader) -> Iterator[Walked]:
     return walk_records(data, HEADER_BYTES, header.codec, header.record_count)
 
 
-def _try_at_once(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> "_Tally | None":
+def _try_at_once(
+    data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, partition: str
+) -> "_CheckedRecords | None":
     """Validate a batch that takes a few steps. Return None, without leaving a decoder behind, when it takes more."""
     if header.codec and (header.record_count > _TRIAL_RECORDS or len(data) > _TRIAL_BYTES):
         return None
-    tally = _Tally(header, config, now_ms, partition)
+    checked = _CheckedRecords(header, config, now_ms, partition)
     if not header.codec:
         at_once = walk_plain(data, HEADER_BYTES, header.record_count)
         if at_once is None:
             return None
-        tally.add(at_once)
-        return tally
+        checked.add(at_once)
+        return checked
     for step, walked in enumerate(_walk(data, header)):
         if step == _TRIAL_STEPS:
             return None
-        tally.add(walked)
-    return tally
+        checked.add(walked)
+    return checked
 
 
-class _Tally:
+class _CheckedRecords:
     """What is known of the records so far."""
 
     def __init__(self, header: BatchHeader, config: LogConfig, now_ms: int, partition: str) -> None:
