@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def show_config(path: Path | None, *, check: bool, as_json: bool) -> None:
-    """Check the settings of a node, or of the web process for a .toml file or none; without `check` print them too.
+    """Check a node's settings, or the web process's for a .toml file or None; without `check`, print them too.
 
     Raises ConfigError or SettingsError, with one line for each wrong setting.
     """

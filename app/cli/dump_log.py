@@ -12,7 +12,7 @@ from kraft_core.storage.files import StorageError
 
 
 def print_dump(files: list[Path], types: list[str], first: int, last: int | None, *, as_json: bool) -> int:
-    """Print the selected records of each file. Returns 1 when a file is damaged, after the records before it, else 0.
+    """Print the selected records of each file. Returns 1 when a file is damaged, after its readable records, else 0.
 
     Raises typer.BadParameter for an unknown type, and for a file that is neither a segment nor a snapshot.
     """

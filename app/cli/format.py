@@ -1,4 +1,4 @@
-"""`conclave format`: the options of kafka-storage format, fitted to a node's settings."""
+"""`conclave format`: the options of kafka-storage format, applied to a node's settings."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def run_format(
     scram_arguments: list[str],
     ignore_formatted: bool,
 ) -> None:
-    """Format the log directories of the node, printing one line for each.
+    """Format the log directories of the node, and print one line for each.
 
     Raises ConfigError and StorageError. Source: StorageTool.runFormatCommand, Kafka 4.3.1.
     """
@@ -57,8 +57,8 @@ def run_format(
 def _voters(config: KafkaConfig, *, standalone: bool, initial_controllers: str | None) -> VoterSet | None:
     if config.controller_quorum_voters and (standalone or initial_controllers is not None):
         raise FormatError(
-            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone. "
-            "If you want to use dynamic quorum, please remove controller.quorum.voters and specify "
+            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or "
+            "--standalone. If you want to use dynamic quorum, please remove controller.quorum.voters and specify "
             "controller.quorum.bootstrap.servers instead."
         )
     listener_name = config.controller_listener_names[0]

@@ -1,4 +1,4 @@
-"""`conclave login-link`: the way back in for someone who cannot log in any more; it needs the machine, not a password."""
+"""`conclave login-link`: a one-time link for a user who cannot log in. It needs access to the machine."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from kraft_core.server.config.kafka_config import KafkaConfig
 
 
 def print_login_link(config: Path | None, data: Path | None, user: str, url: str | None) -> None:
-    """Make the link and print it; it also ends an earlier one of the same user.
+    """Create the link and print it. It replaces an earlier link of the same user.
 
-    Raises SettingsError, ConfigError, OSError; SettingsError as well when there is no such user or no database yet.
+    Raises ConfigError, OSError and SettingsError, the last also when the user or the database does not exist.
     """
     servers = None
     if data is not None:
@@ -20,7 +20,7 @@ def print_login_link(config: Path | None, data: Path | None, user: str, url: str
         servers = node.originals.get("controller.quorum.bootstrap.servers")
     settings = load_settings(config, data_dir=data, bootstrap_controllers=servers)
     if settings.database_url is None and not (settings.web_dir / "conclave.db").exists():
-        raise SettingsError(f"{settings.web_dir} holds no database: the web process has not run there yet")
+        raise SettingsError(f"{settings.web_dir} has no database: the web process has never run there")
     database = Database(settings.sqlalchemy_url)
     try:
         base_url = url or settings.public_url or f"http://{settings.host}:{settings.http_port}"

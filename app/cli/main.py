@@ -1,6 +1,6 @@
-"""`conclave …`: every command of the product. Each imports what it needs only when it runs, so that help is quick.
+"""`conclave …`: all commands. Each imports what it needs when it runs, so that help is fast.
 
-Exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong use.
+Exit codes: 0 done, 1 failed (one line on standard error gives the reason), 2 wrong use.
 """
 
 import os
@@ -17,21 +17,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-quorum = typer.Typer(help="Look at the quorum and change its voters.", no_args_is_help=True)
-reports = typer.Typer(help="Placement reports.", no_args_is_help=True)
+quorum = typer.Typer(help="Show the quorum and change its voters.", no_args_is_help=True)
+reports = typer.Typer(help="Run placement reports.", no_args_is_help=True)
 app.add_typer(quorum, name="quorum")
 app.add_typer(reports, name="reports")
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
-"""The class of all errors of wrong use; typer gives a name to its children only."""
+"""The class of all usage errors. Typer exports only its subclasses."""
 
 ConfigOption = Annotated[
-    Path, typer.Option("--config", "-c", exists=True, dir_okay=False, help="server.properties of the node.")
+    Path, typer.Option("--config", "-c", exists=True, dir_okay=False, help="server.properties file of the node.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only look: what would change, and what must hold.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the effect and the preconditions, and change nothing.")
+]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Ask the leader also where our own checks say no; it refuses what it must.")
+    bool, typer.Option("--force", help="Send the request even if preconditions fail. The leader may still refuse it.")
 ]
 CommandConfig = Annotated[
     Path | None,
@@ -39,17 +41,17 @@ CommandConfig = Annotated[
         "--command-config",
         exists=True,
         dir_okay=False,
-        help="Client properties for a secured quorum: security.protocol, sasl.*, ssl.*.",
+        help="Properties file with client settings for a secured quorum: security.protocol, sasl.*, ssl.*.",
     ),
 ]
 Bootstrap = Annotated[
-    str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to ask for the leader.")
+    str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to connect to first.")
 ]
 
 
 @app.command("random-uuid")
 def random_uuid() -> None:
-    """Print a new random uuid, fit for a cluster id or a directory id."""
+    """Print a random uuid for use as a cluster id or a directory id."""
     from kraft_core.protocol.uuids import random_uuid as draw
     from kraft_core.protocol.uuids import uuid_to_text
 
@@ -59,23 +61,31 @@ def random_uuid() -> None:
 @app.command("format")
 def format_command(
     config: ConfigOption,
-    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="The cluster id to use.")],
+    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="Cluster id.")],
     *,
-    standalone: Annotated[bool, typer.Option("--standalone", "-s", help="A quorum of this node alone.")] = False,
+    standalone: Annotated[
+        bool, typer.Option("--standalone", "-s", help="Start a quorum with this node as its only voter.")
+    ] = False,
     initial_controllers: Annotated[
         str | None,
         typer.Option(
-            "--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRID,…", help="The voters; the same on all."
+            "--initial-controllers",
+            "-I",
+            metavar="ID@HOST:PORT:DIRID,…",
+            help="The initial voters. Use the same list on every node.",
         ),
     ] = None,
     no_initial_controllers: Annotated[
-        bool, typer.Option("--no-initial-controllers", "-N", help="Name no voters: this node joins later.")
+        bool,
+        typer.Option("--no-initial-controllers", "-N", help="Start without voters: this node joins a quorum later."),
     ] = False,
     release_version: Annotated[
-        str | None, typer.Option("--release-version", "-r", help="Release whose features the cluster starts with.")
+        str | None,
+        typer.Option("--release-version", "-r", help="Kafka release whose feature levels the cluster starts with."),
     ] = None,
     feature: Annotated[
-        list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Level of one feature.")
+        list[str] | None,
+        typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Level of one feature. May be repeated."),
     ] = None,
     add_scram: Annotated[
         list[str] | None,
@@ -83,14 +93,14 @@ def format_command(
             "--add-scram",
             "-S",
             metavar="MECHANISM=[name=…,password=…]",
-            help="A SCRAM user that the cluster starts with, such as SCRAM-SHA-256=[name=alice,password=secret].",
+            help="SCRAM user that the cluster starts with, such as SCRAM-SHA-256=[name=alice,password=secret].",
         ),
     ] = None,
     ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted.")
+        bool, typer.Option("--ignore-formatted", "-g", help="Skip directories that are already formatted.")
     ] = False,
 ) -> None:
-    """Prepare the log directories of a node for its first start."""
+    """Format the log directories of a node before its first start."""
     from app.cli.format import run_format
 
     run_format(
@@ -108,7 +118,7 @@ def format_command(
 
 @app.command()
 def node(config: ConfigOption) -> None:
-    """Run a node until it is told to stop: controller, broker or both, as process.roles says."""
+    """Run a node until it is stopped: controller, broker or both, according to process.roles."""
     from kraft_core.kafka_raft_server import run_node
     from kraft_core.server.config.kafka_config import KafkaConfig
     from kraft_core.server.log_format import configure_logging
@@ -132,12 +142,10 @@ def web(
 def login_link(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (TOML).")] = None,
     data: Annotated[Path | None, typer.Option(help="Data folder of `conclave up`.")] = None,
-    user: Annotated[str, typer.Option(help="Whom the link lets in, once.")] = "admin",
-    url: Annotated[
-        str | None, typer.Option(help="Address of the web process, where the settings do not say it.")
-    ] = None,
+    user: Annotated[str, typer.Option(help="User who can log in with the link, once.")] = "admin",
+    url: Annotated[str | None, typer.Option(help="Address of the web process, if the settings do not have it.")] = None,
 ) -> None:
-    """Make a one-time login link, for someone who cannot log in any more; the web process may run meanwhile."""
+    """Create a one-time login link for a user who cannot log in. The web process may be running."""
     from app.cli.login_link import print_login_link
 
     print_login_link(config, data, user, url)
@@ -145,13 +153,13 @@ def login_link(
 
 @app.command()
 def up(
-    data: Annotated[Path, typer.Option(help="Folder for everything that is kept.")] = Path("conclave-data"),
+    data: Annotated[Path, typer.Option(help="Folder for all data.")] = Path("conclave-data"),
     http_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the dashboard and REST.")] = 8080,
     kafka_port: Annotated[int, typer.Option(min=1, max=65535, help="Port for Kafka clients.")] = 9092,
     controller_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the quorum.")] = 9093,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Run one node and the web process together; formats the data folder on first use."""
+    """Run one node and the web process together. The data folder is formatted on first use."""
     from app.cli.up import UpOptions, run_up
 
     options = UpOptions(
@@ -166,7 +174,9 @@ def dump_log(
     *,
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="NAME", help="Only records of this type, as TOPIC_RECORD; may be given again."),
+        typer.Option(
+            "--type", metavar="NAME", help="Only records of this type, such as TOPIC_RECORD. May be repeated."
+        ),
     ] = None,
     first: Annotated[int, typer.Option("--from", min=0, metavar="OFFSET", help="First offset to show.")] = 0,
     last: Annotated[
@@ -174,7 +184,7 @@ def dump_log(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the records of metadata segments and snapshots; secrets are redacted. Damage is exit code 1."""
+    """Print the records of metadata segments and snapshots, without secrets. The exit code is 1 for a damaged file."""
     from app.cli.dump_log import print_dump
 
     raise typer.Exit(print_dump(files, types or [], first, last, as_json=as_json))
@@ -183,13 +193,14 @@ def dump_log(
 @app.command("config")
 def config_command(
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="server.properties, or the web process's .toml file.")
+        Path | None,
+        typer.Option("--config", "-c", help="server.properties of a node, or .toml file of the web process."),
     ] = None,
     *,
-    check: Annotated[bool, typer.Option("--check", help="Only check.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check only, print no settings.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a settings file, and show every setting with its value (secrets hidden)."""
+    """Check a settings file and print every setting with its value. Secrets are hidden."""
     from app.cli.config import show_config
 
     show_config(config, check=check, as_json=as_json)
@@ -200,10 +211,10 @@ def quorum_describe(
     bootstrap_controller: Bootstrap,
     *,
     command_config: CommandConfig = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again every second until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat every second until Ctrl-C.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show leader, epoch, high watermark, voters and observers."""
+    """Show the leader, epoch, high watermark, voters and observers."""
     from app.cli.quorum_describe import describe
 
     describe(bootstrap_controller, command_config, watch=watch, as_json=as_json)
@@ -219,11 +230,11 @@ def quorum_add(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the running controller of this server.properties a voter, if all that must hold does."""
-    from app.cli.quorum_voters import Manner, add_voter
+    """Make the running controller of this server.properties file a voter, if all preconditions hold."""
+    from app.cli.quorum_voters import ChangeOptions, add_voter
 
-    manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
-    raise typer.Exit(add_voter(bootstrap_controller, config, manner))
+    options = ChangeOptions(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
+    raise typer.Exit(add_voter(bootstrap_controller, config, options))
 
 
 @quorum.command("remove")
@@ -237,11 +248,11 @@ def quorum_remove(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a voter out of the quorum, if all that must hold does."""
-    from app.cli.quorum_voters import Manner, remove_voter
+    """Remove a voter from the quorum, if all preconditions hold."""
+    from app.cli.quorum_voters import ChangeOptions, remove_voter
 
-    manner = Manner(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
-    raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, manner))
+    options = ChangeOptions(dry_run=dry_run, force=force, as_json=as_json, command_config=command_config)
+    raise typer.Exit(remove_voter(bootstrap_controller, controller_id, controller_directory_id, options))
 
 
 @quorum.command("restore")
@@ -253,14 +264,14 @@ def quorum_restore(
             "--from",
             exists=True,
             file_okay=False,
-            help="Metadata directory of a stopped node, or a copy of one. Several: the newest is restored.",
+            help="Metadata directory of a stopped node, or a copy of it. May be repeated: the newest is restored.",
         ),
     ],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look: what would be written.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Begin a quorum again that has lost all its controllers, on the controller of this server.properties."""
+    """Restore a quorum that has lost all its controllers, on the controller of this server.properties file."""
     from app.cli.quorum_restore import restore_quorum
 
     restore_quorum(config, copies, dry_run=dry_run, as_json=as_json)
@@ -273,7 +284,7 @@ def reports_run(
         str | None, typer.Option(help="API token; default: CONCLAVE_ADMIN_TOKEN in the environment.")
     ] = None,
 ) -> None:
-    """Start a placement report now and print the run as JSON."""
+    """Start a placement report and print the run as JSON."""
     from app.cli.reports_run import run_report
 
     run_report(url, token)
@@ -281,35 +292,36 @@ def reports_run(
 
 @reports.callback()
 def reports_group() -> None:
-    """Placement reports."""
+    """Run placement reports."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and end the process with its exit code; what is foreseen to fail is one line.
+    """Run a command and end the process with its exit code. Expected failures print one line.
 
-    Whatever a command writes is for its own user alone (umask 077): data folders, logs, keys and the database.
+    Everything that a command writes is readable by its user alone (umask 077): data folders, logs, keys and the
+    database.
     """
     os.umask(0o077)
     try:
         code = app(args=arguments, standalone_mode=False)
     except USAGE_ERROR as wrong:
-        sys.exit(_wrong_use(wrong))
+        sys.exit(_print_usage_error(wrong))
     except typer.Abort:
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        sys.exit(0)  # whoever read the output has seen enough
+        sys.exit(0)  # the reader of the output has closed it
     except Exception as error:
-        if not _is_foreseen(error):
+        if not _is_expected(error):
             raise
         print(f"conclave: {error}", file=sys.stderr)
         sys.exit(1)
     sys.exit(code or 0)
 
 
-def _wrong_use(error: Any) -> int:
-    """Say in one line what was wrong with the command; without any argument, show the help."""
+def _print_usage_error(error: Any) -> int:
+    """Print one line about the wrong use. Without any argument, print the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return 2
@@ -320,7 +332,7 @@ def _wrong_use(error: Any) -> int:
     return 2
 
 
-def _is_foreseen(error: Exception) -> bool:
+def _is_expected(error: Exception) -> bool:
     from app.config import SettingsError
     from kraft_core.protocol.errors import KafkaError
     from kraft_core.server.config.kafka_config import ConfigError

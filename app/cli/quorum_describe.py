@@ -1,4 +1,4 @@
-"""`conclave quorum describe`: what kafka-metadata-quorum tells, of any controllers, ours or Apache's, in one screen."""
+"""`conclave quorum describe`: the state of a quorum, ours or Apache's, as kafka-metadata-quorum shows it."""
 
 import asyncio
 import json
@@ -30,9 +30,10 @@ T = TypeVar("T")
 
 
 def with_client(bootstrap: str, work: Callable[[ControllerClient], Awaitable[T]], command_config: Path | None) -> T:
-    """Run `work` with a client of the active controller, that connects as the properties in `command_config` say.
+    """Run `work` with a client of the active controller that uses the properties in `command_config`.
 
-    Raises typer.BadParameter for what is not HOST:PORT,… and for properties that cannot be used, and ConnectionError or KafkaError from the work.
+    Raises typer.BadParameter for text that is not HOST:PORT,… and for invalid properties, and ConnectionError or
+    KafkaError from `work`.
     """
     try:
         servers = [parse_host_port(part.strip()) for part in bootstrap.split(",") if part.strip()]
@@ -56,7 +57,7 @@ def with_client(bootstrap: str, work: Callable[[ControllerClient], Awaitable[T]]
 
 
 async def ask_quorum(client: ControllerClient) -> Quorum:
-    """Ask for the quorum and its kraft.version, which the leader tells among its finalized features."""
+    """Return the quorum with its kraft.version, which is among the leader's finalized features."""
     answer = await describe_quorum(client, TIMEOUT_MS)
     versions = cast("ApiVersionsResponse", await client.request(api_versions_request(), TIMEOUT_MS, idempotent=True))
     level = next((each.max_version_level for each in versions.finalized_features if each.name == KRAFT_VERSION), 0)
@@ -64,10 +65,10 @@ async def ask_quorum(client: ControllerClient) -> Quorum:
 
 
 def describe(bootstrap: str, command_config: Path | None, *, watch: bool, as_json: bool) -> None:
-    """Print the state of the quorum, again and again with `watch`, also through times without a leader.
+    """Print the state of the quorum, repeatedly with `watch`, even while there is no leader.
 
-    Without a leader, which controllers answer is printed. Raises NoActiveController then, with that in one sentence, and
-    KafkaError for what the leader refuses.
+    Without a leader it prints which controllers answer, and raises NoActiveController with the same in one sentence.
+    Raises KafkaError when the leader refuses.
     """
     with_client(bootstrap, lambda client: _describe(client, watch=watch, as_json=as_json), command_config)
 
@@ -77,7 +78,7 @@ async def _describe(client: ControllerClient, *, watch: bool, as_json: bool) -> 
     while True:
         text, failure = await _look(client, as_json=as_json)
         if watch and is_screen:
-            print("\x1b[2J\x1b[H", end="")  # clear the screen, go to its top
+            print("\x1b[2J\x1b[H", end="")  # clear the screen, move to its top
         if watch or not isinstance(failure, KafkaError):
             print(text, flush=True)
         if watch:
@@ -89,7 +90,7 @@ async def _describe(client: ControllerClient, *, watch: bool, as_json: bool) -> 
 
 
 async def _look(client: ControllerClient, *, as_json: bool) -> tuple[str, KafkaError | ConnectionError | None]:
-    """What there is to print, and what went wrong."""
+    """Return the text to print, and the error if the leader gave no description."""
     try:
         quorum = await ask_quorum(client)
     except KafkaError as refused:
@@ -103,7 +104,7 @@ async def _look(client: ControllerClient, *, as_json: bool) -> tuple[str, KafkaE
 
 
 def quorum_state(quorum: Quorum) -> dict[str, Any]:
-    """The quorum as one JSON-ready object; offsets and lags in records, times in ms by the leader's clock."""
+    """Return the quorum as a JSON-ready object. Offsets and lags are in records, times in ms by the leader's clock."""
 
     def replica(each: Replica, status: str) -> dict[str, Any]:
         return {
@@ -135,7 +136,7 @@ def quorum_state(quorum: Quorum) -> dict[str, Any]:
 
 
 def missing_lines(quorum: Quorum) -> list[str]:
-    """Which controllers answer while none leads: one line for each, with the cause where one does not."""
+    """Return which controllers answer when there is no leader: a line for each, with the reason when it does not."""
     reached = [(f"node {each.id}", each.reach) for each in quorum.voters if each.reach is not None]
     reached += [("controller", each) for each in quorum.asked]
     return [
@@ -148,7 +149,7 @@ def missing_lines(quorum: Quorum) -> list[str]:
 
 
 def state_lines(quorum: Quorum) -> list[str]:
-    """The quorum in columns; nothing is ever shortened, so that ids can be copied."""
+    """Return the quorum as a table. Nothing is truncated, so that ids can be copied."""
     leader = quorum.leader
     now_ms = leader.last_caught_up_timestamp if leader is not None else quorum.asked_at_ms
     state = quorum_state(quorum)
@@ -175,6 +176,6 @@ def state_lines(quorum: Quorum) -> list[str]:
     return [
         f"Leader {state['leaderId']}, epoch {quorum.leader_epoch}, high watermark {quorum.high_watermark}",
         f"{KRAFT_VERSION} {quorum.kraft_version} ({kind})",
-        f"A decision needs {quorum.majority} of {len(quorum.voters)}, failures until no quorum: {quorum.failures_tolerated}",
+        f"Majority {quorum.majority} of {len(quorum.voters)}, tolerated failures {quorum.failures_tolerated}",
         *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
     ]

@@ -1,4 +1,4 @@
-"""`conclave quorum restore`: the first controller of a quorum that has lost all its controllers, out of copies."""
+"""`conclave quorum restore`: restores the first controller of a quorum without controllers, from copies."""
 
 import json
 from pathlib import Path
@@ -13,27 +13,27 @@ from kraft_core.storage.recovery import PARTITION_DIRECTORY
 
 BROKER_STEPS = (
     (
-        "Before this controller starts, every broker is stopped: a running one deletes the logs of partitions that the "
+        "Stop every broker before this controller starts: a running one deletes the logs of partitions that the "
         "restored metadata does not have."
     ),
     f"A broker keeps its disks as they are, {PARTITION_DIRECTORY} included: nothing is deleted or copied.",
     (
-        "When the controller leads, start every broker. It takes the restored metadata in place of its own, registers, and "
-        "sets logs of topics that are not restored aside (-stray)."
+        "When the controller leads, start every broker. It replaces its metadata with the restored metadata, registers "
+        "and sets logs of topics that were not restored aside (-stray)."
     ),
 )
 CONTROLLER_STEPS = (
-    "No controller ever starts again with its old disk: the old voters would elect a leader of the same cluster.",
+    "Never start a controller with its old disk: the old voters would elect a leader of the same cluster.",
     "Start this controller. It is the only voter.",
     (
-        "Every other controller: empty its metadata directory, `conclave format --no-initial-controllers`, start it, then "
-        "`conclave quorum add`."
+        "Every other controller: empty its metadata directory, `conclave format --no-initial-controllers`, start it, "
+        "then `conclave quorum add`."
     ),
 )
 
 
 def restore_quorum(config_path: Path, folders: list[Path], *, dry_run: bool, as_json: bool) -> None:
-    """Show what is restored and what comes next, and write it unless it is a dry run. Raises ConfigError, StorageError."""
+    """Print the plan and the next steps, and write it unless it is a dry run. Raises ConfigError, StorageError."""
     plan = plan_restore(KafkaConfig.load(config_path), folders)
     if not as_json:
         print("\n".join(plan_lines(plan)), flush=True)
@@ -46,7 +46,7 @@ def restore_quorum(config_path: Path, folders: list[Path], *, dry_run: bool, as_
 
 
 def plan_lines(plan: RestorePlan) -> list[str]:
-    """The copies, what becomes of the newest, and the steps that follow."""
+    """Return the copies, the restored state, and the steps that follow."""
     newest = plan.copies[0]
     listeners = plan.voters.by_id[plan.node_id].endpoints
     endpoints = ", ".join(endpoint_texts((each.name, each.host, each.port) for each in listeners))
@@ -55,7 +55,7 @@ def plan_lines(plan: RestorePlan) -> list[str]:
         *(_copy_line(copy, is_used=copy is newest) for copy in plan.copies),
         f"Cluster {plan.cluster_id}: {_counts(newest)}",
         (
-            f"Begins again at offset {plan.snapshot_id.offset}, epoch {plan.snapshot_id.epoch}; "
+            f"Restarts at offset {plan.snapshot_id.offset}, epoch {plan.snapshot_id.epoch}; "
             f"leader epochs of partitions rise by {LEADER_EPOCH_JUMP}"
         ),
         f"Voter: {plan.node_id} with directory id {uuid_to_text(plan.directory_id)} ({endpoints})",
@@ -85,7 +85,7 @@ def _brokers(copy: MetadataCopy) -> list[int]:
 
 
 def plan_state(plan: RestorePlan) -> dict[str, Any]:
-    """The same as one JSON-ready object."""
+    """Return the plan as a JSON-ready object."""
     newest = plan.copies[0]
     return {
         "clusterId": plan.cluster_id,

@@ -1,7 +1,7 @@
-"""`conclave quorum add` and `remove`: what kafka-metadata-quorum's add-controller and remove-controller do, after a look.
+"""`conclave quorum add` and `remove`: kafka-metadata-quorum's add-controller and remove-controller, with preconditions.
 
-What must hold is checked and shown first; where something does not, nothing is sent unless `--force` says so. The leader
-still refuses what it must. Source: MetadataQuorumCommand.handleAddController and handleRemoveController.
+The preconditions are printed first. If one does not hold, nothing is sent without `--force`. The leader may still
+refuse. Source: MetadataQuorumCommand.handleAddController and handleRemoveController.
 """
 
 import json
@@ -33,8 +33,8 @@ from kraft_core.storage.meta_properties import read_meta_properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """How a change is to be made: only looked at, made although something does not hold, told as JSON; and how to connect."""
+class ChangeOptions:
+    """The options of a change: dry run, force, JSON output, and the client properties."""
 
     dry_run: bool = False
     force: bool = False
@@ -42,8 +42,11 @@ class Manner:
     command_config: Path | None = None
 
 
-def add_voter(bootstrap: str, config_path: Path, manner: Manner) -> int:
-    """Add the controller that a server.properties describes; the exit code. Raises ConfigError, StorageError, KafkaError."""
+def add_voter(bootstrap: str, config_path: Path, options: ChangeOptions) -> int:
+    """Add the controller of a server.properties file, and return the exit code.
+
+    Raises ConfigError, StorageError, KafkaError.
+    """
     config = KafkaConfig.load(config_path)
     if not config.is_controller:
         raise ConfigError(f"process.roles in {config_path} does not contain controller.")
@@ -71,13 +74,13 @@ def add_voter(bootstrap: str, config_path: Path, manner: Manner) -> int:
             answer = cast("AddRaftVoterResponse", await client.request(request, TIMEOUT_MS))
             _raise_for(answer.error_code, answer.error_message)
 
-        return await _carry_out(plan, send, manner)
+        return await _carry_out(plan, send, options)
 
-    return with_client(bootstrap, work, manner.command_config)
+    return with_client(bootstrap, work, options.command_config)
 
 
-def remove_voter(bootstrap: str, node_id: int, directory_id: str, manner: Manner) -> int:
-    """Remove a voter by its key; the exit code. Raises typer.BadParameter, KafkaError."""
+def remove_voter(bootstrap: str, node_id: int, directory_id: str, options: ChangeOptions) -> int:
+    """Remove a voter by its key, and return the exit code. Raises typer.BadParameter, KafkaError."""
     key = _directory_id(directory_id)
 
     async def work(client: ControllerClient) -> int:
@@ -88,9 +91,9 @@ def remove_voter(bootstrap: str, node_id: int, directory_id: str, manner: Manner
             answer = cast("RemoveRaftVoterResponse", await client.request(request, TIMEOUT_MS))
             _raise_for(answer.error_code, answer.error_message)
 
-        return await _carry_out(plan, send, manner)
+        return await _carry_out(plan, send, options)
 
-    return with_client(bootstrap, work, manner.command_config)
+    return with_client(bootstrap, work, options.command_config)
 
 
 def _directory_id(text: str) -> UUID:
@@ -99,31 +102,31 @@ def _directory_id(text: str) -> UUID:
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--controller-directory-id") from None
     if found == ZERO_UUID:
-        raise typer.BadParameter("no voter has the zero id", param_hint="--controller-directory-id")
+        raise typer.BadParameter("the zero id is not the id of a voter", param_hint="--controller-directory-id")
     return found
 
 
-async def _carry_out(plan: VoterChange, send: Callable[[], Awaitable[None]], manner: Manner) -> int:
-    """Show the plan, then make the change unless it is a dry run or something does not hold; the exit code."""
-    if not manner.as_json:
+async def _carry_out(plan: VoterChange, send: Callable[[], Awaitable[None]], options: ChangeOptions) -> int:
+    """Print the plan, make the change unless it is a dry run or a precondition fails, and return the exit code."""
+    if not options.as_json:
         print("\n".join(plan_lines(plan)), flush=True)
-    may_send = not manner.dry_run and (manner.force or not plan.failed)
+    may_send = not options.dry_run and (options.force or not plan.failed)
     if may_send:
         await send()
-    if manner.as_json:
+    if options.as_json:
         print(json.dumps({**plan_state(plan), "done": may_send}))
     elif may_send:
         done = "Added" if plan.operation == "ADD" else "Removed"
         shown = ", ".join(endpoint_texts(plan.endpoints))
         where = f" ({shown})" if shown and plan.operation == "ADD" else ""
         print(f"{done} controller {plan.voter_id} with directory id {uuid_to_text(plan.directory_id)}{where}")
-    elif manner.dry_run and not plan.failed:
+    elif options.dry_run and not plan.failed:
         print("Dry run: nothing was sent.")
     if may_send or not plan.failed:
         return 0
     refused = VoterChangeRefused(plan)
     would_be = f"{refused.error.name}: " if refused.error is not None else ""
-    print(f"conclave: {would_be}{refused} Nothing was sent; --force sends it all the same.", file=sys.stderr)
+    print(f"conclave: {would_be}{refused} Nothing was sent; use --force to send the request.", file=sys.stderr)
     return 1
 
 
@@ -132,20 +135,20 @@ def _ids(ids: tuple[int, ...]) -> str:
 
 
 def plan_lines(plan: VoterChange) -> list[str]:
-    """What changes, what must hold, what to mind."""
+    """Return the effect, the preconditions and the warnings, a line for each."""
     before, after = plan.before, plan.after
     return [
         f"Voters: {_ids(before.voter_ids)} -> {_ids(after.voter_ids)}",
-        f"A decision needs: {before.majority} of {len(before.voter_ids)} -> {after.majority} of {len(after.voter_ids)}",
-        f"Failures tolerated, all being well: {before.failures_tolerated} -> {after.failures_tolerated}",
+        f"Majority: {before.majority} of {len(before.voter_ids)} -> {after.majority} of {len(after.voter_ids)}",
+        f"Failures tolerated when all are caught up: {before.failures_tolerated} -> {after.failures_tolerated}",
         f"Failures tolerated now: {before.failures_tolerated_now} -> {after.failures_tolerated_now}",
         *(f"  {'met    ' if check.is_met else 'NOT MET'}  {check.detail}" for check in plan.checks),
-        *(f"  mind     {warning.replace('`', '')}" for warning in plan.warnings),
+        *(f"  warning  {warning.replace('`', '')}" for warning in plan.warnings),
     ]
 
 
 def plan_state(plan: VoterChange) -> dict[str, Any]:
-    """The same as one JSON-ready object."""
+    """Return the plan as a JSON-ready object."""
 
     def standing(each: Standing) -> dict[str, Any]:
         return {

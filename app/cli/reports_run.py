@@ -1,4 +1,4 @@
-"""`conclave reports run`: asks the web process for a report over REST, as any script may."""
+"""`conclave reports run`: requests a report from the web process over REST, as a script would."""
 
 import json
 import os
@@ -10,13 +10,13 @@ TIMEOUT_SECONDS = 30
 
 
 class ReportsError(ConnectionError):
-    """The web process did not take the request; the message is one line."""
+    """The web process did not accept the request. The message is one line."""
 
 
 def run_report(url: str, token: str | None) -> None:
-    """Start a report and print what the web process answers, as JSON.
+    """Start a report and print the web process's response as JSON.
 
-    `token` is an API token; without one the environment's CONCLAVE_ADMIN_TOKEN is taken. Raises ReportsError.
+    `token` is an API token, by default the environment's CONCLAVE_ADMIN_TOKEN. Raises ReportsError.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):
@@ -44,11 +44,11 @@ def _request(method: str, url: str, bearer: str) -> Any:
     except urllib.error.URLError as error:
         raise ReportsError(f"{method} {url}: {error.reason}") from error
     except ValueError as error:
-        raise ReportsError(f"{method} {url}: the answer is no JSON") from error
+        raise ReportsError(f"{method} {url}: the response is not JSON") from error
 
 
 def _detail(error: urllib.error.HTTPError) -> str:
-    """Say in one line what the server says of a refusal (problem+json), else the status's own words."""
+    """Return the server's reason in one line: from problem+json, else the reason phrase of the status."""
     try:
         problem = json.load(error)
         return str(problem.get("detail") or problem.get("message") or problem.get("title") or error.reason)

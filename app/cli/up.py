@@ -1,8 +1,9 @@
-"""`conclave up`: one combined node and the web process under one supervisor, everything in one folder.
+"""`conclave up`: one combined node and the web process under one supervisor, with all data in one folder.
 
-The folder is set up on first use: server.properties (the user's from then on, except for the addresses that the options
-give), a formatted log directory, and the web process's database. Each child is a process group of its own, writes to a
-file in `logs/` (rotated at 16 MiB, five kept), is started again with growing pauses when it dies, and goes when the supervisor goes.
+The first start creates server.properties (the user's file from then on, apart from the addresses, which come from the
+options), a formatted log directory, and the web process's database. Each child is a process group that logs to a file
+in `logs/` (rotated at 16 MiB, five kept). A child that dies is restarted with growing pauses, and all end with the
+supervisor.
 """
 
 import contextlib
@@ -59,12 +60,12 @@ class UpOptions:
 
     @property
     def reachable_host(self) -> str:
-        """Name under which this machine's own programs reach the listeners."""
+        """Name under which programs on this machine reach the listeners."""
         return "127.0.0.1" if self.host in _WILDCARDS else self.host
 
 
 class UpError(StorageError):
-    """`up` cannot start; the message is one line."""
+    """`up` cannot start. The message is one line."""
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class Child:
     backoff_seconds: float = field(default=BACKOFF_FIRST_SECONDS)
 
     def start(self) -> None:
-        """Start the program in a process group of its own, its output going to the log file."""
+        """Start the program in its own process group, with its output in the log file."""
         inherited = os.environ if self.is_given_secrets else child_environment()
         with self.log_file.open("ab") as output:
             self.process = subprocess.Popen(
@@ -99,11 +100,11 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code once it has ended; None while it runs."""
+        """The exit code, None while the program runs."""
         return None if self.process is None else self.process.poll()
 
     def stop(self) -> None:
-        """End it: SIGTERM, and SIGKILL for the whole group when it takes too long."""
+        """Stop the program by SIGTERM, and kill the whole group by SIGKILL when it takes too long."""
         process = self.process
         if process is None or process.poll() is not None:
             return
@@ -117,7 +118,7 @@ class Child:
             process.wait()
 
     def last_words(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of the log."""
         lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(f"    {line}" for line in lines[-TAIL_LINES:])
 
@@ -132,7 +133,10 @@ def _say(text: str) -> None:
 
 
 def run_up(options: UpOptions) -> int:
-    """Run until Ctrl-C or SIGTERM -> exit code. Raises StorageError, ConfigError, OSError before anything is started."""
+    """Run until Ctrl-C or SIGTERM, and return the exit code.
+
+    Raises StorageError, ConfigError and OSError before anything is started.
+    """
     data = options.data.resolve()
     create_directory(data)
     try:
@@ -165,7 +169,7 @@ def _refuse_busy_ports(options: UpOptions) -> None:
 
 
 def prepare_data(options: UpOptions, data: Path) -> Path:
-    """Write or update server.properties, and format the log directory on first use -> the properties file.
+    """Write or update server.properties, format the log directory on first use, and return the properties file.
 
     Raises StorageError, ConfigError.
     """
@@ -189,19 +193,19 @@ def prepare_data(options: UpOptions, data: Path) -> Path:
         )
         format_storage(request, _say)
     path.chmod(0o600)
-    for folder in ("logs", "web"):  # both see the one-time link
+    for folder in ("logs", "web"):  # both contain the one-time link
         create_directory(data / folder)
-    for folder in ("logs", "web", "kafka", "reports"):  # made by an older release, they may be open to others
+    for folder in ("logs", "web", "kafka", "reports"):  # an older release may have left them open to others
         if (data / folder).is_dir():
             (data / folder).chmod(0o700)
     return path
 
 
 def rotate_log(path: Path, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT) -> None:
-    """Set a log that has grown aside as `path.1`, the one before as `path.2`, and so on; keep only the newest `kept`.
+    """Rename a log that has grown to `path.1`, the previous one to `path.2`, and so on; keep the newest `kept`.
 
-    The child keeps writing to the file it has open (in append mode), so the file is copied and emptied. A line that is
-    written between the two is lost.
+    The child keeps writing to its open file (in append mode), so the file is copied and truncated. A line written
+    between the two is lost.
     """
     if not path.exists() or path.stat().st_size <= bytes_max:
         return
@@ -214,7 +218,7 @@ def rotate_log(path: Path, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT
 
 
 def _first_properties(data: Path) -> dict[str, str]:
-    """Settings of a single combined node: one replica of everything, since there is one broker."""
+    """Return the settings of a single combined node: one replica of everything, since there is one broker."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -229,7 +233,7 @@ def _first_properties(data: Path) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # after a crash the broker's old session must end before it may register again: here nobody else waits for it
+        # after a crash the broker cannot register until its old session has expired; nothing else waits for that here
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "3000",
     }
@@ -244,26 +248,29 @@ def _addresses(options: UpOptions) -> dict[str, str]:
     near = options.reachable_host
     near = f"[{near}]" if ":" in near else near
     kafka, controller = options.kafka_port, options.controller_port
+    advertised_controller = url(DEFAULT_LISTENER, near.strip("[]"), controller)
     return {
         "listeners": f"{url('PLAINTEXT', bound, kafka)},{url(DEFAULT_LISTENER, bound, controller)}",
-        "advertised.listeners": f"{url('PLAINTEXT', shown, kafka)},{url(DEFAULT_LISTENER, near.strip('[]'), controller)}",
+        "advertised.listeners": f"{url('PLAINTEXT', shown, kafka)},{advertised_controller}",
         "controller.quorum.bootstrap.servers": f"{near}:{controller}",
     }
 
 
 def _cluster_id(config_path: Path) -> str | None:
-    """Return the cluster that the node's folder is formatted for; the web process follows it whatever its database says."""
+    """Return the cluster id that the node's folder is formatted for. The web process follows this cluster."""
     properties = read_meta_properties(KafkaConfig.load(config_path).metadata_log_dir)
     return None if properties is None else properties.cluster_id
 
 
 class _Supervisor:
-    """Starts both children, watches them, stops them."""
+    """Starts both children, monitors them and stops them."""
 
     def __init__(self, options: UpOptions, data: Path, config_path: Path, cluster_id: str | None) -> None:
         self._options = options
         self._data = data
-        self._told = False  # a plain flag: a lock taken in a signal handler may be held by the code it interrupts
+        self._is_stopping = (
+            False  # a plain flag: a signal handler must not take a lock that the interrupted code may hold
+        )
         program = [sys.executable, "-P", "-m", "app.cli.main"]
         controller = f"{options.reachable_host}:{options.controller_port}"
         if ":" in options.reachable_host:
@@ -286,7 +293,7 @@ class _Supervisor:
 
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._stop_told)
+            signal.signal(number, self._on_stop_signal)
         try:
             for child in self._children:
                 child.start()
@@ -294,9 +301,9 @@ class _Supervisor:
             if failure is not None:
                 print(f"conclave: {failure}", file=sys.stderr, flush=True)
                 return 1
-            if not self._told:
+            if not self._is_stopping:
                 self._announce()
-            while not self._told_within(POLL_SECONDS):
+            while not self._stops_within(POLL_SECONDS):
                 self._watch()
             _say("Stopping …")
         finally:
@@ -305,13 +312,13 @@ class _Supervisor:
         _say("Stopped.")
         return 0
 
-    def _stop_told(self, number: int, frame: FrameType | None) -> None:
-        self._told = True
+    def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
+        self._is_stopping = True
 
-    def _told_within(self, seconds: float) -> bool:
-        if not self._told:
+    def _stops_within(self, seconds: float) -> bool:
+        if not self._is_stopping:
             time.sleep(seconds)
-        return self._told
+        return self._is_stopping
 
     @property
     def _base_url(self) -> str:
@@ -319,12 +326,13 @@ class _Supervisor:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._options.http_port}"
 
     def _wait_until_ready(self) -> str | None:
-        """Wait for the web process to be ready, which needs the node -> what went wrong, None: nothing."""
+        """Wait until the web process is ready, which needs the node. Returns the failure, None on success."""
         deadline = time.monotonic() + READY_SECONDS
-        while not self._told_within(POLL_SECONDS):
+        while not self._stops_within(POLL_SECONDS):
             for child in self._children:
                 if child.exit_code is not None:
-                    return f"{child.name} ended with exit code {child.exit_code}; {child.log_file} says:\n{child.last_words()}"
+                    ended = f"{child.name} ended with exit code {child.exit_code}"
+                    return f"{ended}; {child.log_file} says:\n{child.last_words()}"
             if _answers(f"{self._base_url}/readyz"):
                 return None
             if time.monotonic() > deadline:
@@ -339,7 +347,7 @@ class _Supervisor:
         _say(f"  Kafka      {self._options.reachable_host}:{self._options.kafka_port}\n  Data       {self._data}")
 
     def _watch(self) -> None:
-        """Start again what has died, after a pause that grows while it keeps dying."""
+        """Restart children that died, after a pause that grows while they keep dying."""
         now = time.monotonic()
         for child in self._children:
             rotate_log(child.log_file)
@@ -350,7 +358,7 @@ class _Supervisor:
                 if now - child.started_at > STEADY_SECONDS:
                     child.backoff_seconds = BACKOFF_FIRST_SECONDS
                 _say(
-                    f"{child.name} ended with exit code {child.exit_code} and is started again in "
+                    f"{child.name} ended with exit code {child.exit_code} and is restarted in "
                     f"{child.backoff_seconds:.0f} s; {child.log_file} says:\n{child.last_words()}"
                 )
                 child.restart_at = now + child.backoff_seconds
@@ -358,7 +366,7 @@ class _Supervisor:
 
 
 def _answers(url: str) -> bool:
-    """Whether a GET of our own address is answered 200."""
+    """Return whether a GET of our own address is answered with 200."""
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310  # always http:// to this machine
             return bool(answer.status == 200)

@@ -1,7 +1,7 @@
 """HTTP errors: one class per status, one table from Kafka's error codes to statuses, one body.
 
-The body carries REST v3's `error_code` and `message` and the members of RFC 9457. Where REST v3 has the endpoint, status
-and error_code are Confluent's; endpoints that REST v3 lacks answer with the status alone.
+The body carries REST v3's `error_code` and `message` and the members of RFC 9457. Where REST v3 has the endpoint,
+status and error_code are Confluent's; endpoints that REST v3 lacks answer with the status alone.
 
     ApiError                  an answer with a status; a subclass per status names it
     KafkaError                raised by requests to the controller; mapped by of_kafka
@@ -314,8 +314,8 @@ _OURS: Final[dict[ErrorCode, int]] = {
 def status_of(code: ErrorCode, *, v3: bool) -> tuple[int, int]:
     """Return (HTTP status, error_code) of a Kafka error; `v3` says whether REST v3 has the endpoint.
 
-    An error that REST v3 would answer with 500 although it only asks for patience (retriable) is 503 or 504 here,
-    so that programs wait and try again; its error_code stays Confluent's 50003.
+    A retriable error that REST v3 would answer with 500 is 503 or 504 here, so that programs wait and retry. Its
+    error_code remains Confluent's 50003.
     """
     if v3 and code in _V3:
         return _V3[code]
@@ -344,7 +344,7 @@ def of_kafka(error: KafkaError, *, v3: bool) -> tuple[ApiError, dict[str, Any]]:
 
 
 def of_connection(error: ConnectionError) -> tuple[ApiError, dict[str, Any]]:
-    """Return the answer while the quorum cannot be reached: 504 when it took too long, else 503. Never a success."""
+    """Return the answer when no controller can be reached: 504 after a timeout, else 503."""
     if isinstance(error, RequestTimedOut):
         answer: ApiError = GatewayTimeoutError(
             "The controller did not answer in time; whether the change took effect is not known.",
@@ -363,7 +363,7 @@ def of_connection(error: ConnectionError) -> tuple[ApiError, dict[str, Any]]:
 
 
 def of_http(error: HTTPException) -> ApiError:
-    """Return the answer to what the router refuses: an unknown path, or a method that the path does not have."""
+    """Return the answer to an error of the router: an unknown path, or a method that the path does not have."""
     headers = dict(error.headers or {})
     match error.status_code:
         case 404:
@@ -397,5 +397,5 @@ def problem(error: ApiError, request_id: str, extra: dict[str, Any] | None = Non
 
 
 def wants_problem_json(accept: str) -> bool:
-    """Whether the client asked for application/problem+json."""
+    """Return whether the client accepts application/problem+json."""
     return PROBLEM_JSON in accept.lower()

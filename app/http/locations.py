@@ -1,6 +1,6 @@
-"""Addresses in answer headers: the one place that writes Location, HX-Redirect and HX-Push-Url.
+"""Addresses in response headers: Location, HX-Redirect and HX-Push-Url are written only here.
 
-A header holds Latin-1 only, but a user, a token or a principal may have any letters in its name: each address is
+A header holds Latin-1 only, and the name of a user, a token or a principal may have any letters. Every address is
 percent-encoded here, so that no name can turn a finished change into an error.
 """
 
@@ -13,17 +13,17 @@ _KEPT: Final = ":/?#[]@!$&'()*+,;=%-._~"
 
 
 def header_url(url: str) -> str:
-    """Return the address as a header can hold it; what is percent-encoded already stays."""
+    """Return the address as a header can hold it. Percent-encoded parts stay as they are."""
     return quote(url, safe=_KEPT)
 
 
 def located(url: str) -> dict[str, str]:
-    """Return the header that says where a new resource is."""
+    """Return the header with the address of a new resource."""
     return {"Location": header_url(url)}
 
 
 def redirect(url: str) -> Response:
-    """Send a browser to another address with a GET (303)."""
+    """Return a redirect to another address with a GET (303)."""
     return RedirectResponse(header_url(url), 303)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn with the limits a control plane wants, and a shutdown that ends event streams first."""
+"""The HTTP server: uvicorn with limits on time and memory, and a shutdown that ends event streams first."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def connections_allowed() -> int:
-    """Raise the limit on open files -> how many connections the process may hold. Warns if they are few."""
+    """Raise the limit on open files, and return how many connections the process may hold. Warns if they are few."""
     files = raise_file_limit()
     if files == resource.RLIM_INFINITY:
         return CONNECTIONS_WANTED
@@ -51,11 +51,11 @@ def connections_allowed() -> int:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 by llhttp's strict parser, which keeps what it is sent until a line or a head is whole.
+    """HTTP/1.1 by llhttp's strict parser, with limits on incomplete requests.
 
-    So a connection is closed that has no whole head after 10 s, or sends more than 64 KiB that is no body: a head or
-    trailers without end. (What arrives in one read, at most 256 KiB, is taken.) One that takes nothing of its answer
-    for 60 s is dropped.
+    The parser buffers input until a line or a head is complete. So a connection is closed when its head is incomplete
+    after 10 s, or when it sends more than 64 KiB outside a body: an endless head or trailer. (One read, at most 256
+    KiB, is always accepted.) A connection that accepts nothing of its response for 60 s is dropped.
     """
 
     def __init__(self, *args: Any, crowd: "Crowd", **kwargs: Any) -> None:
@@ -67,28 +67,28 @@ class PatientProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._read_bytes = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives this kind
-        """Start the clock of the first request, and make room when there are too many connections."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio passes this kind
+        """Start the timer of the first request, and drop a connection when there are too many."""
         super().connection_made(transport)
         self._crowd.wait(self)
         self._crowd.make_room(len(self.connections))
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
+        """Stop the timers."""
         self._stop_waiting()
         self._stop_write_timer()
         self._crowd.forget(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Give a client that does not read its answer a while."""
+        """Start the timer for a client that does not read its response."""
         super().pause_writing()
         self._stop_write_timer()
         self._write_timer = asyncio.get_running_loop().call_later(WRITE_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop the clock: the client reads."""
+        """Stop the timer: the client reads."""
         self._stop_write_timer()
         super().resume_writing()
 
@@ -98,7 +98,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._write_timer = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse, and count what led to nothing yet."""
+        """Parse the input, and count the bytes that have not completed anything yet."""
         self._unfinished_bytes += len(data)
         self._head_bytes += len(data)
         self._read_bytes = len(data)
@@ -110,37 +110,37 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_body(self, body: bytes) -> None:
-        """A body has its own limit, which the application knows."""
+        """Reset the counts: the application limits bodies."""
         self._unfinished_bytes = self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Reset the counts: the request is complete."""
         self._unfinished_bytes = self._head_bytes = 0
         super().on_message_complete()
 
     def on_message_begin(self) -> None:
-        """Give each further request on the connection its own time."""
+        """Start the timer of each further request on the connection."""
         self._unfinished_bytes = 0
-        self._head_bytes = self._read_bytes  # at most: it may have begun within what was read
+        self._head_bytes = self._read_bytes  # an upper bound: the request may have begun within what was read
         super().on_message_begin()
         self._wait_for_head()
 
     def on_headers_complete(self) -> None:
-        """The head is here in time."""
+        """Stop the timer: the head arrived in time."""
         self._stop_waiting()
         self._crowd.begin(self)
         self._unfinished_bytes = self._head_bytes = 0
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        """The connection waits for its next request, unless that is here already."""
+        """Wait for the next request, unless it is here already."""
         super().on_response_complete()
         if self.cycle is None or self.cycle.response_complete:
             self._crowd.wait(self)
 
     def drop(self) -> None:
-        """Close the connection without a word."""
+        """Close the connection without a response."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.abort()
 
@@ -159,10 +159,10 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 class Crowd:
-    """All connections of a server that have no request running, the one that has waited longest first.
+    """The connections of a server without a running request, ordered by how long they have waited.
 
-    When there are more connections than the process may hold, or more bytes of heads that are not whole, the ones that
-    have waited longest are closed, so a new client is heard however many others say nothing.
+    When there are more connections than the process may hold, or too many bytes of incomplete heads, the connections
+    that have waited longest are closed. So a new client is served however many others are idle.
     """
 
     def __init__(self, connections_max: int) -> None:
@@ -171,7 +171,7 @@ class Crowd:
         self._unfinished_bytes = 0
 
     def wait(self, connection: PatientProtocol) -> None:
-        """Note that the connection has no request running."""
+        """Note that the connection has no running request."""
         self._waiting.setdefault(connection, 0)
 
     def begin(self, connection: PatientProtocol) -> None:
@@ -181,7 +181,7 @@ class Crowd:
     forget = begin
 
     def note_unfinished(self, connection: PatientProtocol, count: int) -> None:
-        """Note how many bytes of a head that is not whole the connection holds."""
+        """Note how many bytes of an incomplete head the connection holds."""
         if connection not in self._waiting:
             return
         self._unfinished_bytes += count - self._waiting[connection]
@@ -200,7 +200,7 @@ class Crowd:
 
 
 class WebServer(uvicorn.Server):
-    """A server that tells the application when it has begun and when it begins to stop, and ends without re-raising the signal."""
+    """A server that reports when it starts and when it begins to stop, and that ends without re-raising the signal."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class WebServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(PatientProtocol, crowd=Crowd(connections_max)),  # type: ignore[arg-type]  # a callable will do
+                http=partial(PatientProtocol, crowd=Crowd(connections_max)),  # type: ignore[arg-type]  # uvicorn accepts a callable
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -228,7 +228,7 @@ class WebServer(uvicorn.Server):
         self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application and begin to serve, then say so."""
+        """Start the application, begin to serve, then report the start."""
         await super().startup(sockets)
         if self.started:
             self._on_started()
@@ -249,7 +249,7 @@ class WebServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on Ctrl-C and SIGTERM; a second one stops at once."""
+        """Stop on Ctrl-C and SIGTERM. A second signal stops at once."""
         loop = asyncio.get_running_loop()
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -260,7 +260,7 @@ class WebServer(uvicorn.Server):
         try:
             for number in before:
                 signal.signal(number, handle)
-        except ValueError:  # not the main thread: whoever runs us there stops us by `stop`
+        except ValueError:  # not the main thread: the caller stops the server by `stop`
             before = {}
         try:
             yield
@@ -270,7 +270,7 @@ class WebServer(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind and listen; port 0 takes a free one. Raises OSError naming what is in the way."""
+    """Bind and listen. Port 0 selects a free port. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

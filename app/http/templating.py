@@ -1,8 +1,8 @@
-"""Templates and static files, found in the wheel or in the checkout.
+"""Templates and static files, in the wheel or in the checkout.
 
-A template that names what its view model lacks fails at once (StrictUndefined). Static files are read once, served from
-memory by name only (so no path can leave the folder), and named with a digest of their content, so that browsers may
-keep them for ever.
+A template fails at once on a name that its view model lacks (StrictUndefined). Static files are read once and served
+from memory by name, so no path can leave the folder. Their URLs carry a digest of the content, so browsers may cache
+them indefinitely.
 """
 
 import base64
@@ -28,13 +28,13 @@ REVALIDATE: Final = "no-cache"
 
 
 def folder(name: str) -> Path:
-    """Return the folder of `templates` or `static`: the wheel's own, or the checkout's."""
+    """Return the folder `templates` or `static`: the wheel's, else the checkout's."""
     installed = PACKAGE / f"_{name}"
     return installed if installed.is_dir() else CHECKOUT / name
 
 
 def make_environment() -> Environment:
-    """Return the template environment: everything escaped, nothing undefined."""
+    """Return the template environment: it escapes everything and rejects undefined names."""
     return Environment(
         loader=FileSystemLoader(folder("templates")),
         autoescape=True,
@@ -55,7 +55,7 @@ class StaticFile:
 
 
 class StaticFiles:
-    """The static files by name, and htmx from the package that ships it."""
+    """The static files by name, with htmx from the package that ships it."""
 
     def __init__(self) -> None:
         self._files: dict[str, StaticFile] = {}
@@ -77,11 +77,11 @@ class StaticFiles:
         return self._files
 
     def url(self, name: str) -> str:
-        """Return the file's address, with its digest. Raises KeyError for an unknown name."""
+        """Return the file's URL with its digest. Raises KeyError for an unknown name."""
         return f"/static/{name}?v={self._files[name].digest}"
 
     def router(self) -> APIRouter:
-        """Return the route that serves them."""
+        """Return the route that serves the files."""
         router = APIRouter()
 
         @router.get("/static/{name}", include_in_schema=False)
@@ -103,5 +103,5 @@ class StaticFiles:
 
 @lru_cache(maxsize=1)
 def static_files() -> StaticFiles:
-    """Return the static files of this process, read once: the route serves them, pages link to them."""
+    """Return the static files of this process, read once. The route serves them, and pages link to them."""
     return StaticFiles()

@@ -276,7 +276,7 @@ def test_the_command_line_describes_lag_and_what_a_decision_needs(joiner: VoterQ
     assert {each["nodeId"]: each["status"] for each in told["observers"]} == {JOINER: "Observer"}
     shown = joiner.conclave("describe", *servers).stdout
     assert "kraft.version 1 (dynamic voters)" in shown
-    assert "A decision needs 2 of 3, failures until no quorum: 1" in shown
+    assert "Majority 2 of 3, tolerated failures 1" in shown
 
 
 def test_a_leader_that_is_removed_hands_over(joiner: VoterQuorum) -> None:
