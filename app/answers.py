@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: JSON for programs, a page for people, never a stack trace."""
+"""HTTP answers to exceptions: JSON for programs, a page for browsers, never a stack trace."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -43,21 +43,21 @@ from kraft_core.protocol.errors import KafkaError
 log = structlog.get_logger(__name__)
 
 NATIVE: Final = "native"
-"""Tag of the endpoints that REST v3 lacks: their errors take the statuses that `app.http.errors` has for them."""
+"""Tag of the endpoints that REST v3 lacks. Their errors have the statuses of `app.http.errors`."""
 
 HtmlErrorPage = Callable[[Request, ApiError], Response]
-"""Renders an error for people; `request.state` has principal and csrf_token only if the guard was passed."""
+"""Renders an error as a page. `request.state` has principal and csrf_token only after the guard."""
 
 
 class Answers:
-    """Turns exceptions into answers. `page` renders those that a browser asked for; `routes` are all there are."""
+    """Turns exceptions into responses. `page` renders an error page; `routes` are all routes of the application."""
 
     def __init__(self, page: HtmlErrorPage, routes: Sequence[BaseRoute]) -> None:
         self._page = page
         self._routes = routes
 
     def render(self, request: Request, error: Exception) -> Response:
-        """Return the answer to an exception of any kind; what nobody expected is logged and becomes a bare 500."""
+        """Return the response to an exception. An unexpected one is logged and becomes a plain 500."""
         answer, extra = _as_api_error(request, error)
         if isinstance(answer, MethodNotAllowedError):
             answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request))
@@ -80,7 +80,7 @@ class Answers:
 
 
 def is_for_people(request: Request) -> bool:
-    """Whether the answer should be a page: a browser's request outside the API."""
+    """Return whether the response should be a page: a browser's request outside the API."""
     if request.url.path.startswith("/v3") or request.url.path in {"/healthz", "/readyz", "/metrics", "/openapi.json"}:
         return False
     accept = request.headers.get("accept", "")
@@ -109,11 +109,11 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
     if isinstance(error, HTTPException):
         return of_http(error), {}
     log.error("unexpected_error", path=request.url.path, exc_info=error)
-    return InternalError("Something unexpected went wrong; the log has it under this request's id."), {}
+    return InternalError("Internal error. The log has the details under the id of this request."), {}
 
 
 def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
-    """What may be done at the request's path: of all its routes, since the router names those of the first it met."""
+    """Return the methods of all routes at the request's path. The router itself names those of the first match only."""
     scope = {**request.scope, "path": request.url.path, "path_params": {}}
     fitting = (route for route in routes if route.matches(scope)[0] is not Match.NONE)
     return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
@@ -125,7 +125,7 @@ def _is_v3(request: Request) -> bool:
 
 
 def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any]]:
-    """What the leader would have answered; 409 where only our own thought forbids it. Every check is told."""
+    """Return the leader's error, or 409 when only our own checks forbid the change, with all checks."""
     checks = [{"name": each.name, "is_met": each.is_met, "detail": each.detail} for each in error.change.checks]
     if error.error is None:
         return ConflictError(str(error), code="voter-change-not-safe"), {"checks": checks}
@@ -134,7 +134,7 @@ def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any
 
 
 def _of_broker_in_use(use: BrokerUse) -> tuple[ApiError, dict[str, Any]]:
-    message = f"{' '.join(use.reasons)} With force it is forgotten all the same."
+    message = f"{' '.join(use.reasons)} Use force to unregister it anyway."
     members = {
         "is_live": use.is_live,
         "replicas_count": use.replicas,
@@ -159,7 +159,7 @@ def _of_account(error: AccountError) -> ApiError:
 
 
 def _of_validation(errors: Sequence[Any]) -> ApiError:
-    """A query parameter out of range is 400, a path that cannot exist 404, a body that does not fit 422."""
+    """Return 400 for an invalid query parameter, 404 for an impossible path, 422 for an invalid body."""
     if any(error["type"] == "json_invalid" for error in errors):
         return BadRequestError("The body is not valid JSON.")
     where = {error["loc"][0] for error in errors}

@@ -1,10 +1,10 @@
-"""The environment of the programs that this one starts: all of its own but the secrets, which are for the web process alone."""
+"""The environment of child processes: that of this process without its secrets."""
 
 import os
 from typing import Final
 
 SECRETS: Final = ("CONCLAVE_ADMIN_TOKEN", "CONCLAVE_DATABASE_URL")
-"""Variables that no child process is given: neither a node nor Spark's driver and its JVM."""
+"""Variables that no child process gets: neither a node nor Spark's driver and its JVM."""
 
 
 def child_environment() -> dict[str, str]:
@@ -13,6 +13,6 @@ def child_environment() -> dict[str, str]:
 
 
 def forget_secrets() -> None:
-    """Take the secrets out of this process's environment, once its settings have been read."""
+    """Remove the secrets from this process's environment, after its settings have been read."""
     for name in SECRETS:
         os.environ.pop(name, None)

@@ -1,6 +1,7 @@
-"""The log of the web process: one line an event, as text for people or as JSON for machines.
+"""The log of the web process: one line per event, as text or as JSON.
 
-An event is a fixed word and what varies is in fields. Values are quoted, so no name with a line break can forge a line.
+An event has a fixed name, and its variable parts are fields. Values are quoted, so a name with a line break cannot
+forge a line.
 """
 
 import json
@@ -16,10 +17,10 @@ from kraft_core.server.repeat_filter import STANDARD_FIELDS, RepeatFilter
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; a traceback is one of its members."""
+    """One JSON object per line. A traceback is one of its members."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record."""
+        """Return one record as a line."""
         line: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -33,7 +34,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(log_format: Literal["text", "json"], level: str) -> None:
-    """Send structlog and the standard library's loggers to standard error, in one form."""
+    """Send structlog and the standard library's loggers to standard error, in one format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else EventFormatter())
     handler.addFilter(RepeatFilter())

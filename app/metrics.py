@@ -1,4 +1,7 @@
-"""Numbers for Prometheus: the quorum as this process sees it, and its own requests. Names no topic, so it needs no login."""
+"""Metrics for Prometheus: the quorum as this process sees it, and its own requests.
+
+They name no topic, so they need no login.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,7 +19,7 @@ SECONDS_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class _ClusterCollector(Collector):
-    """Reads the image when Prometheus asks; nothing is counted twice."""
+    """Reads the image when Prometheus scrapes, so nothing is counted twice."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -64,7 +67,7 @@ def _or_minus_one(node_id: int | None) -> int:
 
 
 class _DatabaseCollector(Collector):
-    """The outages of the database, as its watch counts them."""
+    """The outages of the database."""
 
     def __init__(self, outage: OutageWatch) -> None:
         self._outage = outage
@@ -80,7 +83,7 @@ class _DatabaseCollector(Collector):
 
 
 class Metrics:
-    """One registry for one application, so that several can live in one process (tests)."""
+    """A registry per application, so that several can run in one process in tests."""
 
     def __init__(self, cluster: Cluster, outage: OutageWatch) -> None:
         self.registry = CollectorRegistry()
@@ -98,11 +101,11 @@ class Metrics:
         )
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request. Labels are bounded: a route's template, never a path."""
+        """Count one request. Labels are bounded: the template of a route, never a path."""
         known = method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.observe(seconds)
 
     def text(self) -> bytes:
-        """Return the page Prometheus reads."""
+        """Return the metrics in Prometheus's text format."""
         return generate_latest(self.registry)

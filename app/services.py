@@ -1,4 +1,4 @@
-"""What a running web process consists of, and how a request gets at it."""
+"""The parts of a running web process, and the dependencies through which a request reaches them."""
 
 from dataclasses import dataclass
 from typing import Annotated, cast
@@ -20,7 +20,7 @@ from app.security.service import Security
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of the web process; there is one of each."""
+    """The parts of the web process, one of each."""
 
     settings: Settings
     database: Database
@@ -32,22 +32,22 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """Return the process's services."""
+    """Return the services of the process."""
     return cast("Services", request.app.state.services)
 
 
 def base_url_of(request: Request) -> str:
-    """Return scheme and host as users see them; the guard has checked the host."""
+    """Return scheme and host as users see them. The guard has checked the host."""
     return services_of(request).settings.public_url or str(request.base_url).rstrip("/")
 
 
 def info_of(request: Request) -> RequestInfo:
-    """Return where the request comes from, for the audit."""
+    """Return the origin of the request, for the audit."""
     return cast("RequestInfo", request.state.info)
 
 
 def principal_of(request: Request) -> Principal:
-    """Return who is asking. Raises ApiError 401 for nobody; only open paths can get here without a caller."""
+    """Return the caller. Raises UnauthorizedError without one, which only open paths can reach."""
     principal: Principal | None = request.state.principal
     if principal is None:
         raise NotLoggedInError
@@ -55,27 +55,27 @@ def principal_of(request: Request) -> Principal:
 
 
 def visitor_of(request: Request) -> Principal | None:
-    """Return who is asking, None for nobody."""
+    """Return the caller, None for an anonymous one."""
     return cast("Principal | None", request.state.principal)
 
 
 def csrf_token_of(request: Request) -> str:
-    """Return the token that forms on this page carry in the field `csrf_token` (htmx: header `X-CSRF-Token`)."""
+    """Return the token for the field `csrf_token` of forms on this page (htmx: header `X-CSRF-Token`)."""
     return cast("str", request.state.csrf_token)
 
 
 class Requires:
-    """A dependency: the caller has at least `role`, and its token may do `scope`. Denials go to the audit."""
+    """A dependency: the caller has at least `role`, and its token has `scope`. Denials are audited."""
 
     def __init__(self, role: Role, scope: str) -> None:
         self.role = role
         self.scope = scope
 
     async def __call__(self, request: Request) -> Caller:
-        """Return the caller. Raises ApiError 401 or 403."""
+        """Return the caller. Raises UnauthorizedError or ForbiddenError."""
         principal = principal_of(request)
         info = info_of(request)
-        request.state.stamp = services_of(request).cluster.stamp  # what is read for the answer is at least as new
+        request.state.stamp = services_of(request).cluster.stamp  # the answer reads a state at least as new
         if not principal.may(self.role, self.scope):
             error = f"needs role {self.role.text} and scope {self.scope}"
             action = f"{request.method} {request.scope['route'].path}"

@@ -1,6 +1,6 @@
-"""The start of the web process: its port is open from the beginning, and says what the process waits for.
+"""The start of the web process. Its port is open from the beginning, and answers say what the process waits for.
 
-Until the database is open, everything but health, metrics and static files is answered 503 with the reason.
+Until the database is open, everything but health, metrics and static files is answered with 503 and the reason.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ PATIENCE_SECONDS: Final = 10.0
 
 
 class Startup:
-    """How far the start is. `error` is what ended it for good, None while it goes well."""
+    """The progress of the start. `error` is the failure that ended it, None otherwise."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self.is_done = False
@@ -37,7 +37,7 @@ class Startup:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Start in the background; `on_end` is called when it is done, or when it has failed."""
+        """Start in the background. `on_end` is called when the start has finished or failed."""
         self._task = asyncio.create_task(self._start(work), name="start")
 
     async def _start(self, work: Coroutine[None, None, None]) -> None:
@@ -45,7 +45,7 @@ class Startup:
             await work
         except Exception as error:
             log.exception("start_failed")
-            self.error, self.waits_for = error, "nothing any more: it has failed"
+            self.error, self.waits_for = error, "nothing: the start has failed"
         else:
             if self._began:
                 log.warning("database_opened", after_seconds=round(time.monotonic() - self._began, 1))
@@ -53,14 +53,14 @@ class Startup:
         self._on_end()
 
     async def stop(self) -> None:
-        """End a start that is not over."""
+        """Cancel an unfinished start."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     async def open_database(self, prepare: Callable[[], T]) -> T:
-        """Run `prepare`, which blocks, until the database can be used. Raises what is no outage."""
+        """Run the blocking function `prepare` until the database can be used. Raises every error but an outage."""
 
         async def prepared() -> T:
             running = _on_a_thread(prepare)
@@ -72,7 +72,7 @@ class Startup:
         return await self.retried(prepared)
 
     async def retried(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Await `work` until the database can be used. Raises what is no outage."""
+        """Await `work` until the database can be used. Raises every error but an outage."""
         while True:
             try:
                 return await work()
@@ -84,7 +84,7 @@ class Startup:
             await asyncio.sleep(RETRY_SECONDS)
 
     def _say(self, why: str, error: Exception | None = None) -> None:
-        """Log one line for the whole wait, and one a minute after it."""
+        """Log the wait once at its beginning, then once a minute."""
         self.waits_for = f"the database: {why}"
         now = time.monotonic()
         self._began = self._began or now
@@ -95,7 +95,7 @@ class Startup:
 
 
 def _on_a_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
-    """Run blocking work on a thread that no end of the process waits for."""
+    """Run a blocking function on a thread that does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -103,7 +103,7 @@ def _on_a_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
         if future.cancelled():
             return
         if error is None:
-            future.set_result(result)  # type: ignore[arg-type]  # without an error it is what `work` returned
+            future.set_result(result)  # type: ignore[arg-type]  # without an error it is the result of `work`
         else:
             future.set_exception(error)
 
@@ -111,7 +111,7 @@ def _on_a_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
         result, error = None, None
         try:
             result = work()
-        except BaseException as raised:  # noqa: BLE001 - is raised where the result is awaited
+        except BaseException as raised:  # noqa: BLE001 - raised where the result is awaited
             error = raised
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)
@@ -121,14 +121,14 @@ def _on_a_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
 
 
 class StartupGate:
-    """ASGI middleware: while the process starts, it says so."""
+    """ASGI middleware that refuses requests while the process starts."""
 
     def __init__(self, app: ASGIApp, *, startup: Startup) -> None:
         self._app = app
         self._startup = startup
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on once the process has started. Raises ApiError 503 before."""
+        """Pass a request on after the start. Raises UnavailableError before."""
         if scope["type"] == "http" and not self._startup.is_done and not is_for_everybody(scope["path"]):
             message = f"Conclave is starting and waits for {self._startup.waits_for}."
             raise UnavailableError(message, code="starting", retry_after_seconds=1)

@@ -1,4 +1,4 @@
-"""The web process: `create_app` puts it together, `run_web` runs it until a signal."""
+"""The web process: `create_app` builds it, `run_web` runs it until a signal."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ from kraft_core.protocol.errors import KafkaError
 
 log = structlog.get_logger(__name__)
 
-VERSION = "3"  # of the REST API, as its paths say
+VERSION = "3"  # of the REST API, as in its paths
 EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ApiError,
     KafkaError,
@@ -62,7 +62,7 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
 
 
 def make_services(settings: Settings, database: Database) -> Services:
-    """Build the parts of the process; nothing is started yet."""
+    """Build the parts of the process without starting them."""
     security = Security(database, settings)
     cluster = Cluster(
         settings.bootstrap,
@@ -103,11 +103,11 @@ def make_services(settings: Settings, database: Database) -> Services:
 def create_app(
     settings: Settings, base_url: str | None = None, on_started: Callable[[], None] | None = None
 ) -> FastAPI:
-    """Return the application. Its lifespan starts it in the background: it serves at once, and says what it waits for.
+    """Return the application. Its lifespan starts it in the background, and it answers requests from the beginning.
 
-    The start migrates the database, follows the quorum and runs the schedules; then
-    `app.state.startup` is done, or has failed, and `on_started` is called. `base_url` is what users type, for the login link;
-    `app.state.login_link` holds that link after the start, None once an admin has logged in.
+    The start migrates the database, follows the quorum and runs the schedules. Then `app.state.startup` is done or has
+    failed, and `on_started` is called. `base_url` is the address for the login link. After the start,
+    `app.state.login_link` is that link, None once an admin has logged in.
     """
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     connections = connections_allowed()
@@ -131,7 +131,7 @@ def create_app(
     app = FastAPI(
         title="Conclave",
         version=VERSION,
-        description="Administration of a KRaft cluster: Confluent's REST v3, and what it lacks.",
+        description="Administration of a KRaft cluster: Confluent's REST v3 and extensions.",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -172,7 +172,7 @@ async def _start(app: FastAPI, retention: AuditRetention, url: str) -> None:
 
 
 async def _stop(services: Services, retention: AuditRetention) -> None:
-    """Stop all parts, those too that were never started."""
+    """Stop all parts, including those that were never started."""
     await retention.stop()
     await services.schedules.stop()
     await services.reports.stop()
@@ -184,7 +184,7 @@ async def _stop(services: Services, retention: AuditRetention) -> None:
 
 
 def _prepare_first_visit(app: FastAPI) -> None:
-    """Do now what is else left to the first visitor, 0.1 s of it: FastAPI reads routes, and Jinja compiles, at first use."""
+    """Do work that would delay the first request by 0.1 s: FastAPI reads routes and Jinja compiles on first use."""
     for route in app.router.routes:
         route.matches({"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []})
     templates = environment()
@@ -200,17 +200,17 @@ def _handler(answers: Answers) -> Callable[[Request, Exception], Coroutine[None,
 
 
 def run_web(settings: Settings) -> int:
-    """Run the web process until Ctrl-C or SIGTERM; returns the exit code.
+    """Run the web process until Ctrl-C or SIGTERM, and return the exit code.
 
-    Prints the address and, until an admin has logged in, the one-time link. A busy port, or a start that fails for
-    another reason than a database that is away, is one line on standard error and exit code 1.
+    Prints the address and, until an admin has logged in, the one-time link. A port in use, or a failure of the start
+    other than an unavailable database, is one line on standard error and exit code 1.
     """
     forget_secrets()
     logs.configure(settings.log_format, settings.log_level)
     try:
         listener = listen(settings.host, settings.http_port)
     except OSError as busy:
-        print(f"conclave: cannot listen on {settings.host}:{settings.http_port}: {busy.strerror}", file=sys.stderr)  # noqa: T201 - the answer to a person
+        print(f"conclave: cannot listen on {settings.host}:{settings.http_port}: {busy.strerror}", file=sys.stderr)  # noqa: T201 - output for the operator
         return 1
     port = listener.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -230,23 +230,23 @@ def run_web(settings: Settings) -> int:
 
 
 def _announce(app: FastAPI, server: WebServer, url: str) -> None:
-    """Say where the process is, and how to come in for the first time; or why it ends."""
+    """Print the address and the login link for the first admin, or the error of a failed start."""
     error: BaseException | None = app.state.startup.error
     if error is not None:
-        print(f"conclave: the start failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201 - the answer to a person
+        print(f"conclave: the start failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201 - output for the operator
         server.stop()
         return
-    print(f"Conclave is at {url}", flush=True)  # noqa: T201 - the answer to a person
+    print(f"Conclave is at {url}", flush=True)  # noqa: T201 - output for the operator
     if app.state.login_link is not None:
-        print(f"Log in once with {app.state.login_link}", flush=True)  # noqa: T201 - the answer to a person
+        print(f"Log in once with {app.state.login_link}", flush=True)  # noqa: T201 - output for the operator
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m app.web [FILE]`: the web process without the command line around it, for developers."""
+    """Run `python -m app.web [FILE]`, the web process without the CLI around it, for developers."""
     try:
         settings = load_settings(Path(arguments[0]) if arguments else None)
     except SettingsError as wrong:
-        print(wrong, file=sys.stderr)  # noqa: T201 - the answer to a person
+        print(wrong, file=sys.stderr)  # noqa: T201 - output for the operator
         return 2
     return run_web(settings)
 

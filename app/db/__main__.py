@@ -1,4 +1,4 @@
-"""`python -m app.db MESSAGE` writes the next migration by comparing the models with a fresh database; for developers."""
+"""`python -m app.db MESSAGE`: writes the next migration from the models and a fresh database, for developers."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""What all tables share: names of constraints, column kinds, and time that is always UTC."""
+"""What all tables share: names of constraints, kinds of columns, and times in UTC."""
 
 import datetime as dt
 from typing import Annotated, Any, Final
@@ -14,20 +14,20 @@ NAMING_CONVENTION: Final = {
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-"""Every constraint has a name: a batch migration on SQLite cannot drop a nameless one."""
+"""Every constraint has a name, since a batch migration on SQLite cannot drop a nameless one."""
 
 
 class UtcDateTime(TypeDecorator[dt.datetime]):
-    """A moment with its zone on both sides. SQLite keeps no zone, so UTC is put back when reading.
+    """A time with its zone on both sides. SQLite stores no zone, so UTC is added when reading.
 
-    Raises ValueError for a moment without a zone: whose noon it means would be a guess.
+    Raises ValueError for a time without a zone, which would be ambiguous.
     """
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
-        """Turn into UTC before it is stored."""
+        """Convert to UTC before storing."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -35,7 +35,7 @@ class UtcDateTime(TypeDecorator[dt.datetime]):
         return value.astimezone(dt.UTC)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> dt.datetime | None:
-        """Put the zone back where the database keeps none."""
+        """Add the zone where the database stores none."""
         if value is None:
             return None
         moment: dt.datetime = value
@@ -50,11 +50,11 @@ Moment = Annotated[dt.datetime, mapped_column(UtcDateTime)]
 
 
 class Base(DeclarativeBase):
-    """The one declarative base; every model module of `app` builds on it."""
+    """The declarative base of all models."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
 
 def utc_now() -> dt.datetime:
-    """Return the current moment, with zone."""
+    """Return the current time, with zone."""
     return dt.datetime.now(dt.UTC)

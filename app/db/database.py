@@ -1,9 +1,9 @@
 """The database: an engine, and sessions that run off the event loop.
 
-Code that touches the database is a plain function `(session, …) -> value`; `Database.read` and `Database.write` run it
-in one transaction on a worker thread, so nothing here ever blocks the loop. What a function returns must not need the
-session any more: load what is wanted, or return values. While the database cannot be used, both raise
-DatabaseUnavailableError at once; see outage.
+Code that uses the database is a plain function `(session, …) -> value`. `Database.read` and `Database.write` run it in
+one transaction on a worker thread, so the loop is never blocked. The returned value must not need the session: load
+what is used, or return plain values. While the database cannot be used, both raise DatabaseUnavailableError at once;
+see outage.
 """
 
 import asyncio
@@ -24,22 +24,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SQLITE_BUSY_MS = 5_000
-SQLITE_MIGRATION_BUSY_MS = 600_000  # another process may migrate at the same time
+SQLITE_MIGRATION_BUSY_MS = 600_000  # another process may be migrating
 THREADS = 4
 _TOUCH = "UPDATE alembic_version SET version_num = version_num"
 
 
 def make_engine(url: str, *, migrates: bool = False) -> Engine:
-    """Open SQLite (write-ahead log, foreign keys on, full durability) or PostgreSQL through psycopg 3.
+    """Open SQLite (write-ahead log, foreign keys, full durability) or PostgreSQL through psycopg 3.
 
-    `postgresql://` means psycopg 3 too. A statement gives up after some seconds, or, for an engine that migrates, much later.
-    Raises ValueError for any other kind of database.
+    `postgresql://` also means psycopg 3. A statement times out after some seconds, or much later for an engine that
+    migrates. Raises ValueError for any other kind of database.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() == "postgresql":
         if parsed.drivername in {"postgresql", "postgres"}:
             parsed = parsed.set(drivername="postgresql+psycopg")
-        from app.db.postgresql import CONNECT_SECONDS, make_patient  # brings psycopg, which only PostgreSQL needs
+        from app.db.postgresql import CONNECT_SECONDS, make_patient  # imports psycopg, which only PostgreSQL needs
 
         arguments = {"connect_timeout": CONNECT_SECONDS}
         engine = create_engine(parsed, pool_size=THREADS, max_overflow=2, pool_pre_ping=True, connect_args=arguments)
@@ -57,13 +57,13 @@ def make_engine(url: str, *, migrates: bool = False) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, busy_ms: int) -> None:
-    connection.isolation_level = None  # transactions are begun by _begin_sqlite
+    connection.isolation_level = None  # _begin_sqlite starts transactions
     for pragma in (f"busy_timeout = {busy_ms}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A writer takes its lock at once: a reader that becomes a writer later may find the database locked for good."""
+    """Take the writer's lock at the start: a reader that becomes a writer later may find the database locked."""
     writes = connection.get_execution_options().get("writes", True)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -79,7 +79,7 @@ class Database:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
 
     async def read(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in a transaction that only reads."""
+        """Run `work` in a read-only transaction."""
         return await self._on_thread(
             False, lambda: self._run(self._reading, lambda session: work(session, *args, **kwargs))
         )
@@ -91,24 +91,24 @@ class Database:
         )
 
     async def rehearse(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` as `write` does and roll everything back: what it returns and raises is what a write would."""
+        """Run `work` as `write` does and roll back. It returns and raises what a write would."""
         return await self._on_thread(
             True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
         )
 
     def write_now(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the same on this thread; for programs without an event loop (the CLI, the start of the process)."""
+        """Run `work` as `write` does, on this thread; for programs without an event loop (the CLI, the start of the process)."""
         return self._run(self.engine, lambda session: work(session, *args, **kwargs))
 
     async def _on_thread(self, writes: bool, work: Callable[[], T]) -> T:
         self.outage.check(writes=writes)
 
         def unless_it_is_away() -> T:
-            self.outage.check(writes=writes)  # it may have been found out while this waited for a thread
+            self.outage.check(writes=writes)  # an outage may have been found while this waited for a thread
             return work()
 
         running = asyncio.get_running_loop().run_in_executor(self._threads, unless_it_is_away)
-        running.add_done_callback(self._note)  # also when nobody waits for it any more
+        running.add_done_callback(self._note)  # also when no caller waits for it any longer
         try:
             return await asyncio.shield(running)
         except DatabaseUnavailableError:
@@ -125,7 +125,7 @@ class Database:
             self.outage.failed(error)
 
     async def trouble(self, seconds: float) -> str | None:
-        """Ask the database, for `seconds` at most; return what is wrong with it in words, None for nothing."""
+        """Probe the database for `seconds` at most. Returns a description of the failure, None without one."""
         asked = asyncio.ensure_future(self.read(lambda session: session.execute(text("SELECT 1"))))
         await asyncio.wait({asked}, timeout=seconds)
         if not asked.done():
@@ -137,7 +137,7 @@ class Database:
         return None if found is None else str(DatabaseUnavailableError(found))
 
     def _probe(self, writes: bool) -> None:
-        """Use the database as requests do: a write is committed, since only that needs the disk."""
+        """Use the database as requests do: commit a write, since only that needs the disk."""
         if writes:
             self._run(self.engine, lambda session: session.execute(text(_TOUCH)))
         else:
@@ -149,12 +149,12 @@ class Database:
             value = work(session)
             if not keep:
                 session.flush()
-                session.expunge_all()  # else the rollback would empty what is returned
+                session.expunge_all()  # otherwise the rollback would expire what is returned
                 transaction.rollback()
             return value
 
     def upgrade(self) -> None:
-        """Bring the schema up to date; blocking, and as patient as another process's migration needs."""
+        """Upgrade the schema. Blocking, and patient enough for a migration by another process."""
         engine = make_engine(self.url, migrates=True)
         try:
             upgrade(engine)

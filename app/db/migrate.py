@@ -1,4 +1,4 @@
-"""Alembic run from code, so that an installed wheel brings its database up to date by itself."""
+"""Alembic run from code, so that an installed wheel can migrate its database."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ INSTALLED = Path(__file__).resolve().parents[1] / "_migrations"
 
 
 def migrations_dir() -> Path:
-    """Return the folder of the migrations: the wheel's own, or the checkout's."""
+    """Return the folder of the migrations: the wheel's, else the checkout's."""
     return INSTALLED if INSTALLED.is_dir() else CHECKOUT
 
 
 def alembic_config() -> Config:
-    """Return Alembic's configuration; there is no alembic.ini to keep in step."""
+    """Return Alembic's configuration. There is no alembic.ini."""
     config = Config()
     config.set_main_option("script_location", str(migrations_dir()))
     config.set_main_option("path_separator", "os")
@@ -25,7 +25,7 @@ def alembic_config() -> Config:
 
 
 def upgrade(engine: Engine) -> None:
-    """Bring the database to the newest revision; safe to run from several processes at once."""
+    """Upgrade the database to the newest revision. Several processes may do so at once."""
     config = alembic_config()
     with engine.begin() as connection:
         config.attributes["connection"] = connection
@@ -33,5 +33,5 @@ def upgrade(engine: Engine) -> None:
 
 
 def newest_revision() -> str | None:
-    """Return the newest revision this program brings."""
+    """Return the newest revision of this program."""
     return ScriptDirectory.from_config(alembic_config()).get_current_head()

@@ -1,7 +1,7 @@
-"""Tables of the web process: who may come in, and what they did.
+"""Tables of the web process: accounts, the audit, idempotency keys and the epochs of quorums.
 
-Secrets are never stored: passwords as argon2 hashes, session ids, API tokens and login links as SHA-256 digests (each
-has at least 128 random bits, so a plain digest cannot be turned back).
+Secrets are never stored: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests. Each
+has at least 128 random bits, so a plain digest cannot be reversed.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ ROLES = ("viewer", "editor", "admin")
 
 
 class User(Base):
-    """A person who may log in. Without a password only a one-time link lets them in."""
+    """A person who can log in. Without a password, only by a one-time link."""
 
     __tablename__ = "users"
     __table_args__ = (
@@ -35,7 +35,7 @@ class User(Base):
 
 
 class Session(Base):
-    """One browser that is logged in. `id_digest` is the digest of the cookie; `opened_by` is password or link."""
+    """A browser session. `id_digest` is the digest of the cookie; `opened_by` is password or link."""
 
     __tablename__ = "sessions"
     __table_args__ = (UniqueConstraint("id_digest"), Index(None, "expires_at"))
@@ -52,10 +52,10 @@ class Session(Base):
 
 
 class ApiToken(Base):
-    """A token for programs: `Authorization: Bearer …`. `hint` is its beginning, to tell tokens apart.
+    """A token for programs: `Authorization: Bearer …`. `hint` is its beginning, to distinguish tokens.
 
-    `maker_id` is the user who made it, or `parent_id` the token that did: it goes with its maker, and never may more than
-    its maker may at that moment. Only the token of the environment has neither.
+    `maker_id` is the user who created it, `parent_id` the token that did. It is valid only with its maker, and its
+    rights never exceed its maker's present rights. Only the token of the environment has neither.
     """
 
     __tablename__ = "api_tokens"
@@ -80,9 +80,9 @@ class ApiToken(Base):
 
 
 class LoginLink(Base):
-    """A link that logs in once. Using it or making a new one for the same user ends it.
+    """A link that logs in once. Using it, or creating another for the same user, ends it.
 
-    `is_way_in`: made at a start or by `conclave login-link`, not by an admin's invitation; a database has one of these.
+    `is_way_in`: created at a start or by `conclave login-link`, not by an admin. A database has at most one of these.
     """
 
     __tablename__ = "login_links"
@@ -98,10 +98,10 @@ class LoginLink(Base):
 
 
 class AuditEvent(Base):
-    """One login, denial or change: who, what, when, from where, and how it ended.
+    """One login, denial or change: actor, source, action, resource and result.
 
-    `metadata_offset` is the offset of the metadata log at which the change was committed, if it was one of the cluster.
-    `count` is how often it happened within its minute: failures of nobody known are counted together, by source and kind.
+    `metadata_offset` is the offset of a cluster change in the metadata log. `count` is the number of times it happened
+    within its minute: failures of anonymous callers are counted together, by source and action.
     """
 
     __tablename__ = "audit_events"
@@ -127,7 +127,7 @@ class AuditEvent(Base):
 
 
 class IdempotencyKey(Base):
-    """The answer to a request that may be repeated with the same Idempotency-Key; `status` is None while it runs."""
+    """The response to a request with an Idempotency-Key. `status` is None while the request runs."""
 
     __tablename__ = "idempotency_keys"
     __table_args__ = (UniqueConstraint("key", "actor"), Index(None, "created_at"))
@@ -142,9 +142,9 @@ class IdempotencyKey(Base):
 
 
 class QuorumEpoch(Base):
-    """One leadership of a quorum, kept beyond the log's retention. What its fields mean: app.cluster.epochs.Epoch.
+    """One epoch of a quorum, kept beyond the log's retention. The fields are those of app.cluster.epochs.Epoch.
 
-    Times are ms since 1970, as in the log; -1 means not known.
+    Times are ms since 1970, as in the log; -1 means unknown.
     """
 
     __tablename__ = "quorum_epochs"

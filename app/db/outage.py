@@ -1,7 +1,7 @@
-"""When the database cannot be used: what counts as that, and one account of it for requests, log and metrics.
+"""Outages of the database: which errors are one, and one state for requests, log and metrics.
 
-While an outage lasts, nothing is asked but by a probe: requests fail at once, and the first answer to the probe ends it.
-A database that cannot write (full, read-only) still answers reads.
+During an outage only a probe uses the database. Requests fail at once, and the first success of the probe ends the
+outage. A database that cannot write (full, read-only) still serves reads.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ _SQLITE: Final[dict[int, tuple[str, bool]]] = {
     sqlite3.SQLITE_LOCKED: ("another process has it locked", False),
     sqlite3.SQLITE_IOERR: ("its file cannot be read or written", True),
     sqlite3.SQLITE_CORRUPT: ("its file is damaged", False),
-    sqlite3.SQLITE_NOTADB: ("its file is no database", False),
+    sqlite3.SQLITE_NOTADB: ("its file is not a database", False),
     sqlite3.SQLITE_READONLY: ("it is read-only", True),
     sqlite3.SQLITE_FULL: ("its disk is full", True),
     sqlite3.SQLITE_CANTOPEN: ("its file cannot be opened", False),
 }
-"""SQLite's primary result codes: what they mean, and whether reads may still work."""
+"""SQLite's primary result codes: their meaning, and whether reads may still work."""
 _POSTGRESQL: Final[dict[str, tuple[str, bool]]] = {
     "08": ("the connection to it failed", False),
     "25006": ("it is read-only", True),
@@ -43,19 +43,19 @@ _POSTGRESQL: Final[dict[str, tuple[str, bool]]] = {
     "57P": ("it is shutting down or starting", False),
     "58": ("it has a system error", False),
 }
-"""SQLSTATEs, or their beginnings, the longest first where two fit."""
+"""SQLSTATEs or their prefixes. The longest match wins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why the database cannot be used. `text` may be shown to anybody; `only_writes`: reads may still work."""
+    """Why the database cannot be used. `text` may be public; `only_writes`: reads may still work."""
 
     text: str
     only_writes: bool
 
 
 class DatabaseUnavailableError(SQLAlchemyError):
-    """The database cannot be used now; the message says why and names no address."""
+    """The database cannot be used now. The message gives the reason and no address."""
 
     def __init__(self, trouble: Trouble) -> None:
         verb = "cannot be written to" if trouble.only_writes else "does not answer"
@@ -64,7 +64,7 @@ class DatabaseUnavailableError(SQLAlchemyError):
 
 
 def trouble_of(error: BaseException) -> Trouble | None:
-    """Return why the database cannot be used; None for an error of another kind (a constraint, a wrong statement)."""
+    """Return why the database cannot be used, None for any other error, such as a constraint or a wrong statement."""
     if isinstance(error, DatabaseUnavailableError):
         return error.trouble
     if isinstance(error, PoolTimeoutError):
@@ -88,7 +88,7 @@ def trouble_of(error: BaseException) -> Trouble | None:
 
 
 class OutageWatch:
-    """The account of one database's outages. Lives on the event loop; `probe(writes)` raises while there is one."""
+    """The outages of one database. Used on the event loop; `probe(writes)` raises during an outage."""
 
     def __init__(self, probe: Callable[[bool], None]) -> None:
         self.outages = 0
@@ -102,17 +102,17 @@ class OutageWatch:
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why the database cannot be used now; None while it can."""
+        """Why the database cannot be used now, None while it can."""
         return self._trouble
 
     def check(self, *, writes: bool) -> None:
-        """Raise DatabaseUnavailableError if the outage forbids such a use: nobody waits for what is known to fail."""
+        """Raise DatabaseUnavailableError if the outage affects this use, so that no request waits for a known failure."""
         if self._trouble is not None and (writes or not self._trouble.only_writes):
             self.refused += 1
             raise DatabaseUnavailableError(self._trouble)
 
     def failed(self, error: BaseException) -> None:
-        """Take in what a use of the database raised; it may be an outage, or nothing of the kind."""
+        """Note an error of a use of the database, which may be an outage or another error."""
         found = trouble_of(error)
         if found is None:
             return
@@ -128,7 +128,7 @@ class OutageWatch:
             self._probing = asyncio.create_task(self._until_it_answers(), name="database-probe")
 
     async def stop(self) -> None:
-        """End the probing."""
+        """Stop probing."""
         if self._probing is not None:
             self._probing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -139,7 +139,7 @@ class OutageWatch:
             await asyncio.sleep(PROBE_SECONDS)
             try:
                 await asyncio.to_thread(self._probe, self._trouble.only_writes)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the database does not work
+            except Exception as error:  # noqa: BLE001 - any error means that the database does not work
                 found = trouble_of(error)
                 self._trouble = found or self._trouble
                 self._remind(error)
@@ -157,6 +157,6 @@ class OutageWatch:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the driver's own words on one line."""
+    """Return the driver's message on one line."""
     cause = getattr(error, "orig", None) or error
     return " ".join(str(cause).split())[:300]

@@ -1,4 +1,4 @@
-"""PostgreSQL connections that give up: psycopg itself waits without end for a server that hangs."""
+"""PostgreSQL connections with timeouts: psycopg alone waits indefinitely for a server that hangs."""
 
 import time
 from collections.abc import Generator
@@ -14,12 +14,12 @@ WAKE_SECONDS: Final = 0.1
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """A connection whose every statement must be answered within ANSWER_SECONDS, or it is closed."""
+    """A connection that closes when a statement is not answered within ANSWER_SECONDS."""
 
     answer_seconds = ANSWER_SECONDS
 
     def wait(self, gen: Any, interval: float = WAKE_SECONDS, *more: Any, **options: Any) -> Any:
-        """Wait as psycopg does, for a bounded time. Raises psycopg.OperationalError, the connection closed."""
+        """Wait as psycopg does, for a bounded time. Raises psycopg.OperationalError and closes the connection."""
         try:
             return super().wait(_bounded(gen, self.answer_seconds), interval, *more, **options)
         except _TooLateError:
@@ -34,7 +34,7 @@ class UnhurriedConnection(PatientConnection):
 
 
 def make_patient(engine: Engine, *, migrates: bool) -> None:
-    """Give an engine connections that give up; the ping before each use gives up first."""
+    """Give an engine connections with timeouts, and a shorter one for the ping before each use."""
     kind = UnhurriedConnection if migrates else PatientConnection
     event.listen(engine, "do_connect", lambda _dialect, _record, args, named: kind.connect(*args, **named))
     ping = engine.dialect.do_ping
@@ -54,7 +54,7 @@ class _TooLateError(Exception):
 
 
 def _bounded(inner: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
-    """Run psycopg's generator until it ends or time is over; the waiting function wakes it every WAKE_SECONDS."""
+    """Run psycopg's generator until it ends or times out; the wait function wakes it every WAKE_SECONDS."""
     deadline = time.monotonic() + seconds
     try:
         wanted = next(inner)

@@ -12,12 +12,12 @@ from app.security.secrets import digest, new_token
 from app.security.text import plain_text
 
 FIRST_USER = "admin"
-LAST_SEEN_STEP = dt.timedelta(seconds=60)  # how exactly the idle time is kept; each step costs one write
-SESSIONS_MAX = 50  # of one user; a further login ends the oldest
+LAST_SEEN_STEP = dt.timedelta(seconds=60)  # resolution of the idle time; each step costs one write
+SESSIONS_MAX = 50  # per user; a further login ends the oldest
 
 
 class AccountError(ValueError):
-    """A request about accounts that is refused; the text is for the user. `field` names the wrong input, "" for none."""
+    """A refused request about accounts. The text is for the user; `field` names the wrong input, "" for none."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -37,18 +37,18 @@ class AccountForbiddenError(AccountError):
 
 
 def check_name(name: str) -> str:
-    """Return `name` if it can name a user or token. Raises AccountError."""
+    """Return `name` if it is a valid name of a user or token. Raises AccountError."""
     if not 0 < len(name) <= 100:
-        raise AccountError("A name has 1 to 100 characters.", "name")
+        raise AccountError(f"The name has {len(name)} characters; 1 to 100 are allowed.", "name")
     if not name.isprintable() or name != name.strip() or name.startswith("token:"):
         raise AccountError(
-            "A name has printable characters only, no space at its ends, and does not begin with 'token:'.", "name"
+            "A name has printable characters only, no spaces at its ends, and does not start with 'token:'.", "name"
         )
     return name
 
 
 def user_by_name(session: OrmSession, name: str) -> User | None:
-    """Return the user of this name, disabled ones too."""
+    """Return the user of this name, also a disabled one, or None."""
     return session.scalars(select(User).where(User.name == plain_text(name))).one_or_none()
 
 
@@ -61,7 +61,7 @@ def add_user(session: OrmSession, name: str, role: str, password_hash: str | Non
     """Add a user. Raises AccountError for a bad or taken name or an unknown role."""
     check_name(name)
     if user_by_name(session, name) is not None:
-        raise AccountConflictError(f"There is a user '{name}' already.", "name")
+        raise AccountConflictError(f"A user '{name}' already exists.", "name")
     user = User(name=name, role=_role(role), password_hash=password_hash, created_at=now, password_changed_at=None)
     session.add(user)
     session.flush()
@@ -69,9 +69,9 @@ def add_user(session: OrmSession, name: str, role: str, password_hash: str | Non
 
 
 def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | None, disabled: bool | None) -> User:
-    """Change role or state of a user; a changed or disabled user's sessions end.
+    """Change the role or state of a user. The user's sessions end.
 
-    Raises AccountError: no such user, unknown role, or nobody would be left who can manage users.
+    Raises AccountError for an unknown user or role, and when no user would remain who can manage users.
     """
     user = known_user(session, name)
     if role is not None:
@@ -85,7 +85,7 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
 
 def remove_user(session: OrmSession, name: str) -> None:
-    """Remove a user with all sessions and the tokens that the user made. Raises AccountError as `change_user` does."""
+    """Remove a user with all sessions and the tokens that the user created. Raises AccountError as `change_user` does."""
     user = known_user(session, name)
     session.delete(user)
     session.flush()
@@ -95,16 +95,16 @@ def remove_user(session: OrmSession, name: str) -> None:
 def set_password(
     session: OrmSession, name: str, password_hash: str, now: dt.datetime, kept_session: str | None = None
 ) -> None:
-    """Store a new password; the user's links and sessions end, but for `kept_session`, in which it was changed.
+    """Store a new password. The user's links and sessions end, except `kept_session`, in which it was changed.
 
-    Raises AccountError when there is no such user.
+    Raises AccountError when the user does not exist.
     """
     user = known_user(session, name)
     user.password_hash = password_hash
     user.password_changed_at = now
     end_sessions(session, user.id, kept_session)
     session.execute(delete(LoginLink).where(LoginLink.user_id == user.id))
-    if kept_session is not None:  # one that a link opened has now seen a password
+    if kept_session is not None:  # a session opened by a link has a password from now on
         kept = update(Session).where(Session.id_digest == digest(kept_session))
         session.execute(kept.values(opened_by="password"))
 
@@ -123,7 +123,7 @@ def _keep_an_admin(session: OrmSession) -> None:
 
 
 def ensure_first_user(session: OrmSession, now: dt.datetime) -> bool:
-    """Make the first admin when there are no users yet; say whether anybody has ever come in by then."""
+    """Create the first admin when there are no users. Returns whether an admin has ever logged in."""
     if session.scalar(select(func.count(User.id))) == 0:
         add_user(session, FIRST_USER, Role.ADMIN.text, None, now)
     came_in = select(exists().where(User.role == Role.ADMIN.text, User.last_login_at.is_not(None)))
@@ -143,7 +143,7 @@ def open_session(
     now: dt.datetime,
     absolute: dt.timedelta,
 ) -> str:
-    """Start a session and return its id, which only the browser keeps. Old sessions of everybody are swept."""
+    """Start a session and return its id, which only the browser keeps. Expired sessions of all users are deleted."""
     session.execute(delete(Session).where(Session.expires_at <= now))
     own = select(Session.id).where(Session.user_id == user_id).order_by(Session.last_seen_at.desc(), Session.id.desc())
     session.execute(delete(Session).where(Session.id.in_(list(session.scalars(own.offset(SESSIONS_MAX - 1))))))
@@ -167,7 +167,7 @@ def open_session(
 def principal_of_session(
     session: OrmSession, token: str, now: dt.datetime, idle: dt.timedelta
 ) -> tuple[Principal, bool] | None:
-    """Return who the session belongs to, and whether its last-seen time should be moved; None when it has ended."""
+    """Return the caller of a session, and whether its last-seen time is due for an update; None when it has ended."""
     found = session.scalars(select(Session).where(Session.id_digest == digest(token))).one_or_none()
     if found is None or found.user.disabled_at is not None:
         return None
@@ -179,7 +179,7 @@ def principal_of_session(
 
 
 def touch_session(session: OrmSession, token: str, now: dt.datetime) -> None:
-    """Note that the session was used."""
+    """Update the last-seen time of the session."""
     session.execute(update(Session).where(Session.id_digest == digest(token)).values(last_seen_at=now))
 
 
@@ -190,7 +190,7 @@ def close_session(session: OrmSession, token: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSession:
-    """One session of a user, as its owner sees it. `is_present`: the one that asks."""
+    """One session of a user, as its owner sees it. `is_present`: the session of the request."""
 
     id: int
     created_at: dt.datetime
@@ -204,7 +204,7 @@ class OpenSession:
 def sessions_of(
     session: OrmSession, name: str, now: dt.datetime, idle: dt.timedelta, present: str | None
 ) -> list[OpenSession]:
-    """Return the sessions of a user that are good, the last used first. Raises AccountError when there is no such user."""
+    """Return the valid sessions of a user, the last used first. Raises AccountError when the user does not exist."""
     user = known_user(session, name)
     good = (Session.user_id == user.id, Session.expires_at > now, Session.last_seen_at > now - idle)
     found = session.scalars(select(Session).where(*good).order_by(Session.last_seen_at.desc(), Session.id.desc()))
@@ -223,7 +223,7 @@ def sessions_of(
 
 
 def end_session(session: OrmSession, name: str, session_id: int) -> None:
-    """End one session of a user, by its number. Raises AccountError when the user or the session is not there."""
+    """End one session of a user by its number. Raises AccountError when the user or the session does not exist."""
     user = known_user(session, name)
     found = session.get(Session, session_id)
     if found is None or found.user_id != user.id:
@@ -232,18 +232,18 @@ def end_session(session: OrmSession, name: str, session_id: int) -> None:
 
 
 def end_sessions(session: OrmSession, user_id: int, kept: str | None = None) -> None:
-    """End all sessions of a user, but for `kept`."""
+    """End all sessions of a user, except `kept`."""
     ended = delete(Session).where(Session.user_id == user_id)
     session.execute(ended if kept is None else ended.where(Session.id_digest != digest(kept)))
 
 
 def end_sessions_of(session: OrmSession, name: str, kept: str | None) -> None:
-    """End all sessions of a user, but for `kept`. Raises AccountError when there is no such user."""
+    """End all sessions of a user, except `kept`. Raises AccountError when the user does not exist."""
     end_sessions(session, known_user(session, name).id, kept)
 
 
 def opened_by_link(session: OrmSession, token: str) -> bool:
-    """Whether the session began with a one-time link, and no password was set in it."""
+    """Return whether a one-time link opened the session, and no password has been set in it."""
     how = select(Session.opened_by).where(Session.id_digest == digest(token))
     return session.scalar(how) == "link"
 
@@ -256,8 +256,8 @@ def known_user(session: OrmSession, name: str) -> User:
     return user
 
 
-def was_here_before(session: OrmSession, name: str, source: str) -> bool:
-    """Whether this user has a session from this source: such a user is not locked out by a stranger's attempts."""
+def has_session_from(session: OrmSession, name: str, source: str) -> bool:
+    """Return whether this user has a session from this source, and so is not locked out by attempts of others."""
     query = select(exists().where(User.name == name, Session.user_id == User.id, Session.source == source[:64]))
     return bool(session.scalar(query))
 
@@ -270,8 +270,8 @@ def make_login_link(
 ) -> str:
     """Return a token that logs `user_name` in once. Raises AccountError.
 
-    Earlier links of the user end. A way in, made on the machine and not by an admin, also ends the earlier way in,
-    for any user: a database has one.
+    Earlier links of the user end. A link created on this machine (`is_way_in`), not by an admin, also ends the earlier
+    one of this kind, for any user: a database has one.
     """
     user = known_user(session, user_name)
     ended = LoginLink.user_id == user.id
@@ -290,7 +290,7 @@ def make_login_link(
 
 
 def use_login_link(session: OrmSession, token: str, now: dt.datetime) -> User | None:
-    """Use up the link and return its user; None when it is unknown, used or too old, or the user is disabled."""
+    """Use up the link and return its user. None when the link is unknown, used or expired, or the user is disabled."""
     link = session.scalars(
         select(LoginLink).where(LoginLink.token_digest == digest(token)).with_for_update(of=LoginLink)
     ).one_or_none()

@@ -1,9 +1,9 @@
-"""Failures of nobody known, counted together: what a stranger does fills neither the audit nor the disk.
+"""Counts failures of anonymous callers, so that strangers cannot fill the audit or the disk.
 
-The first failure of its kind from one address in a minute is a row and a log line at once; those that follow within the
-minute only raise the row's count, which is written every few seconds. When more than KEYS_MAX kinds and addresses fail
-in one minute, the rest share one row for each kind. So strangers write at most some 200 rows a minute, with whatever they
-send; a process that is killed forgets the counts of its last FLUSH_SECONDS.
+The first failure of an action from one address in a minute is stored and logged at once. Further ones within the minute
+only raise the count of its row, which is written every few seconds. Once KEYS_MAX actions and addresses have failed in
+a minute, the rest share one row per action. So strangers write about 200 rows a minute at most, whatever they send. A
+process that is killed loses the counts of its last FLUSH_SECONDS.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _Counted:
 
 
 class AnonymousFailures:
-    """Counts and stores them. One for a process: each has rows of its own."""
+    """Counts and stores failures. There is one per process, with rows of its own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,7 +41,7 @@ class AnonymousFailures:
         self._flushing: asyncio.Task[None] | None = None
 
     async def record(self, event: audit.Event, at: dt.datetime) -> None:
-        """Store the event, or count it with the first of its kind, address and minute."""
+        """Store the event, or count it with the first of its action, address and minute."""
         minute = at.replace(second=0, microsecond=0)
         if minute != self._minute:
             left, self._counted, self._minute = self._counted, {}, minute
@@ -63,18 +63,18 @@ class AnonymousFailures:
         try:
             counted.row_id = await self._database.write(audit.store_event, event, at)
         except DatabaseUnavailableError:
-            pass  # the log has its first line; the rest of the minute is only counted
+            pass  # the log has the first event; the rest of the minute is only counted
         except BaseException:
             self._counted.pop(key, None)
             raise
 
     async def flush(self) -> None:
-        """Write the counts that have grown."""
+        """Store the counts that have grown."""
         await self._store(self._counted)
 
     async def _flush_soon(self) -> None:
         await asyncio.sleep(FLUSH_SECONDS)
-        with contextlib.suppress(DatabaseUnavailableError):  # written with a later count
+        with contextlib.suppress(DatabaseUnavailableError):  # stored with a later count
             await self.flush()
 
     async def _store(self, counted: dict[tuple[str, str], _Counted]) -> None:

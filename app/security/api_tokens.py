@@ -1,8 +1,8 @@
-"""API tokens in the database: made, revoked, and what each may do at this moment.
+"""API tokens in the database: creation, revocation, and the present rights of each.
 
-A token goes with its maker. The maker is a user, or another token and so, in the end, a user or the environment. At each
-use the token may do what it was given and what every maker up that line may do now: so a lower role counts at once, and a
-user who is disabled or removed, or a token that is revoked or expired, takes along all that was made with it.
+A token depends on its maker: a user, or another token whose own makers lead to a user or the environment. At each use
+it has the rights that it was given and that every maker above it has now. So a lower role takes effect at once, and
+with a user who is disabled or removed, or a token that is revoked or expired, all tokens made with it become invalid.
 """
 
 import datetime as dt
@@ -27,12 +27,12 @@ from app.security.secrets import digest, new_token
 from app.security.text import plain_text
 
 ENVIRONMENT_TOKEN: Final = "environment"  # noqa: S105 - the name of a token, not a token
-GENERATIONS_MAX: Final = 4  # tokens that were made by tokens: each costs one more look at every request
+GENERATIONS_MAX: Final = 4  # tokens made by tokens: each generation costs one more read per request
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token may do now, and until when. `makers` is how many tokens stand above it."""
+    """Present rights of a token, and their end. `makers` is the number of tokens above it."""
 
     role: Role
     scopes: frozenset[str]
@@ -41,17 +41,17 @@ class Grant:
 
 
 def tokens(session: OrmSession) -> list[ApiToken]:
-    """Return all tokens by name, revoked ones too."""
+    """Return all tokens by name, including revoked ones."""
     return list(session.scalars(select(ApiToken).order_by(ApiToken.name)))
 
 
 def token_by_name(session: OrmSession, name: str) -> ApiToken | None:
-    """Return the token of this name, a revoked one too."""
+    """Return the token of this name, also a revoked one, or None."""
     return session.scalars(select(ApiToken).where(ApiToken.name == plain_text(name))).one_or_none()
 
 
 def grant_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Grant | None:
-    """Return what a token may do now; None when it, or any of its makers, is no good."""
+    """Return the present rights of a token, None when it or one of its makers is invalid."""
     role, scopes, ends_at = Role.ADMIN, frozenset(token.scopes), None
     above: ApiToken | None = token
     for makers in range(GENERATIONS_MAX + 1):
@@ -60,7 +60,7 @@ def grant_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Grant | 
         role = min(role, Role.of(above.role))
         if above.scopes:
             scopes = scopes & frozenset(above.scopes) if scopes else frozenset(above.scopes)
-            if not scopes:  # which would mean all of them
+            if not scopes:  # an empty set would mean all scopes
                 return None
         if above.expires_at is not None:
             ends_at = above.expires_at if ends_at is None else min(ends_at, above.expires_at)
@@ -88,21 +88,21 @@ def add_token(
     now: dt.datetime,
     expires_at: dt.datetime | None,
 ) -> tuple[ApiToken, str]:
-    """Add a token and return it with its text, which is nowhere kept. Raises AccountError.
+    """Add a token and return it with its text, which is not stored. Raises AccountError.
 
-    It cannot be given more than its maker has: no higher role, no scope and no day beyond the maker's.
+    A token cannot have more than its maker: no higher role, no further scope and no later expiry.
     """
     check_name(name)
     if name == ENVIRONMENT_TOKEN:
-        raise AccountError(f"The name '{name}' is kept for the token of CONCLAVE_ADMIN_TOKEN.", "name")
+        raise AccountError(f"The name '{name}' is reserved for the token of CONCLAVE_ADMIN_TOKEN.", "name")
     if token_by_name(session, name) is not None:
-        raise AccountConflictError(f"There is a token '{name}' already.", "name")
+        raise AccountConflictError(f"A token '{name}' already exists.", "name")
     wanted = _role(role)
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown:
         raise AccountError(f"Unknown scope {', '.join(unknown)}; known: {', '.join(SCOPES)}.", "scopes")
     if expires_at is not None and expires_at <= now:
-        raise AccountError("The token would have expired already.", "expires_at")
+        raise AccountError("The expiry is in the past.", "expires_at")
     _check_not_beyond(session, maker, wanted, scopes, expires_at, now)
     text = new_token("cnc_")
     made = ApiToken(
@@ -130,35 +130,37 @@ def _check_not_beyond(
     expires_at: dt.datetime | None,
     now: dt.datetime,
 ) -> None:
-    """Raise AccountError when a token would have more than its maker."""
+    """Raise AccountForbiddenError when a token would have more rights than its maker."""
     if role > maker.role:
-        raise _beyond(f"the role {role.text}: your role is {maker.role.text}", "role")
+        raise _too_much(f"the role {role.text}: your role is {maker.role.text}", "role")
     if maker.scopes and (not scopes or not set(scopes) <= maker.scopes):
-        raise _beyond(f"other scopes than yours, which are {', '.join(sorted(maker.scopes))}", "scopes")
+        raise _too_much(f"other scopes than yours, which are {', '.join(sorted(maker.scopes))}", "scopes")
     if maker.kind != "token":
         return
     own = session.get(ApiToken, maker.id)
     grant = None if own is None else grant_of(session, own, now)
     if grant is None:
-        raise _beyond("anything: your own token is no good any more", "name")
+        raise _too_much("any rights: your own token is no longer valid", "name")
     if grant.ends_at is not None and (expires_at is None or expires_at > grant.ends_at):
-        raise _beyond(f"an end after yours, which is {grant.ends_at.isoformat(timespec='seconds')}", "expires_at")
+        raise _too_much(f"an expiry after yours, which is {grant.ends_at.isoformat(timespec='seconds')}", "expires_at")
     if grant.makers + 1 >= GENERATIONS_MAX:
-        raise _beyond(f"a line of more than {GENERATIONS_MAX} tokens; make it with an older one, or as a user", "name")
+        raise _too_much(
+            f"more than {GENERATIONS_MAX} generations of tokens; create it with an older one, or as a user", "name"
+        )
 
 
-def _beyond(what: str, field: str) -> AccountForbiddenError:
+def _too_much(what: str, field: str) -> AccountForbiddenError:
     return AccountForbiddenError(f"A token cannot be given {what}.", field)
 
 
 def take_environment_token(session: OrmSession, text: str, now: dt.datetime) -> None:
-    """Set up the token of the environment at a first start; later starts leave what an admin may have revoked alone."""
+    """Create the token of the environment at the first start. Later starts do not restore a revoked one."""
     if token_by_name(session, ENVIRONMENT_TOKEN) is None:
         session.add(
             ApiToken(
                 name=ENVIRONMENT_TOKEN,
                 token_digest=digest(text),
-                hint="",  # a token somebody chose may be short: show none of it
+                hint="",  # a chosen token may be short, so none of it is shown
                 role=Role.ADMIN.text,
                 scopes=[],
                 created_by="CONCLAVE_ADMIN_TOKEN",
@@ -178,7 +180,7 @@ def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
 
 
 def principal_of_token(session: OrmSession, text: str, now: dt.datetime) -> tuple[Principal, bool] | None:
-    """Return whom the token stands for, and whether its last-used time should be moved; None when it is no good."""
+    """Return the caller of a token, and whether its last-used time is due for an update; None when it is invalid."""
     found = session.scalars(select(ApiToken).where(ApiToken.token_digest == digest(text))).one_or_none()
     principal = None if found is None else _principal(session, found, now)
     if found is None or principal is None:
@@ -187,7 +189,7 @@ def principal_of_token(session: OrmSession, text: str, now: dt.datetime) -> tupl
 
 
 def principal_of_token_id(session: OrmSession, token_id: int, now: dt.datetime) -> Principal | None:
-    """Return whom the token stands for, by its number; None when it is no good."""
+    """Return the caller of a token by its number, None when it is invalid."""
     found = session.get(ApiToken, token_id)
     return None if found is None else _principal(session, found, now)
 
@@ -200,7 +202,7 @@ def _principal(session: OrmSession, token: ApiToken, now: dt.datetime) -> Princi
 
 
 def touch_token(session: OrmSession, text: str, now: dt.datetime) -> None:
-    """Note that the token was used."""
+    """Update the last-used time of the token."""
     session.execute(update(ApiToken).where(ApiToken.token_digest == digest(text)).values(last_used_at=now))
 
 

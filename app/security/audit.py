@@ -1,6 +1,6 @@
-"""The audit: every login, denial and change, once as a row and once as a log line.
+"""The audit: every login, denial and change as a row and as a log line.
 
-The line goes out first, so a database that fails at that moment does not take the trace with it.
+The line is written first, so that a failing database does not lose the event.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ log = structlog.get_logger("audit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What happened. `resource` names one thing, as `topic/orders` or `user/ann`; `detail` never holds a secret."""
+    """One event. `resource` names one thing, such as `topic/orders` or `user/ann`; `detail` never has a secret."""
 
     actor: str
     actor_kind: str
@@ -37,7 +37,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which events to show; an empty text means any. `before_id` continues a page: only older events."""
+    """A filter of events; an empty text matches all. `before_id` continues a page with older events."""
 
     actor: str = ""
     action: str = ""
@@ -47,7 +47,7 @@ class AuditFilter:
 
 
 def log_event(event: Event) -> None:
-    """Write the event's one log line."""
+    """Write the event as one log line."""
     log.info(
         "audit",
         actor=event.actor,
@@ -63,7 +63,7 @@ def log_event(event: Event) -> None:
 
 
 def store_event(session: OrmSession, event: Event, at: dt.datetime | None = None) -> int:
-    """Add the event to the table -> its id."""
+    """Add the event to the table, and return its id."""
     row = AuditEvent(
         at=at or utc_now(),
         actor=plain_text(event.actor, 255),
@@ -83,14 +83,14 @@ def store_event(session: OrmSession, event: Event, at: dt.datetime | None = None
 
 
 def store_counts(session: OrmSession, counts: Mapping[int, tuple[int, list[str]]]) -> None:
-    """Set how often events have happened by now, and the names that were tried, by the events' ids."""
+    """Set the counts of events and the names that were tried, by the ids of the events."""
     for row_id, (times, names) in counts.items():
         values = {"count": times, "detail": _clean({"names": names})}
         session.execute(update(AuditEvent).where(AuditEvent.id == row_id).values(**values))
 
 
 def trim(session: OrmSession, oldest: dt.datetime, rows_max: int, at_most: int) -> int:
-    """Delete events from before `oldest` and all but the newest `rows_max`, at most so many at once -> how many."""
+    """Delete up to `at_most` events that are older than `oldest` or beyond the newest `rows_max`. Returns how many."""
     newest = select(AuditEvent.id).order_by(AuditEvent.id.desc())
     last_beyond = session.scalar(newest.offset(rows_max).limit(1))
     is_old = AuditEvent.at < oldest
@@ -111,7 +111,7 @@ def _clean(value: Any) -> Any:
 
 
 def events(session: OrmSession, wanted: AuditFilter, limit: int) -> list[AuditEvent]:
-    """Return the newest events that fit, newest first, at most `limit`. `resource` matches from its beginning."""
+    """Return the newest matching events, newest first, at most `limit`. `resource` matches from its start."""
     conditions = [
         column == plain_text(text)
         for column, text in (
@@ -129,12 +129,12 @@ def events(session: OrmSession, wanted: AuditFilter, limit: int) -> list[AuditEv
 
 
 def count(session: OrmSession) -> int:
-    """Return how many events there are."""
+    """Return the number of events."""
     return session.scalar(select(func.count(AuditEvent.id))) or 0
 
 
 def who_committed(session: OrmSession, offset_from: int, offset_to: int) -> dict[int, str]:
-    """Return, for metadata offsets in [from, to], the actor of this installation whose change was committed there."""
+    """Return the actors of this installation's changes by offset, for metadata offsets in [from, to]."""
     rows = session.execute(
         select(AuditEvent.metadata_offset, AuditEvent.actor).where(
             AuditEvent.metadata_offset >= offset_from,

@@ -1,9 +1,9 @@
-"""Passwords that a guesser tries first: common words, names at hand, runs and repetitions, alone or put together.
+"""Common passwords: words, names, keyboard runs and repetitions, alone or combined.
 
-NIST SP 800-63B asks that a new password be compared with those that are commonly used or expected. Since a password here
-has 15 characters or more, most lists of known ones are too short to matter; what is left is what people build of the same
-few pieces. So a password is refused when it is made of at most two different pieces, with short numbers and punctuation
-between them. The words are our own choice.
+NIST SP 800-63B requires that a new password is compared with commonly used and expected ones. With a minimum of 15
+characters most published lists are too short to matter; what remains are combinations of the same few pieces. So a
+password is refused when it consists of at most two different pieces, with short numbers and punctuation between them.
+The words are our own selection.
 """
 
 import string
@@ -192,7 +192,7 @@ _WORDS: Final = frozenset(
 
 
 def is_common(password: str, *names: str) -> bool:
-    """Whether the password is made of at most two different common pieces; `names` are further words, as the user's own."""
+    """Return whether the password has at most two different common pieces. `names` are further words."""
     words = _WORDS | {text for name in names if len(text := _letters(name.casefold())) >= RUN_MIN}
     plain = password.casefold()
     inner = plain.strip(string.digits + string.punctuation + " ")
@@ -205,7 +205,7 @@ def _letters(text: str) -> str:
 
 
 def _pieces(text: str, words: frozenset[str] | set[str]) -> int:
-    """Return the least number of pieces that make up the text, a piece that follows its like counted once."""
+    """Return the smallest number of pieces that make up the text. A repeated piece counts once."""
     longest = max(map(len, words))
 
     @cache
@@ -226,7 +226,7 @@ def _pieces(text: str, words: frozenset[str] | set[str]) -> int:
 
 
 def _kind(piece: str, words: frozenset[str] | set[str], before: str) -> str | None:
-    """Say what a piece is: a word, a run as on a keyboard, one character repeated, or a short number; else None."""
+    """Return the kind of a piece: a word, a keyboard run, one repeated character or a short number; else None."""
     if piece in words:
         return piece
     if len(piece) >= RUN_MIN:

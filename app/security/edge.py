@@ -1,7 +1,7 @@
-"""The outermost middleware: a request id, security headers on every answer, errors as answers, counts for metrics.
+"""The outermost middleware: request ids, security headers, error responses, and counts for metrics.
 
-Nothing that goes wrong inside reaches the client as a stack trace: an unexpected exception becomes a generic 500 with
-the request's id, and the details go to the log.
+No stack trace reaches a client: an unexpected exception becomes a generic 500 with the request's id, and the log has
+the details.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ SECURITY_HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with no-referrer a browser hides the origin of our own forms too
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers hide the origin of our own forms too
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -49,7 +49,7 @@ def new_request_id() -> str:
 
 
 class Edge:
-    """ASGI middleware around everything else."""
+    """ASGI middleware around all others."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings, render: ErrorRenderer, observe: Observe) -> None:
         self._app = app
@@ -59,7 +59,7 @@ class Edge:
         self._trusted = tuple(ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; HTTP requests always get an answer."""
+        """Serve one request. Every HTTP request gets a response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -87,7 +87,7 @@ class Edge:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await self._app(scope, receive, send_marked)
-            except Exception as error:  # the last place an error can become an answer
+            except Exception as error:  # the last place where an error can become a response
                 if status:
                     log.exception("answer_cut_short", path=scope["path"])
                     raise
@@ -100,7 +100,7 @@ class Edge:
     def _answer(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         try:
             response = self._render(Request(scope, receive), error)
-        except Exception:  # an error page that fails itself must not leave the client without an answer
+        except Exception:  # a failing error page must not leave the client without a response
             log.exception("error_page_failed", path=scope["path"])
             response = PlainTextResponse(f"Internal error, request {scope['state']['request_id']}", UNEXPECTED)
         return response(scope, receive, send)

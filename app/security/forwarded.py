@@ -23,8 +23,8 @@ class Origin:
 def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Network]) -> Origin:
     """Tell where a request came from.
 
-    X-Forwarded-For is read from its end, where the nearest proxy wrote: as long as the address before is trusted, the next
-    one is believed. So a client cannot make itself another by sending the header itself.
+    X-Forwarded-For is read from its end, where the nearest proxy wrote: as long as the address before is trusted, the
+    next one is believed. So a client cannot make itself another by sending the header itself.
     """
     if not trusted or not _is_trusted(peer, trusted):
         return Origin(peer, scheme)

@@ -1,9 +1,9 @@
-"""The guard in front of every request: Host, credentials, CSRF, body. Everything that is not open is closed.
+"""The guard before every request: Host, credentials, CSRF, body. Everything that is not open requires a caller.
 
-One ASGI middleware, so that no route can forget a check. In order: the Host header must be ours; a session cookie or a
-bearer token must name a caller, except on the open paths; a change made with a cookie must come from our own pages and
-carry the token of its session; the body must be small, timely and, where it is JSON, strict. What a caller may do is
-decided later, by the role each route requires.
+One ASGI middleware, so that no route can omit a check. In order: the Host header must be one of ours; a session cookie
+or a bearer token must name a caller, except on open paths; a change made with a cookie must come from our own pages and
+carry the token of its session; the body must be small and arrive in time, and JSON must be strict. The role that each
+route requires is checked later.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0
 
 
 class Guard:
-    """ASGI middleware. Leaves `principal`, `csrf_token`, `info` in the request's state."""
+    """ASGI middleware. Sets `principal`, `csrf_token` and `info` in the request's state."""
 
     def __init__(self, app: ASGIApp, *, security: Security, settings: Settings, slots: Slots) -> None:
         self._app = app
@@ -58,13 +58,13 @@ class Guard:
         self._host_names = settings.host_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check one request and hand it on. Raises ApiError for what does not pass."""
+        """Check one request and pass it on. Raises ApiError when it is refused."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         self._check_host(headers)
-        state = scope["state"]  # made by Edge
+        state = scope["state"]  # set by Edge
         source = network_of(state["info"].source)
         pool = self._slots.pool_of(scope["path"])
         if pool is self._slots.health or pool is self._slots.login:
@@ -76,11 +76,11 @@ class Guard:
     async def _serve(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, source: str, pool: Pool | None = None
     ) -> None:
-        """Authenticate the request and hand it on, in a slot of its caller's in `pool` if there is one."""
+        """Authenticate the request and pass it on, in a slot of its caller if `pool` is given."""
         state = scope["state"]
         cookies = _cookies(headers)
         principal = None
-        if not is_for_everybody(scope["path"]):  # else answered also when the database is away
+        if not is_for_everybody(scope["path"]):  # open to everybody, even when the database is unavailable
             async with self._slots.lookup(source):
                 principal = await self._authenticate(headers, cookies, state["info"])
         state["principal"] = principal
@@ -115,7 +115,7 @@ class Guard:
         return "; Secure" if is_https(scope, self._settings) else ""
 
     def _check_host(self, headers: Headers) -> None:
-        """Raise ApiError unless the one Host header is a name of ours, with or without a port (DNS rebinding)."""
+        """Raise ApiError unless the only Host header is one of our names, with or without a port (DNS rebinding)."""
         given = headers.getlist("host")
         found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
         if found is None or not 0 < int(found["port"] or 80) < 65_536:
@@ -126,7 +126,7 @@ class Guard:
             )
 
     async def _authenticate(self, headers: Headers, cookies: dict[str, str], info: RequestInfo) -> Principal | None:
-        """Return the caller. A wrong bearer token is an error; a dead session is only nobody."""
+        """Return the caller. A wrong bearer token is an error; an ended session is an anonymous caller."""
         authorization = headers.get("authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
@@ -135,7 +135,7 @@ class Guard:
         return await self._security.principal_of_session(session_id) if session_id else None
 
     async def _check_csrf(self, scope: Scope, headers: Headers, body: bytes, principal: Principal | None) -> None:
-        """A change by cookie comes from our own pages: right origin, and the token of its session."""
+        """Raise ForbiddenError unless a change by cookie comes from our own pages and has the token of its session."""
         given = headers.get(CSRF_HEADER) or _form_field(headers, body, CSRF_FIELD)
         cause = None
         if not self._same_origin(scope, headers):
@@ -159,13 +159,13 @@ class Guard:
 
 
 def is_https(scope: Scope, settings: Settings) -> bool:
-    """Whether the user's browser speaks TLS, to us or to the proxy that `public_url` names."""
+    """Return whether the user's browser uses TLS, to us or to the proxy of `public_url`."""
     public = settings.public_url
     return scope.get("scheme") == "https" or (public is not None and urlsplit(public).scheme == "https")
 
 
 def is_for_everybody(path: str) -> bool:
-    """Say whether a path is answered the same for every caller: health, metrics and static files."""
+    """Return whether a path has the same answer for every caller: health, metrics and static files."""
     return path in HEALTH_PATHS or path.startswith(OPEN_PREFIXES)
 
 
@@ -174,7 +174,7 @@ def _is_open(path: str) -> bool:
 
 
 def _cookies(headers: Headers) -> dict[str, str]:
-    """Cookies of the request; the first of a name counts."""
+    """Return the cookies of the request. The first one of a name counts."""
     found: dict[str, str] = {}
     for part in headers.get("cookie", "").split(";"):
         name, separator, value = part.strip().partition("=")
@@ -189,7 +189,7 @@ def _form_field(headers: Headers, body: bytes, name: str) -> str | None:
     try:
         return parse_qs(body.decode("utf-8"), max_num_fields=10_000).get(name, [None])[0]
     except ValueError:
-        raise BadRequestError("The form cannot be read.") from None
+        raise BadRequestError("The form cannot be parsed.") from None
 
 
 def _with_cookie(send: Send, cookie: str) -> Send:
@@ -202,9 +202,10 @@ def _with_cookie(send: Send, cookie: str) -> Send:
 
 
 async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds: float, held: Held) -> bytes:
-    """Read the whole body.
+    """Return the whole body.
 
-    Raises ApiError 413 when it is too large, 408 when it comes too slowly, 429 or 503 when bodies fill the memory.
+    Raises ContentTooLargeError, RequestTimeoutError when it arrives too slowly, and TooManyRequestsError or
+    UnavailableError when bodies fill the memory.
     """
     too_large = ContentTooLargeError(f"The body is larger than {bytes_max} bytes.", headers={"Connection": "close"})
     announced = headers.get("content-length", "0")
@@ -219,7 +220,7 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise BadRequestError("The client went away.", code="client-gone")
+                    raise BadRequestError("The client disconnected.", code="client-gone")
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 held.take(len(parts[-1]))
@@ -228,11 +229,13 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise RequestTimeoutError("The body came too slowly.", headers={"Connection": "close"}) from None
+        raise RequestTimeoutError(
+            f"The body did not arrive within {seconds:g} s.", headers={"Connection": "close"}
+        ) from None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that was read once more, then whatever the server says (that the client went away)."""
+    """Return the body once, then what the server sends next, such as a disconnect."""
     given = False
 
     async def again() -> Message:
@@ -246,7 +249,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _check_json(headers: Headers, body: bytes) -> None:
-    """Refuse JSON that two parsers could read in two ways: duplicate keys, NaN, numbers beyond 64 bits, absurd depth."""
+    """Refuse ambiguous JSON: duplicate keys, NaN, numbers beyond 64 bits, excessive depth."""
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not body or not (media_type == "application/json" or media_type.endswith("+json")):
         return
@@ -279,7 +282,7 @@ def _no_constant(text: str) -> float:
 
 def _int64(text: str) -> int:
     if len(text) > 20 or not -INT64 <= int(text) < INT64:
-        raise ValueError("a number lies outside 64 bits")
+        raise ValueError("a number exceeds 64 bits")
     return int(text)
 
 

@@ -1,6 +1,6 @@
-"""Passwords: argon2id, checked off the event loop and a few at a time.
+"""Passwords: argon2id, computed off the event loop and a few at a time.
 
-An unknown user costs the same time as a wrong password: the check then runs against the hash of a random password.
+An unknown user takes the same time as a wrong password: the check uses the hash of a random password.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.security.common_passwords import is_common
 
-LENGTH_MIN: Final = 15  # where a password is the only factor: NIST SP 800-63B-4, 3.1.1.2
+LENGTH_MIN: Final = 15  # minimum for a password as the only factor: NIST SP 800-63B-4, 3.1.1.2
 LENGTH_MAX: Final = 256
-PARALLEL_CHECKS: Final = 2  # each takes 19 MiB and some 20 ms of a core
+PARALLEL_CHECKS: Final = 2  # each takes 19 MiB and about 20 ms of a core
 
 _hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)  # OWASP's second recommended setting
 
@@ -26,25 +26,28 @@ def _hash_of_nobody() -> str:
 
 
 def check_new_password(password: str, user_name: str) -> None:
-    """Raise ValueError if the password is too short, too long or common (NIST SP 800-63B-4; ASVS 6.2.1, 6.2.4, 6.2.9)."""
+    """Raise ValueError if the password is too short, too long or common.
+
+    Source: NIST SP 800-63B-4; ASVS 6.2.1, 6.2.4, 6.2.9.
+    """
     if len(password) < LENGTH_MIN:
         raise ValueError(f"The password has {len(password)} characters; it needs at least {LENGTH_MIN}.")
     if len(password) > LENGTH_MAX:
-        raise ValueError(f"The password has more than {LENGTH_MAX} characters.")
+        raise ValueError(f"The password has {len(password)} characters; at most {LENGTH_MAX} are allowed.")
     if is_common(password, user_name):
         raise ValueError(
             "The password is too easy to guess: it is made of common words, the user's name, runs or repetitions. "
-            "Take several unusual words."
+            "Use several unusual words."
         )
 
 
 def hash_password(password: str) -> str:
-    """Return an argon2id hash with its salt and parameters in it. Takes tens of milliseconds."""
+    """Return an argon2id hash with its salt and parameters. Takes tens of milliseconds."""
     return _hasher.hash(password)
 
 
 def verify_password(password: str, password_hash: str | None) -> bool:
-    """Whether the password fits; with no hash (no such user, no password yet) False after the same time."""
+    """Return whether the password matches. Without a hash (unknown user, no password) False after the same time."""
     try:
         return _hasher.verify(password_hash or _hash_of_nobody(), password) and password_hash is not None
     except (VerificationError, InvalidHashError):
@@ -52,7 +55,7 @@ def verify_password(password: str, password_hash: str | None) -> bool:
 
 
 class PasswordChecks:
-    """Runs checks on threads, at most `PARALLEL_CHECKS` at once, so that a flood of logins cannot take the memory."""
+    """Runs checks on threads, at most PARALLEL_CHECKS at once, so that a flood of logins cannot exhaust the memory."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(PARALLEL_CHECKS)

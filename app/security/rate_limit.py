@@ -9,9 +9,9 @@ KEYS_MAX = 10_000
 
 
 class RateLimit:
-    """At most `attempts_max` failures per key within `window_seconds`. Holds at most 10,000 keys, the newest.
+    """At most `attempts_max` failures per key within `window_seconds`. Holds the newest 10,000 keys.
 
-    `clock` gives seconds that never go back.
+    `clock` returns monotonic seconds.
     """
 
     def __init__(self, attempts_max: int, window_seconds: int, clock: Callable[[], float] = time.monotonic) -> None:

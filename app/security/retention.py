@@ -1,6 +1,6 @@
-"""The audit's retention: events beyond a number of days or of rows are deleted, at the start and once an hour.
+"""The audit's retention: events beyond a number of days or rows are deleted at the start and then every hour.
 
-A piece at a time, so that nobody waits long for the database's one writer. Several web processes may do it side by side.
+Deletion is done in batches, so that other writers do not wait long. Several web processes may run it at once.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ ROWS_AT_ONCE: Final = 1_000
 
 
 class AuditRetention:
-    """Trims the audit of one database."""
+    """Deletes old events of one database."""
 
     def __init__(self, database: Database, days: int, rows_max: int) -> None:
         self._database = database
@@ -30,18 +30,18 @@ class AuditRetention:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin; the first look is at once."""
+        """Start. The first deletion is immediate."""
         self._task = asyncio.create_task(self._run(), name="audit-retention")
 
     async def stop(self) -> None:
-        """Stop; a piece that is being deleted is finished."""
+        """Stop after the batch in progress."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     async def trim(self) -> int:
-        """Delete what is too old or too much -> how many events."""
+        """Delete events beyond the limits. Returns how many."""
         total = 0
         while True:
             deleted = await self._database.write(audit.trim, utc_now() - self._kept, self._rows_max, ROWS_AT_ONCE)
@@ -53,7 +53,7 @@ class AuditRetention:
         while True:
             try:
                 deleted = await self.trim()
-            except Exception as error:  # noqa: BLE001 - whatever a driver raises: the next hour comes
+            except Exception as error:  # noqa: BLE001 - any error of a driver: the next hour retries
                 log.warning("audit_not_trimmed", error=type(error).__name__)
             else:
                 if deleted:

@@ -1,4 +1,4 @@
-"""Random tokens, their digests, and the key of this installation. All from the standard library's CSPRNG."""
+"""Random tokens, their digests, and the key of this installation, from the standard library's CSPRNG."""
 
 import hashlib
 import hmac
@@ -17,31 +17,31 @@ def new_token(prefix: str = "") -> str:
 
 
 def digest(token: str) -> str:
-    """Return what is stored of a token: its SHA-256 in hex. Only for tokens with at least 128 random bits."""
+    """Return the stored form of a token: its SHA-256 in hex. Only for tokens with at least 128 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sign(key: bytes, purpose: str, text: str) -> str:
-    """Return an HMAC-SHA-256 over purpose and text, in hex; one key serves several purposes this way."""
+    """Return an HMAC-SHA-256 over purpose and text in hex, so that one key serves several purposes."""
     return hmac.new(key, f"{purpose}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def same(given: str, expected: str) -> bool:
-    """Compare two secrets in constant time."""
+    """Return whether two secrets are equal, in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner reads (0600), whole or not at all; its folder becomes 0700."""
+    """Write a file atomically that only its owner can read (0600). Its folder becomes 0700."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.chmod(0o700)
     replace_file(path, text.encode(), mode=0o600)
 
 
 def load_or_make_key(path: Path) -> bytes:
-    """Return the installation's key, made at the first start.
+    """Return the installation's key, created at the first start.
 
-    Raises PermissionError when others may read it: a key that was readable is no secret any more.
+    Raises PermissionError when others can read the file: a key that was readable is not secret.
     """
     if not path.exists():
         write_private(path, secrets.token_hex(TOKEN_BYTES))

@@ -1,6 +1,6 @@
-"""The security service: logins, sessions, tokens and the audit, as the rest of the web process uses them.
+"""The security service: logins, sessions, tokens and the audit.
 
-All answers to a failed login are the same text after the same work, so that they tell nothing about the account.
+A failed login has the same text after the same work for every cause, so that it reveals nothing about the account.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ log = structlog.get_logger(__name__)
 LOGIN_REFUSED: Final = "The name or the password is wrong."
 LINK_REFUSED: Final = "This login link is unknown, used, or too old."
 LINK_LIFETIME: Final = dt.timedelta(hours=24)
-SOURCE_FACTOR: Final = 4  # one source may fail with so many accounts, or with so many tokens, before it must wait
-CHECKS_WAITING_MAX: Final = 64  # logins that wait for their password to be checked; each check takes some 30 ms
+SOURCE_FACTOR: Final = 4  # a source may fail with this many accounts, or tokens, before it must wait
+CHECKS_WAITING_MAX: Final = 64  # logins that wait for their password check; each check takes about 30 ms
 
 
 class Security(Recorder):
-    """Everything about who may do what. `clock` gives the current moment; tests move it."""
+    """Authentication, accounts and the audit. `clock` returns the current time; tests change it."""
 
     def __init__(self, database: Database, settings: Settings, clock: Callable[[], dt.datetime] = utc_now) -> None:
         super().__init__(database, clock)
@@ -61,14 +61,14 @@ class Security(Recorder):
 
     @property
     def absolute_seconds(self) -> int:
-        """Longest life of a session, for its cookie."""
+        """Longest life of a session in seconds, for its cookie."""
         return int(self._absolute.total_seconds())
 
     def prepare(self, base_url: str) -> str | None:
-        """Make the key, the first admin, the token from the environment and, until an admin came in, a login link.
+        """Create the key, the first admin, the environment's token and, until an admin has logged in, a login link.
 
         Returns the link, which is also in `<data>/web/login-link` (mode 0600). Blocking; called once at the start.
-        Raises PermissionError when the key file can be read by others.
+        Raises PermissionError when others can read the key file.
         """
         self._key = load_or_make_key(self._key_path)
         now = self._clock()
@@ -82,7 +82,7 @@ class Security(Recorder):
         return self.new_login_link_now(accounts.FIRST_USER, base_url)
 
     def new_login_link_now(self, user_name: str, base_url: str) -> str:
-        """Make the way in: a one-time link for a user, which ends the earlier one; also in the file. Blocking."""
+        """Create a one-time link for a user and write it to the file, replacing the earlier one. Blocking."""
         now = self._clock()
         token = self._database.write_now(
             lambda session: accounts.make_login_link(session, user_name, now, LINK_LIFETIME, is_way_in=True)
@@ -91,25 +91,25 @@ class Security(Recorder):
         write_private(self._link_path, link + "\n")
         return link
 
-    # who is asking
+    # callers
 
     async def principal_of_session(self, session_id: str) -> Principal | None:
-        """Return whose session it is; None when it is unknown or over."""
+        """Return the caller of a session, None when it is unknown or has ended."""
         now = self._clock()
         found = await self._database.read(accounts.principal_of_session, session_id, now, self._idle)
         if found is None:
             return None
         principal, stale = found
         if stale:
-            with contextlib.suppress(DatabaseUnavailableError):  # where only writes fail, readers stay in
+            with contextlib.suppress(DatabaseUnavailableError):  # while only writes fail, readers stay logged in
                 await self._database.write(accounts.touch_session, session_id, now)
         return principal
 
     async def principal_of_token(self, token: str, info: RequestInfo) -> Principal:
-        """Return whom an API token stands for.
+        """Return the caller of an API token.
 
-        Raises ApiError 401 for a token that is unknown, revoked or expired, and 429 after too many of them from one
-        source. A good token is good whatever else came from its source.
+        Raises UnauthorizedError for a token that is unknown, revoked or expired, and TooManyRequestsError after too
+        many of them from one source. A valid token is accepted whatever else came from its source.
         """
         now = self._clock()
         found = await self._database.read(api_tokens.principal_of_token, token, now)
@@ -133,7 +133,7 @@ class Security(Recorder):
         )
 
     async def present(self, callers: Sequence[Principal]) -> list[Principal | None]:
-        """Return for each caller who it is now; None when its session or token is no good any more."""
+        """Return the present rights of each caller, None when its session or token is no longer valid."""
         now = self._clock()
 
         def look(session: OrmSession) -> list[Principal | None]:
@@ -148,32 +148,33 @@ class Security(Recorder):
         return None if found is None else found[0]
 
     def csrf_token(self, session_or_visitor_id: str) -> str:
-        """Return the token that forms of this session (or, before login, of this visitor) carry."""
+        """Return the token that forms of this session, or before login of this visitor, carry."""
         return sign(self._key, "csrf", session_or_visitor_id)
 
     def signed(self, purpose: str, text: str) -> str:
         """Return this installation's signature over a text."""
         return sign(self._key, purpose, text)
 
-    # coming and going
+    # login and logout
 
     async def login(self, name: str, password: str, info: RequestInfo) -> str:
         """Check name and password and return a new session's id.
 
-        Raises ApiError 401 (one text for every cause) or 429 with Retry-After after too many wrong attempts.
+        Raises UnauthorizedError, with the same text for every cause, and TooManyRequestsError after too many wrong
+        attempts.
         """
         name = plain_text(name.strip(), 255)
-        known = await self._database.read(accounts.was_here_before, name, info.source)
+        known = await self._database.read(accounts.has_session_from, name, info.source)
         source = network_of(info.source)
         limits = [(self._by_pair, f"{name}\0{source}")]
-        if not known:  # who was here before has a count of their own: strangers cannot lock them out
+        if not known:  # a returning user has a separate count, so that strangers cannot lock the user out
             limits += [(self._by_account, name), (self._by_source, source)]
         await self._refuse_if_limited(limits, name, info)
         if self._checks_waiting >= CHECKS_WAITING_MAX:
             raise UnavailableError("Too many logins at once; try again.", retry_after_seconds=1)
         self._checks_waiting += 1
         try:
-            async with self._checking:  # one at a time, so that attempts side by side cannot slip past a limit
+            async with self._checking:  # one at a time, so that concurrent attempts cannot exceed a limit
                 await self._refuse_if_limited(limits, name, info)
                 user = await self._database.read(accounts.user_by_name, name)
                 usable = user if user is not None and user.disabled_at is None else None
@@ -198,9 +199,9 @@ class Security(Recorder):
             raise too_many(f"Too many wrong logins; try again in {wait} s.", wait)
 
     async def login_by_link(self, token: str, info: RequestInfo) -> str:
-        """Use a one-time link and return a new session's id. Raises ApiError 401.
+        """Use a one-time link and return a new session's id. Raises UnauthorizedError.
 
-        No limit stands in the way: a link is 256 random bits, and the way back in for somebody who is locked out.
+        There is no limit on attempts: a link is 256 random bits, and the way in for a user who is locked out.
         """
         user = await self._database.write(accounts.use_login_link, token, self._clock())
         if user is None:
@@ -250,7 +251,7 @@ class Security(Recorder):
     async def end_sessions(
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
-        """End all sessions of a user, but for the one that asks. Raises AccountError."""
+        """End all sessions of a user, except that of the caller. Raises AccountError."""
         write = self._database.rehearse if validate_only else self._database.write
         await write(accounts.end_sessions_of, name, principal.session_id)
         if not validate_only:
@@ -258,14 +259,14 @@ class Security(Recorder):
             await self.record(principal.actor, "session.end-all", f"user/{name}", "ok", info)
 
     async def has_password(self, name: str) -> bool:
-        """Whether the user can log in without a link."""
+        """Return whether the user has a password."""
         user = await self._database.read(accounts.user_by_name, name)
         return user is not None and user.password_hash is not None
 
     async def set_password(
         self, principal: Principal, name: str, password: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
-        """Give another user a new password; all of that user's sessions and links end. Raises AccountError."""
+        """Set another user's password. All sessions and links of that user end. Raises AccountError."""
         check_may_make_users(principal)
         hashed = await self._new_hash(password, name)
         write = self._database.rehearse if validate_only else self._database.write
@@ -277,10 +278,10 @@ class Security(Recorder):
     async def set_own_password(
         self, principal: Principal, present: str, password: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
-        """Give the caller of a session a new password; the caller's other sessions end.
+        """Set the password of a session's caller. The caller's other sessions end.
 
-        The present password is asked for, if there is one, except in a session that a one-time link opened, which is the
-        way back in. Raises AccountError, and ApiError 429 after too many wrong ones.
+        The present password is required, if there is one, except in a session that a one-time link opened. Raises
+        AccountError, and TooManyRequestsError after too many wrong ones.
         """
         assert principal.session_id is not None, "a token has no password"
         name = principal.name
@@ -303,7 +304,7 @@ class Security(Recorder):
             await self.record(principal.actor, "user.password", f"user/{name}", "ok", info)
 
     async def needs_present_password(self, principal: Principal) -> bool:
-        """Whether the caller must show the present password to change it."""
+        """Return whether the caller must enter the present password to change it."""
         if principal.session_id is None or not await self.has_password(principal.name):
             return False
         return not await self._database.read(accounts.opened_by_link, principal.session_id)
@@ -354,7 +355,7 @@ class Security(Recorder):
         *,
         validate_only: bool = False,
     ) -> User:
-        """Change a user's role or state; the user's sessions end. Raises AccountError."""
+        """Change a user's role or state. The user's sessions end. Raises AccountError."""
         check_may_make_users(principal)
         write = self._database.rehearse if validate_only else self._database.write
         user = await write(accounts.change_user, name, self._clock(), role, disabled)
@@ -377,7 +378,7 @@ class Security(Recorder):
     async def login_link(
         self, principal: Principal, name: str, base_url: str, info: RequestInfo, *, validate_only: bool = False
     ) -> str:
-        """Make a one-time login link for a user; that of a dry run does not work. Raises AccountError."""
+        """Create a one-time login link for a user. The link of a dry run is invalid. Raises AccountError."""
         check_may_make_users(principal)
         write = self._database.rehearse if validate_only else self._database.write
         token = await write(accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
@@ -386,7 +387,7 @@ class Security(Recorder):
         return f"{base_url}/login/link?token={token}"
 
     async def tokens(self) -> list[ApiToken]:
-        """Return all API tokens by name, revoked ones too."""
+        """Return all API tokens by name, including revoked ones."""
         return await self._database.read(api_tokens.tokens)
 
     async def add_token(
@@ -400,7 +401,7 @@ class Security(Recorder):
         info: RequestInfo,
         validate_only: bool = False,
     ) -> tuple[ApiToken, str]:
-        """Add an API token; its text is returned this once. Raises AccountError."""
+        """Add an API token. Its text is returned only here. Raises AccountError."""
         write = self._database.rehearse if validate_only else self._database.write
         made, text = await write(
             lambda session: api_tokens.add_token(
@@ -421,7 +422,7 @@ class Security(Recorder):
     async def revoke_token(
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
-        """Revoke a token for good. Raises AccountError."""
+        """Revoke a token permanently. Raises AccountError."""
         write = self._database.rehearse if validate_only else self._database.write
         await write(api_tokens.revoke_token, name, self._clock())
         if not validate_only:
@@ -435,7 +436,7 @@ def too_many(message: str, wait_seconds: int) -> TooManyRequestsError:
 
 
 def check_may_make_users(principal: Principal) -> None:
-    """Raise AccountError for a token that is narrowed by scopes: a user, or a user's session, would have all of them."""
+    """Raise AccountForbiddenError for a token with scopes: users and their sessions have all scopes."""
     if principal.scopes:
         raise accounts.AccountForbiddenError(
             "A token with scopes cannot make or change users, passwords or login links, since users have all scopes."

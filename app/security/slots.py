@@ -1,13 +1,13 @@
-"""Who may have how much of the process at once, so that no caller takes it from the others.
+"""Limits on concurrent use per caller, so that no caller can take the process from the others.
 
-    health    /healthz, /readyz, /metrics           slots of their own: probes are answered under any load
-    login     /login, /login/link, /static/         slots of their own, some for each source
-    streams   event streams                         some for each caller, and a bound on all
-    requests  everything else                       some for each caller, and a bound on all
+    health    /healthz, /readyz, /metrics           separate slots: probes are answered under any load
+    login     /login, /login/link, /static/         separate slots, with a limit per source
+    streams   event streams                         a limit per caller, and a limit for all
+    requests  everything else                       a limit per caller, and a limit for all
 
-A caller is a user, a token, or for those who are nobody yet the address they come from. Refusals are 429 where the
-caller has too much, 503 where all have, both with Retry-After. Bodies are counted in bytes, as they come in until their
-request is done. Credentials are looked up for a few requests of one source at a time; the others of that source wait.
+A caller is a user, a token or, when anonymous, an address. A refusal is 429 when the caller has too much and 503 when
+all have, both with Retry-After. Bodies are counted in bytes, from their arrival until their request is done.
+Credentials are looked up for a few requests of one source at a time; further requests of that source wait.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ RETRY_AFTER_SECONDS: Final = 1
 
 @dataclass(slots=True)
 class Pool:
-    """Slots of one kind. `each_max` of one holder, `total_max` of all; `what` is the plural that the refusal names."""
+    """Slots of one kind: `each_max` per holder, `total_max` for all. `what` is the plural in refusals."""
 
     what: str
     total_max: int
@@ -46,7 +46,7 @@ class Pool:
     held: Counter[str] = field(default_factory=Counter)
 
     def take(self, holder: str, amount: int = 1) -> None:
-        """Take slots. Raises ApiError 429 or 503, and then has taken none."""
+        """Take slots. Raises TooManyRequestsError or UnavailableError, and has taken none then."""
         if self.held[holder] + amount > self.each_max:
             raise _refused(
                 TooManyRequestsError,
@@ -63,7 +63,7 @@ class Pool:
         self.total += amount
 
     def give_back(self, holder: str, amount: int = 1) -> None:
-        """Give slots back."""
+        """Return slots."""
         self.total -= amount
         self.held[holder] -= amount
         if self.held[holder] <= 0:
@@ -71,7 +71,7 @@ class Pool:
 
     @contextmanager
     def slot(self, holder: str) -> Iterator[None]:
-        """Hold one slot. Raises ApiError 429 or 503."""
+        """Hold one slot. Raises TooManyRequestsError or UnavailableError."""
         self.take(holder)
         try:
             yield
@@ -80,7 +80,7 @@ class Pool:
 
 
 class Held:
-    """What one holder has taken of a pool, a piece at a time; all of it is given back at the end."""
+    """What one holder has taken of a pool, in pieces. All of it is returned at the end."""
 
     def __init__(self, pool: Pool, holder: str) -> None:
         self._pool = pool
@@ -88,7 +88,7 @@ class Held:
         self._amount = 0
 
     def take(self, amount: int) -> None:
-        """Take more. Raises ApiError 429 or 503."""
+        """Take more. Raises TooManyRequestsError or UnavailableError."""
         self._pool.take(self._holder, amount)
         self._amount += amount
 
@@ -101,7 +101,7 @@ class Held:
 
 
 class Slots:
-    """The slots of one process with so many connections, whose largest body is `body_bytes_max`."""
+    """The slots of one process with `connections` connections and a largest body of `body_bytes_max`."""
 
     def __init__(self, connections: int, body_bytes_max: int) -> None:
         self.health = Pool("probes", HEALTH_MAX, HEALTH_MAX)
@@ -113,7 +113,7 @@ class Slots:
         self._lookups: dict[str, tuple[asyncio.Semaphore, int]] = {}
 
     def pool_of(self, path: str) -> Pool:
-        """Return the pool that a request for this path takes its slot from."""
+        """Return the pool for requests of this path."""
         if path in HEALTH_PATHS:
             return self.health
         if path in LOGIN_PATHS or path.startswith("/static/"):
@@ -122,7 +122,7 @@ class Slots:
 
     @asynccontextmanager
     async def lookup(self, source: str) -> AsyncIterator[None]:
-        """Look up one request's credentials when it is the source's turn."""
+        """Wait until the source may look up another request's credentials."""
         turn, waiting = self._lookups.get(source, (asyncio.Semaphore(LOOKUPS_OF_SOURCE), 0))
         self._lookups[source] = (turn, waiting + 1)
         try:

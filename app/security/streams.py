@@ -1,11 +1,12 @@
-"""Event streams end with the right to read them.
+"""Ends event streams when the caller loses the right to read them.
 
-A stream lives for hours on credentials that were checked once, at its beginning. So each process asks the database every
-half second whether the callers of its open streams are still who they were: a session that ended, a token that was
-revoked or expired (or whose maker was), a user who was disabled, removed or given another role ends the caller's streams
-within a second, whichever process the change was made in. A change made in this process is looked at at once.
+A stream may last for hours, and its credentials are checked at its start only. So each process asks the database every
+half second whether the callers of its open streams still have their rights. When a session ends, a token (or its maker)
+is revoked or expires, or a user is disabled, removed or given another role, the caller's streams end within a second,
+whichever process made the change. A change made in this process is checked at once.
 
-One transaction asks for all callers, however many streams each has. While the database does not answer, streams stay.
+One transaction checks all callers, however many streams each has. While the database does not answer, streams stay
+open.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ log = structlog.get_logger(__name__)
 CHECK_SECONDS: Final = 0.5
 
 Present = Callable[[Sequence[Principal]], Awaitable[list[Principal | None]]]
-"""Returns for each caller who it is now; None when its session or token is no good any more."""
+"""Returns the present rights of each caller, None when its session or token is no longer valid."""
 
 
 class Streams:
@@ -36,11 +37,11 @@ class Streams:
         self._watch: asyncio.Task[None] | None = None
 
     def check_soon(self) -> None:
-        """Look at all streams at once: somebody's rights have changed."""
+        """Check all streams at once, after a change of rights."""
         self._changed.set()
 
     async def serve(self, principal: Principal, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the request; if its answer is an event stream, end that properly when the caller's rights end."""
+        """Run the request. If its response is an event stream, end it cleanly when the caller loses its rights."""
         is_complete = False
         limit = asyncio.timeout(None)
 
@@ -74,7 +75,7 @@ class Streams:
             self._changed.clear()
             try:
                 await self._end_those_without_rights()
-            except Exception as error:  # noqa: BLE001 - whatever a driver raises: the next look decides
+            except Exception as error:  # noqa: BLE001 - any error of a driver: the next check decides
                 log.debug("streams_not_checked", error=type(error).__name__)
 
     async def _end_those_without_rights(self) -> None:
