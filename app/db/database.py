@@ -97,7 +97,7 @@ class Database:
         )
 
     def write_now(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` as `write` does, on this thread; for programs without an event loop (the CLI, the start of the process)."""
+        """Run `work` as `write` does, on this thread. For the CLI and the start of the process."""
         return self._run(self.engine, lambda session: work(session, *args, **kwargs))
 
     async def _on_thread(self, writes: bool, work: Callable[[], T]) -> T:

@@ -106,7 +106,7 @@ class OutageWatch:
         return self._trouble
 
     def check(self, *, writes: bool) -> None:
-        """Raise DatabaseUnavailableError if the outage affects this use, so that no request waits for a known failure."""
+        """Raise DatabaseUnavailableError if the outage affects this use, so that requests fail without waiting."""
         if self._trouble is not None and (writes or not self._trouble.only_writes):
             self.refused += 1
             raise DatabaseUnavailableError(self._trouble)

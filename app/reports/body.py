@@ -1,7 +1,7 @@
-"""Put the report's body together from the small tables that Spark reduced the snapshot to.
+"""Builds the report's body from the small tables to which Spark has reduced the snapshot.
 
-The body is plain JSON with integers, strings and nulls, its lists sorted, so the same snapshot gives the same bytes.
-Percentages are for whoever shows it.
+The body is JSON of integers, strings and nulls with sorted lists, so that the same snapshot gives the same bytes.
+Percentages are computed where they are shown.
 """
 
 from collections import Counter, defaultdict
@@ -13,29 +13,29 @@ from app.reports import definitions as d
 
 Row = Mapping[str, Any]
 DOWN = ("lost", "offline", "unclean")
-"""Verdicts in which nobody leads."""
+"""Verdicts of partitions without a leader."""
 REFUSED = (*DOWN, "under_min")
-"""Verdicts in which a write with acks=all is refused."""
+"""Verdicts of partitions that refuse writes with acks=all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """The brokers of the snapshot, by dense index, and the racks they stand in."""
+    """The brokers of the snapshot, by dense index, and their racks."""
 
     rows: Sequence[Row]
 
     @property
     def racks(self) -> list[str]:
-        """Names of the racks that have a registered broker, sorted."""
+        """Sorted names of the racks with a registered broker."""
         return sorted({row["rack"] for row in self.rows if row["rack"]})
 
     def rack_of(self) -> list[int]:
-        """Rack index of each broker, -1 for none."""
+        """Rack index of each broker, -1 without a rack."""
         index_of = {rack: index for index, rack in enumerate(self.racks)}
         return [index_of.get(row["rack"], -1) for row in self.rows]
 
     def rack_sizes(self) -> list[int]:
-        """Registered brokers per rack."""
+        """The number of registered brokers per rack."""
         counts = Counter(self.rack_of())
         return [counts[index] for index in range(len(self.racks))]
 
@@ -44,13 +44,13 @@ class Brokers:
         return {row["broker_idx"]: row["rack"] for row in self.rows if row["eligible"]}
 
     def ids(self, indexes: Iterable[int]) -> list[int]:
-        """Broker ids for indexes."""
+        """Return the broker ids of indexes."""
         return [self.rows[index]["broker_id"] for index in indexes]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregates:
-    """What the transforms of the same names returned, collected."""
+    """The collected results of the transforms of the same names."""
 
     totals: Sequence[Row]
     replicas: Sequence[Row]
@@ -63,7 +63,7 @@ class Aggregates:
 
 
 def report_body(brokers: Brokers, found: Aggregates) -> dict[str, Any]:
-    """The blocks of a report (docs/reports.md): verdict, brokers, racks, what_if, violations, margins."""
+    """Return the blocks of a report (docs/reports.md): verdict, brokers, racks, what_if, violations, margins."""
     now = dict.fromkeys(d.VERDICTS, 0)
     now.update({row["verdict"]: row["partitions"] for row in found.verdicts_now})
     rf_counts: Counter[int] = Counter()
@@ -96,9 +96,9 @@ def report_body(brokers: Brokers, found: Aggregates) -> dict[str, Any]:
 
 
 def what_if(losses: Sequence[Row], now: Mapping[str, int], led: Mapping[int, int]) -> dict[int, dict[str, Any]]:
-    """Per domain: verdicts of all partitions afterwards, how many are newly refused or down, and who leads how much.
+    """Return the effect of losing each domain: verdicts of all partitions, the newly refused or down, new leaders.
 
-    Partitions that the domain does not touch keep the verdict they have now.
+    Partitions without a replica in the domain keep their present verdict.
     """
     after: dict[int, dict[str, int]] = {}
     newly: dict[int, Counter[str]] = defaultdict(Counter)
@@ -146,7 +146,7 @@ def broker_rows(
     band_of: Mapping[int, d.Band],
     losses: Mapping[int, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Block 2: one row per broker, idle, fenced and unregistered ones too; a band for the eligible ones only."""
+    """Return block 2: one row per broker, also for idle, fenced and unregistered ones. Eligible ones have a band."""
     width = {row["broker_idx"]: row["scatter_width"] for row in scatter}
     rows = []
     for broker in brokers.rows:
@@ -182,7 +182,7 @@ def rack_rows(
     rf_counts: Mapping[int, int],
     losses: Mapping[int, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Block 3: one row per rack. `share_low`/`share_high` enclose the achievable share, null where none is eligible."""
+    """Return block 3: a row per rack. `share_low` and `share_high` bound the achievable share, null if none is."""
     names = brokers.racks
     eligible = Counter(rack for rack in brokers.eligible().values() if rack)
     usable = [rack for rack in names if eligible[rack]]
@@ -218,7 +218,7 @@ def verdict_strip(
     band_of: Mapping[int, d.Band],
     rack_block: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Block 1. `rack_rule` is null when no broker has a rack; then no partition can violate it."""
+    """Return block 1. `rack_rule` is null when no broker has a rack, since no partition can violate it then."""
     summed = {key: sum(row[key] for row in totals) for key in ("partitions", "offline", "under_min", "at_min")}
     summed |= {
         key: sum(row[key] for row in totals)
@@ -243,7 +243,7 @@ def verdict_strip(
 
 
 def margins(totals: Sequence[Row]) -> dict[str, Any]:
-    """Block 6: how many in-sync replicas each partition can lose before writes stop (|ISR| - m), and the thin ones."""
+    """Return block 6: how many in-sync replicas partitions can lose before writes stop (|ISR| - m)."""
     histogram: Counter[int] = Counter()
     for row in totals:
         histogram[row["margin"]] += row["partitions"]

@@ -1,4 +1,4 @@
-"""The state of a broker as reports and pages name it."""
+"""The state of a broker, as reports and pages name it."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ UNREGISTERED: Final = "UNREGISTERED"
 
 
 def broker_state(broker: BrokerRegistration | None) -> str:
-    """The state a report shows: fenced wins over shutting down; no registration is UNREGISTERED."""
+    """Return the state: FENCED overrides SHUTTING_DOWN, and a broker without a registration is UNREGISTERED."""
     if broker is None:
         return UNREGISTERED
     if broker.fenced:

@@ -1,9 +1,9 @@
-"""Spark's classes in a file that its JVM maps instead of loading and verifying them: class data sharing (JEP 350).
+"""An archive of Spark's classes that a JVM maps instead of loading and verifying them: class data sharing (JEP 350).
 
-Loading and verifying Spark's classes is a good third of what a small report costs. So the second report of a folder
-is followed by one more run of its job, at the lowest priority and for nobody to see, whose JVM writes that file when it
-ends (some 180 MB); later reports start with it. A file of another build of Java or Spark has another name, and a JVM
-that cannot use the file it is given goes on without.
+Loading and verifying Spark's classes takes a third of the time of a small report. So after the second report of a
+folder the job runs once more, at the lowest priority and without a result, and its JVM writes the archive (about 180
+MB) when it ends. Later reports use it. The name contains the build of Java and Spark, and a JVM that cannot use an
+archive ignores it.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def class_archive(folder: Path, java_home: Path) -> Path | None:
-    """Name the file for this Java and the installed Spark in `folder`; it may not exist. None without Spark."""
+    """Return the path of the archive for this Java and the installed Spark in `folder`, None without Spark. It may not exist."""
     spark = importlib.util.find_spec("pyspark")
     java = (java_home / "bin" / "java").resolve()
     if spark is None or spark.origin is None:
@@ -25,22 +25,22 @@ def class_archive(folder: Path, java_home: Path) -> Path | None:
 
 
 def using(archive: Path | None) -> str:
-    """Options of a JVM that uses the file, if it is there."""
+    """Return the options of a JVM that uses the archive, if it exists."""
     return f'-XX:SharedArchiveFile="{archive}" {_QUIET}' if archive is not None and archive.exists() else ""
 
 
 def recording(archive: Path) -> str:
-    """Options of a JVM that writes the file, under another name first, when it ends."""
+    """Return the options of a JVM that writes the archive when it ends, first under another name."""
     return f'-XX:ArchiveClassesAtExit="{unfinished(archive)}" {_QUIET}'
 
 
 def unfinished(archive: Path) -> Path:
-    """Where the JVM writes before the file has its name."""
+    """Return the path to which the JVM writes before the archive has its name."""
     return archive.with_suffix(".new")
 
 
 def keep(archive: Path) -> bool:
-    """Give the file that a JVM has written its name, and drop those of other builds. False if it wrote none."""
+    """Rename a finished archive to its name, and delete those of other builds. Returns False if the JVM wrote none."""
     if not unfinished(archive).exists():
         return False
     for other in archive.parent.glob("spark-classes-*.jsa"):

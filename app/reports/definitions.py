@@ -1,10 +1,10 @@
-"""What the numbers of a placement report mean, on small aggregates and in plain Python.
+"""Definitions of the numbers of a placement report, on small aggregates and in plain Python.
 
-Spark reduces a million partitions to counts (per replication factor, per broker); what follows from those counts, the
-bands, the even spread over racks and the lower bound on moves, is worked out here. Everything is an exact integer.
+Spark reduces a million partitions to counts (per replication factor, per broker). The bands, the even spread over racks
+and the lower bound on moves are derived from these counts here. All numbers are exact integers.
 
-Terms: `T` is where a partition will be (its replicas without those that are being removed), `rf` the number of its
-replicas without those that are being added, `m` = min(`min.insync.replicas`, `rf`), the in-sync replicas that acks=all needs.
+Terms: `T` is the target of a partition (its replicas without those being removed), `rf` the number of its replicas
+without those being added, `m` = min(`min.insync.replicas`, `rf`) the in-sync replicas that acks=all requires.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ RACK_UNKNOWN = "unknown"
 RACK_NOT_APPLICABLE = "not applicable"
 
 VERDICTS = ("lost", "offline", "unclean", "under_min", "at_min", "ok")
-"""What losing a broker or rack does to a partition, the worst first; each partition has exactly one."""
+"""Effects on a partition of losing a broker or rack, the worst first. Each partition has exactly one."""
 
 
 def even_spread(replicas: int, rack_sizes: Sequence[int]) -> tuple[int, ...]:
-    """The most even way to lay `replicas` over racks of these sizes, sorted from most to fewest.
+    """Return the most even distribution of `replicas` over racks of these sizes, from most to fewest.
 
-    One replica a broker at most, so a rack never takes more than it has brokers. Replicas that fit nowhere (fewer
-    brokers than replicas) are left out. Example: 3 replicas over racks of 2, 2 brokers: (2, 1).
+    A broker takes one replica at most, so a rack never takes more than it has brokers. Replicas without a broker are
+    left out. Example: 3 replicas over racks of 2, 2 brokers: (2, 1).
     """
     counts = [0] * len(rack_sizes)
     for _ in range(min(replicas, sum(rack_sizes))):
@@ -35,17 +35,17 @@ def even_spread(replicas: int, rack_sizes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """How many replicas a broker holds in a balanced cluster: from `low` to `high`, both included."""
+    """The number of replicas of a broker in a balanced cluster, from `low` to `high` inclusive."""
 
     low: int
     high: int
 
 
 def rack_shares(replication_factors: Mapping[int, int], rack_sizes: Sequence[int]) -> list[Fraction]:
-    """Each rack's achievable share of all replicas: proportional to its brokers, within what the rack rule allows.
+    """Return each rack's achievable share of all replicas: proportional to its brokers, within the rack rule.
 
-    `replication_factors` counts partitions by replication factor. With K racks a rack of n brokers gets at least
-    sum(min(rf // K, n)) and at most sum(min(ceil(rf / K), n)) over all partitions. Between those the shares are
+    `replication_factors` counts partitions by replication factor. With K racks, a rack of n brokers gets at least
+    sum(min(rf // K, n)) and at most sum(min(ceil(rf / K), n)) over all partitions. Between these bounds the shares are
     proportional to the brokers (water filling). Exact for one replication factor, a valid relaxation for several.
     """
     racks = len(rack_sizes)
@@ -65,7 +65,7 @@ def rack_shares(replication_factors: Mapping[int, int], rack_sizes: Sequence[int
 
 
 def _fill(total: int, sizes: Sequence[int], floors: Sequence[int], caps: Sequence[int]) -> list[Fraction]:
-    """clamp(level * size, floor, cap) for the one level at which the shares sum to `total`."""
+    """Return clamp(level * size, floor, cap) for the one level at which the shares sum to `total`."""
     levels = sorted(
         {Fraction(bound, size) for size, low, high in zip(sizes, floors, caps, strict=True) for bound in (low, high)}
     )
@@ -92,10 +92,10 @@ def _fill(total: int, sizes: Sequence[int], floors: Sequence[int], caps: Sequenc
 
 
 def bands(replication_factors: Mapping[int, int], brokers: Mapping[int, str | None]) -> dict[int, Band]:
-    """The band of every eligible broker, by broker id.
+    """Return the band of every eligible broker, by broker id.
 
-    `brokers` maps the eligible brokers to their racks. If any of them has no rack, each broker counts as a rack of its
-    own, for balance only, so that all brokers are equal.
+    `brokers` maps the eligible brokers to their racks. If one of them has no rack, each broker counts as its own rack,
+    for balance only, so that all brokers are equal.
     """
     by_rack: dict[str, list[int]] = {}
     without_racks = any(not rack for rack in brokers.values())
@@ -111,10 +111,10 @@ def bands(replication_factors: Mapping[int, int], brokers: Mapping[int, str | No
 
 
 def moves_from_balanced(needed: int, replicas: Mapping[int, int], band_of: Mapping[int, Band]) -> int:
-    """A lower bound on the replica moves of any plan that repairs the racks and balances the eligible brokers.
+    """Return a lower bound on the replica moves of any plan that repairs the racks and balances the eligible brokers.
 
-    The greatest, not the sum, of: moves that the rack rule forces, replicas above their brokers' bands, replicas
-    missing below them; one move can serve all three.
+    It is the maximum, not the sum, of the moves that the rack rule requires, the replicas above their brokers' bands,
+    and the replicas missing below them, since one move can serve all three.
     """
     excess = sum(max(0, replicas.get(broker, 0) - band.high) for broker, band in band_of.items())
     deficit = sum(max(0, band.low - replicas.get(broker, 0)) for broker, band in band_of.items())

@@ -12,7 +12,8 @@ A snapshot folder is written once and never changed:
 - `manifest.json`: written last, so that a folder without it is no snapshot; cluster id, offset, epoch, counts and the
   SHA-256 of each file
 
-Broker configs in the brokers' own files are not in the metadata log, so a static `min.insync.replicas` is not seen here.
+Broker configs in the brokers' own files are not in the metadata log, so a static `min.insync.replicas` is not seen
+here.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ from kraft_core.storage.files import replace_file
 
 SCHEMA_VERSION = 1
 FILE_ROWS = 250_000
-"""A new partitions file begins at the first topic after this many rows."""
+"""A new partitions file starts at the first topic after this many rows."""
 
 IDS = pa.list_(pa.int32())
 PARTITIONS = pa.schema(
@@ -76,7 +77,7 @@ TOPICS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A finished snapshot folder and what its manifest says of the image."""
+    """A finished snapshot folder, with the image's data from its manifest."""
 
     folder: Path
     cluster_id: str
@@ -90,11 +91,11 @@ class Snapshot:
 def export_image(
     image: MetadataImage, cluster_id: str, folder: Path, sizes: Mapping[tuple[UUID, int], int] | None = None
 ) -> Snapshot:
-    """Write `image` into `folder`, which must not exist yet, and return what was written.
+    """Write `image` into `folder`, which must not exist, and return the snapshot.
 
-    `sizes` gives bytes by (topic id, partition) where known. Runs for about 5 s per million partitions and yields to
-    other threads between files; the image is immutable, so the caller's image may move on meanwhile.
-    Raises FileExistsError if the folder exists, OSError if the disk is full.
+    `sizes` has known sizes in bytes by (topic id, partition). Takes about 5 s per million partitions and yields to
+    other threads between files. The image is immutable, so the caller may continue with newer ones. Raises
+    FileExistsError if the folder exists, OSError if the disk is full.
     """
     folder.mkdir(parents=True)
     topics = sorted(values_of(image.topics.by_id), key=lambda topic: topic.name)
@@ -173,7 +174,10 @@ def _partition_files(
             yield rows
             rows = {name: [] for name in PARTITIONS.names}
         for number, partition in topic.sorted_partitions():
-            key = partition.replicas, id(partition.directories)  # the image keeps them; their ids would hash slowly
+            key = (
+                partition.replicas,
+                id(partition.directories),
+            )  # the image keeps these objects alive; hashing the directory ids would be slow
             offline = offline_in.get(key)
             if offline is None:
                 away = _offline_replicas(brokers, partition.replicas, partition.directories)
@@ -196,7 +200,7 @@ def _partition_files(
 def _offline_replicas(
     brokers: Mapping[int, BrokerRegistration], replicas: tuple[int, ...], directories: tuple[UUID, ...]
 ) -> tuple[int, ...]:
-    """Replicas on a broker that is not active, or in a directory that is lost or gone from the broker."""
+    """Return the replicas on a broker that is not active, or in a directory that is offline or no longer registered."""
     offline = []
     for position, broker_id in enumerate(replicas):
         broker = brokers.get(broker_id)

@@ -1,10 +1,10 @@
-"""Why a report job failed, as a code and a sentence.
+"""Causes of a failed report job, as a code and a sentence.
 
-The job writes `failure.json` into its output folder when it fails by an exception. When it could not (it was killed),
-its exit code says so.
+The job writes `failure.json` into its output folder when an exception ends it. When it was killed, its exit code is the
+evidence.
 
 Codes: PYSPARK_MISSING, JAVA_GATEWAY_EXITED (Spark's JVM did not start), JVM_KILLED (the JVM ended during the run),
-DRIVER_KILLED (the job itself was killed), OUT_OF_MEMORY, OUT_OF_DISK, BAD_SNAPSHOT, JOB_FAILED (anything else).
+DRIVER_KILLED (the job itself was killed), OUT_OF_MEMORY, OUT_OF_DISK, BAD_SNAPSHOT, JOB_FAILED (any other failure).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ MEMORY_ADVICE: Final = "the usual cause is too little memory: see spark_memory a
 
 
 class BadSnapshotError(Exception):
-    """The folder is not a whole snapshot: the text says what is missing or does not fit."""
+    """The folder is not a complete snapshot. The text says what is missing or wrong."""
 
 
 def reason_of(error: BaseException) -> tuple[str, str]:
@@ -34,10 +34,10 @@ def reason_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, MemoryError):
         return "OUT_OF_MEMORY", f"The report job had too little memory ({error or name})."
     if getattr(error, "getCondition", lambda: None)() == "JAVA_GATEWAY_EXITED":
-        return "JAVA_GATEWAY_EXITED", f"Spark's JVM did not start; the log has its last words ({error})"
+        return "JAVA_GATEWAY_EXITED", f"Spark's JVM did not start; the log has its output ({error})"
     if name == "Py4JNetworkError" or isinstance(error, ConnectionError | EOFError):
         return "JVM_KILLED", f"Spark's JVM ended during the report ({name}); {MEMORY_ADVICE}."
-    text = str(error)  # exceptions of the JVM come as text, with the names of their Java classes
+    text = str(error)  # the JVM's exceptions arrive as text, with the names of their Java classes
     if "java.lang.OutOfMemoryError" in text:
         return "OUT_OF_MEMORY", f"Spark's JVM had too little memory: see spark_memory ({_first_line(text)})"
     if "No space left on device" in text:
@@ -48,13 +48,13 @@ def reason_of(error: BaseException) -> tuple[str, str]:
 def write_failure(out: Path, error: BaseException) -> None:
     """Write `failure.json` for the web process."""
     reason, text = reason_of(error)
-    with contextlib.suppress(OSError):  # the disk may be full: the web process then has the exit code
+    with contextlib.suppress(OSError):  # the disk may be full: the web process then uses the exit code
         out.mkdir(parents=True, exist_ok=True)
         (out / FAILURE_FILE).write_text(json.dumps({"reason": reason, "error": text}))
 
 
 def failure_of(code: int, out: Path, printed: str) -> tuple[str, str]:
-    """Return the code and the sentence for a job that ended with `code` (negative: a signal) and printed this."""
+    """Return the code and the sentence for a job with exit code `code` (negative: a signal) and this output."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         found = json.loads((out / FAILURE_FILE).read_text())
         return str(found["reason"]), str(found["error"])

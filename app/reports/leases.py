@@ -1,9 +1,8 @@
-"""Which web process runs a report: a lease in the run's row.
+"""The lease of a report run, in the run's row: it names the web process that runs the report.
 
-The process that runs a report extends the lease while it works. A run whose lease has expired belongs to nobody: its
-process was killed, or has lost the database. Every web process ends such runs, so that no run blocks the next one, and
-a process that finds its own run ended stops working on it. A request to cancel is written into the row as well, so any
-process can cancel any run.
+That process extends the lease while it works. A run with an expired lease has no process: it was killed, or has lost
+the database. Every web process ends such runs, so that no run blocks the next one, and a process whose run has been
+ended stops working on it. A cancel request is written into the row as well, so any process can cancel any run.
 """
 
 import datetime as dt
@@ -16,7 +15,7 @@ from app.db.base import utc_now
 from app.reports.models import ACTIVE_STATES, ReportRun
 
 LEASE_SECONDS: Final = 30
-"""How long a run outlives the last sign of life of its process. Clocks of the web processes may differ by less."""
+"""How long a run outlives the last extension by its process. The clocks of web processes must differ by less."""
 
 _CREATION_LOCK: Final = 0x636F6E636C617665
 """Key of the PostgreSQL advisory lock under which runs are created, one at a time."""
@@ -43,9 +42,9 @@ def renew_lease(session: Session, run_id: int, now: dt.datetime) -> ReportRun | 
 
 
 def end_expired(session: Session, now: dt.datetime) -> list[int]:
-    """End every active run without a valid lease and return their ids: as cancelled where that was asked, else as lost.
+    """End every active run without a valid lease, as cancelled if requested, else as lost. Returns their ids.
 
-    A run without a lease was made by a version that had none; its process is gone.
+    A run without a lease comes from a version without leases; its process is gone.
     """
     active = select(ReportRun).where(ReportRun.state.in_(ACTIVE_STATES)).with_for_update()
     expired = [run for run in session.scalars(active) if run.lease_until is None or run.lease_until < now]
@@ -55,9 +54,9 @@ def end_expired(session: Session, now: dt.datetime) -> list[int]:
 
 
 def request_cancel(session: Session, run_id: int, by: str, now: dt.datetime) -> bool:
-    """Ask the process that runs this report to end it; end it at once if that process is gone.
+    """Request that the process of this report ends it, and end it at once if that process is gone.
 
-    Return False when the run is not active.
+    Returns False when the run is not active.
     """
     end_expired(session, now)
     run = session.get(ReportRun, run_id, with_for_update=True)
@@ -68,7 +67,7 @@ def request_cancel(session: Session, run_id: int, by: str, now: dt.datetime) -> 
 
 
 def finish(run: ReportRun, state: str, reason: str | None, error: str | None, now: dt.datetime) -> None:
-    """Move a run to a final state. A run that was to be cancelled counts as cancelled however it ended early."""
+    """Set the final state of a run. A run that was to be cancelled ends as cancelled unless it succeeded."""
     if run.cancelled_by is not None and state != "succeeded":
         state, reason, error = "cancelled", "CANCELLED", f"Cancelled by {run.cancelled_by}."
     run.state, run.reason, run.error = state, reason, error
@@ -76,7 +75,7 @@ def finish(run: ReportRun, state: str, reason: str | None, error: str | None, no
 
 
 def finish_run(session: Session, run_id: int, state: str, reason: str | None = None, error: str | None = None) -> bool:
-    """Move an active run to a final state, now. Return False when it has one already. Raises LookupError."""
+    """Set the final state of an active run. Returns False when it already has one. Raises LookupError."""
     run = session.get(ReportRun, run_id, with_for_update=True)
     if run is None:
         raise LookupError(f"report run {run_id}")
@@ -87,7 +86,7 @@ def finish_run(session: Session, run_id: int, state: str, reason: str | None = N
 
 
 def succeed(session: Session, run_id: int, result: dict[str, Any]) -> bool:
-    """Keep the result of an active run. Return False when another process has ended the run. Raises LookupError."""
+    """Store the result of an active run. Returns False when another process has ended the run. Raises LookupError."""
     if not finish_run(session, run_id, "succeeded"):
         return False
     run = session.get(ReportRun, run_id)

@@ -1,4 +1,4 @@
-"""Tables of the placement reports: when they are due, and each run with its result."""
+"""Tables of the placement reports: schedules, and runs with their results."""
 
 import datetime as dt
 from typing import Any
@@ -14,7 +14,7 @@ _STATES = ", ".join(f"'{state}'" for state in (*ACTIVE_STATES, *FINAL_STATES))
 
 
 class ReportSchedule(Base):
-    """When a report is made by itself: `cron` has five fields, read in UTC."""
+    """A schedule of reports: `cron` has five fields, in UTC."""
 
     __tablename__ = "report_schedules"
     __table_args__ = (UniqueConstraint("name"),)
@@ -27,10 +27,10 @@ class ReportSchedule(Base):
 
 
 class ReportRun(Base):
-    """One run over the committed image at (image_epoch, image_offset); `result` is what the job wrote, when it succeeded.
+    """One run over the committed image at (image_epoch, image_offset). `result` is the job's output if it succeeded.
 
-    A schedule's run exists once per moment it was due, however many processes try. While a run is active, the web process
-    that runs it extends `lease_until`; a run whose lease has expired has lost its process (see `app.reports.leases`).
+    A scheduled run exists once per due time, however many processes try. While a run is active, its web process extends
+    `lease_until`; a run with an expired lease has lost its process (see `app.reports.leases`).
     """
 
     __tablename__ = "report_runs"

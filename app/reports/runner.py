@@ -1,9 +1,9 @@
-"""Make a report: export the image, run the Spark job in a child process, keep its result.
+"""Runs reports: exports the image, runs the Spark job in a child process, stores its result.
 
-One run at a time, over all web processes of a database: the process that runs it holds the lease of `app.reports.leases`.
-The child has its own process group, so that cancelling or stopping takes its JVM along; it ends when the web process does.
-All it prints goes into `run.log` of the run's folder. A run that does not succeed changes nothing but its own row: the
-last report stays the last report.
+One run at a time, over all web processes of a database: the process that runs it holds the lease of
+`app.reports.leases`. The child has its own process group, so that cancelling or stopping also ends its JVM, and it ends
+with the web process. Its output is in `run.log` of the run's folder. A run without success changes only its own row:
+the last report remains.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ TERMINATE_SECONDS = 3.0
 LOG_TAIL_BYTES = 1_000_000
 LOG_OF = {"out": "run.log", "again": "classes.log"}
 RENEW_SECONDS = 2.0
-"""How often a run's lease is extended, so also how soon a request to cancel from another process is seen."""
+"""Interval of extensions of a run's lease, which also bounds the delay of a cancel request by another process."""
 SWEEP_SECONDS = 10.0
-"""How often each web process ends the runs whose process is gone."""
+"""Interval at which each web process ends the runs whose process is gone."""
 CANCEL_POLL_SECONDS = 0.2
 CANCEL_SECONDS = 10.0
-"""How long a cancel waits for the process that has the run."""
+"""How long a cancel waits for the process of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """Where and how reports run. `java_home` empty: found as `app.reports.java` says."""
+    """Where and how reports run. An empty `java_home` is found as `app.reports.java` says."""
 
     folder: Path
     spark_master: str = "local[*]"
@@ -59,15 +59,15 @@ class ReportSettings:
 
 
 class NoImageError(Exception):
-    """The quorum has not been reached yet, so there is nothing to report on."""
+    """The quorum has not been reached yet, so there is no image to report on."""
 
 
 ImageSource = Callable[[], tuple[MetadataImage, str] | None]
-"""Gives the committed image and the cluster id, or None before the first one."""
+"""Returns the committed image and the cluster id, None before the first image."""
 
 
 class ReportRunner:
-    """Runs reports for one web process. `start` and `stop` go with the process."""
+    """Runs reports for one web process, from `start` to `stop`."""
 
     def __init__(self, database: Database, settings: ReportSettings, image: ImageSource) -> None:
         self._database = database
@@ -80,18 +80,18 @@ class ReportRunner:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to end the runs that a killed web process leaves behind, this one's predecessor included."""
+        """Start to end the runs of killed web processes, including this one's predecessor."""
         self._sweeping = asyncio.create_task(self._sweep(), name="report-sweep")
 
     async def _sweep(self) -> None:
         while True:
-            with contextlib.suppress(SQLAlchemyError):  # a database that is away is reported by its own watch
+            with contextlib.suppress(SQLAlchemyError):  # the database's outage log has it
                 for run_id in await self._database.write(leases.end_expired, utc_now()):
                     log.warning("report_ended", run_id=run_id, state="lost", reason="PROCESS_GONE")
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def stop(self) -> None:
-        """End a running report; its row says lost."""
+        """End a running report. Its state becomes lost."""
         for task in (self._sweeping, self._task, self._recording):
             if task is not None and not task.done():
                 task.cancel()
@@ -99,9 +99,9 @@ class ReportRunner:
                     await task
 
     async def run_now(self, requested_by: str, **planned: Any) -> int:
-        """Begin a run and return its id at once.
+        """Start a run and return its id.
 
-        `planned`: schedule_id and planned_at, for a scheduled one. Raises NoImageError, ReportBusyError,
+        `planned`: schedule_id and planned_at of a scheduled run. Raises NoImageError, ReportBusyError,
         AlreadyPlannedError.
         """
         source = self._image()
@@ -113,17 +113,17 @@ class ReportRunner:
         return run_id
 
     async def check(self, requested_by: str) -> None:
-        """Raise what `run_now` would: NoImageError, ReportBusyError."""
+        """Raise what `run_now` would raise: NoImageError or ReportBusyError."""
         if self._image() is None:
             raise NoImageError("No metadata yet: the quorum has not been reached.")
         await self._database.rehearse(store.create_run, requested_by)
 
     async def check_cancel(self, run_id: int, by: str) -> bool:
-        """Return what `cancel` would, and end nothing."""
+        """Return what `cancel` would return, without a change."""
         return await self._database.rehearse(leases.request_cancel, run_id, by, utc_now())
 
     async def cancel(self, run_id: int, by: str) -> bool:
-        """End an active run, also one of another web process. Return False when it is not active (any more)."""
+        """Cancel an active run of any web process. Returns False when it is not active."""
         if not await self._database.write(leases.request_cancel, run_id, by, utc_now()):
             return False
         if run_id == self._run_id and self._task is not None and not self._task.done():
@@ -139,18 +139,18 @@ class ReportRunner:
         return True
 
     def folder_of(self, run_id: int) -> Path:
-        """The run's own folder: snapshot/, out/, run.log."""
+        """Return the run's folder: snapshot/, out/, run.log."""
         return self._settings.folder / f"run-{run_id:06d}"
 
     def progress(self, run_id: int) -> dict[str, Any] | None:
-        """What the job last said: stage, stages, name, tasks_done, tasks. None before it said anything."""
+        """Return the last progress of the job: stage, stages, name, tasks_done, tasks. None before the first."""
         with contextlib.suppress(OSError, ValueError):
             found: dict[str, Any] = json.loads((self.folder_of(run_id) / "out" / "progress.json").read_text())
             return found
         return None
 
     def log_tail(self, run_id: int) -> str:
-        """The end of what the job printed, 1 MB at most."""
+        """Return the end of the job's output, 1 MB at most."""
         with contextlib.suppress(OSError), (self.folder_of(run_id) / "run.log").open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - LOG_TAIL_BYTES))
@@ -158,7 +158,7 @@ class ReportRunner:
         return ""
 
     async def _guarded(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
-        """Run, and write down how it ended, whatever happens."""
+        """Run the report and store how it ended, whatever happens."""
         keeping = asyncio.create_task(self._keep_lease(run_id, asyncio.current_task()), name=f"lease-{run_id}")
         try:
             await self._make(run_id, image, cluster_id)
@@ -166,7 +166,7 @@ class ReportRunner:
             await self._finish(run_id, "lost", "PROCESS_GONE", "The web process was stopped during the run.")
         except TimeoutError:
             limit = self._settings.timeout_seconds
-            await self._finish(run_id, "timed_out", "TIMED_OUT", f"Not done within {limit} s.")
+            await self._finish(run_id, "timed_out", "TIMED_OUT", f"Not finished within {limit} s.")
         except JavaMissingError as missing:
             await self._finish(run_id, "failed", "JAVA_MISSING", str(missing))
         except OSError as refused:
@@ -174,18 +174,18 @@ class ReportRunner:
             await self._finish(run_id, "failed", "OUT_OF_DISK" if full else "IO_ERROR", str(refused))
         except JobFailedError as failed:
             await self._finish(run_id, "failed", failed.reason, str(failed))
-        except Exception as unexpected:  # the row must not stay "running" for ever, and the log has the traceback
+        except Exception as unexpected:  # the row must not stay "running"; the log has the traceback
             log.exception("report_failed", run_id=run_id)
             await self._finish(run_id, "failed", "INTERNAL", f"{type(unexpected).__name__}: {unexpected}")
         finally:
             keeping.cancel()
 
     async def _keep_lease(self, run_id: int, run: "asyncio.Task[None] | None") -> None:
-        """Extend the lease; end the run when another process asks for that, or has ended it because the lease expired."""
+        """Extend the lease. End the run when another process requests that, or has ended it after the lease expired."""
         assert run is not None, "called from the run's own task"
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            with contextlib.suppress(SQLAlchemyError):  # the next try sees a run that was ended meanwhile
+            with contextlib.suppress(SQLAlchemyError):  # the next attempt sees a run that was ended meanwhile
                 kept = await self._database.write(leases.renew_lease, run_id, utc_now())
                 if kept is None or kept.cancelled_by is not None:
                     run.cancel()
@@ -203,7 +203,7 @@ class ReportRunner:
         archive = self._archive(java)
         where = {"cluster_id": cluster_id, "image_offset": image.offset, "image_epoch": image.epoch}
         await self._database.write(store.update_run, run_id, state="snapshotting", **where)
-        from app.reports.export import export_image  # brings pyarrow, which only a run needs
+        from app.reports.export import export_image  # imports pyarrow, which only a run needs
 
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
@@ -230,7 +230,7 @@ class ReportRunner:
         self._maybe_record_classes(folder, java, archive)
 
     def _java(self) -> str | None:
-        """JAVA_HOME for the child; None where Spark runs elsewhere (Spark Connect)."""
+        """Return JAVA_HOME for the child, None when Spark runs elsewhere (Spark Connect)."""
         if self._settings.spark_master.startswith("sc://"):
             return None
         return str(find_java(self._settings.folder, self._settings.java_home).home)
@@ -238,7 +238,7 @@ class ReportRunner:
     async def _spawn(
         self, folder: Path, out: str, java_home: str | None, options: list[str]
     ) -> asyncio.subprocess.Process:
-        """Start the job on the folder's snapshot, in a process group of its own; what it prints goes to `out`'s log."""
+        """Start the job on the folder's snapshot in its own process group. Its output goes to the log of `out`."""
         command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
         command += [str(folder / out), "--master", self._settings.spark_master]
         command += ["--memory", self._settings.spark_memory, "--parent", str(os.getpid()), *options]
@@ -257,16 +257,16 @@ class ReportRunner:
                 start_new_session=True,
             )
 
-    # -- Spark's classes
+    # Spark's classes
 
     def _archive(self, java_home: str | None) -> Path | None:
-        """Spark's class archive, where the JVM is a child of ours. It may not be there yet."""
+        """Return the path of Spark's class archive if the JVM is our child. The archive may not exist yet."""
         if java_home is None or not self._settings.spark_master.startswith("local"):
             return None
         return class_archive(self._settings.folder, Path(java_home))
 
     def _maybe_record_classes(self, folder: Path, java_home: str | None, archive: Path | None) -> None:
-        """From the second report on, make the class archive if there is none; tried once in a process' life."""
+        """From the second report on, create a missing class archive; tried once per process."""
         reports = len(list(self._settings.folder.glob("run-*/out/result.json")))
         if java_home is None or archive is None or archive.exists() or self._recording is not None or reports < 2:
             return
@@ -282,7 +282,7 @@ class ReportRunner:
             await asyncio.to_thread(shutil.rmtree, folder / "again", ignore_errors=True)
 
     def _tidy(self, newest: int) -> None:
-        """Drop snapshots and logs of all but the newest runs, and whole folders of very old ones."""
+        """Delete the snapshots and logs of all but the newest runs, and whole folders of very old runs."""
         for folder in sorted(self._settings.folder.glob("run-*")):
             age = newest - int(folder.name.removeprefix("run-"))
             if age >= RUNS_KEPT:
@@ -292,7 +292,7 @@ class ReportRunner:
 
 
 async def _end(child: asyncio.subprocess.Process | None) -> None:
-    """End a child that still runs, with its whole process group."""
+    """End a running child with its whole process group."""
     if child is None or child.returncode is not None:
         return
     for sign in (signal.SIGTERM, signal.SIGKILL):
@@ -304,7 +304,7 @@ async def _end(child: asyncio.subprocess.Process | None) -> None:
 
 
 class JobFailedError(Exception):
-    """The job failed; `reason` is a code of `app.reports.failures`, the text is for people."""
+    """The job failed. `reason` is a code of `app.reports.failures`; the text is a sentence."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)

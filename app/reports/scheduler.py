@@ -1,7 +1,7 @@
-"""Start reports when they are due: the schedules of the database, kept by APScheduler in memory.
+"""Starts reports when they are due. The database has the schedules; APScheduler runs them in memory.
 
-Every web process may run a scheduler: `report_runs` has one row per schedule and due moment, and whoever comes second
-skips it.
+Every web process may run a scheduler: `report_runs` has one row per schedule and due time, and the second process skips
+it.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ FOLLOW_SECONDS = 10.0
 
 
 class InvalidCronError(ValueError):
-    """A cron expression that cannot be read: names it and the form."""
+    """A cron expression is invalid. The text has it and the required form."""
 
 
 def cron_trigger(cron: str) -> CronTrigger:
-    """Read five cron fields (minute hour day month weekday) in UTC. Raises InvalidCronError."""
+    """Parse five cron fields (minute hour day month weekday) in UTC. Raises InvalidCronError."""
     try:
         return CronTrigger.from_crontab(cron, timezone=dt.UTC)
     except ValueError as wrong:
@@ -44,15 +44,15 @@ def cron_trigger(cron: str) -> CronTrigger:
 
 
 def next_due(cron: str, now: dt.datetime | None = None) -> dt.datetime | None:
-    """When a schedule is due next, None if never."""
+    """Return when a schedule is due next, None if never."""
     due: dt.datetime | None = cron_trigger(cron).get_next_fire_time(None, now or utc_now())
     return due
 
 
 def last_due(cron: str, now: dt.datetime) -> dt.datetime:
-    """Return the newest moment up to now at which a schedule was due, at most GRACE_SECONDS ago; without one, now.
+    """Return the newest time at which a schedule was due, at most GRACE_SECONDS ago; otherwise the present time.
 
-    Processes that come late, each in its own time, so name a schedule's run by the same moment.
+    So processes that are late by different delays name a scheduled run by the same time.
     """
     trigger, found = cron_trigger(cron), None
     due = trigger.get_next_fire_time(None, now - dt.timedelta(seconds=GRACE_SECONDS))
@@ -62,7 +62,7 @@ def last_due(cron: str, now: dt.datetime) -> dt.datetime:
 
 
 class ReportScheduler:
-    """Keeps APScheduler's jobs in step with the table `report_schedules`, which any web process may change."""
+    """Keeps APScheduler's jobs consistent with the table `report_schedules`, which any web process may change."""
 
     def __init__(self, database: Database, runner: ReportRunner) -> None:
         self._database = database
@@ -72,7 +72,7 @@ class ReportScheduler:
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin; at the very first start of an installation a nightly schedule is made."""
+        """Start. The first start of an installation creates a nightly schedule."""
         if not await self._database.read(store.schedules):
             await self._database.write(store.put_schedule, NIGHTLY, NIGHTLY_CRON, "conclave", enabled=True)
         self._scheduler.start()
@@ -80,7 +80,7 @@ class ReportScheduler:
         self._following = asyncio.create_task(self._keep_following(), name="report-schedules")
 
     async def stop(self) -> None:
-        """Start nothing any more; a running report is the runner's."""
+        """Start no further reports. The runner stops a running one."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
@@ -90,11 +90,11 @@ class ReportScheduler:
     async def _keep_following(self) -> None:
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
-            with contextlib.suppress(SQLAlchemyError):  # a database that is away is reported by its own watch
+            with contextlib.suppress(SQLAlchemyError):  # the database's outage log has it
                 await self.follow()
 
     async def follow(self) -> None:
-        """Make the jobs those of the table: jobs of unchanged schedules stay, so that no due moment is missed."""
+        """Update the jobs to the table. Jobs of unchanged schedules stay, so that no due time is missed."""
         wanted = {each.name: each.cron for each in await self._database.read(store.schedules) if each.enabled}
         for name in [name for name, cron in self._crons.items() if wanted.get(name) != cron]:
             self._scheduler.remove_job(name)
@@ -113,14 +113,14 @@ class ReportScheduler:
                 self._crons[name] = cron
 
     async def put(self, name: str, cron: str, changed_by: str, *, enabled: bool) -> ReportSchedule:
-        """Make or change a schedule; it counts at once here and within FOLLOW_SECONDS elsewhere. Raises InvalidCronError."""
+        """Create or change a schedule: at once here, within FOLLOW_SECONDS elsewhere. Raises InvalidCronError."""
         cron_trigger(cron)
         schedule = await self._database.write(store.put_schedule, name, cron, changed_by, enabled=enabled)
         await self.follow()
         return schedule
 
     async def _due(self, name: str) -> None:
-        """Run the report of a schedule, if the table still says so: another process may have changed it just now."""
+        """Run the report of a schedule if the table still has the schedule: another process may have changed it."""
         schedule = next((each for each in await self._database.read(store.schedules) if each.name == name), None)
         if schedule is None or not schedule.enabled or schedule.cron != self._crons.get(name):
             await self.follow()

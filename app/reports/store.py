@@ -14,23 +14,23 @@ from app.reports.models import ACTIVE_STATES, ReportRun, ReportSchedule
 
 
 class ReportBusyError(Exception):
-    """A run is under way; one at a time. `run_id` names it."""
+    """A report is running; only one may run at a time. `run_id` is its id."""
 
     def __init__(self, run_id: int) -> None:
-        super().__init__(f"Report run {run_id} is under way; wait for it or cancel it.")
+        super().__init__(f"Report run {run_id} is in progress; wait for it or cancel it.")
         self.run_id = run_id
 
 
 class AlreadyPlannedError(Exception):
-    """Another process has made this schedule's run for this moment."""
+    """Another process has created the run of this schedule for this time."""
 
 
 def create_run(
     session: Session, requested_by: str, schedule_id: int | None = None, planned_at: dt.datetime | None = None
 ) -> int:
-    """Add a queued run with a lease and return its id. A run whose process is gone is ended first.
+    """Add a queued run with a lease and return its id, after ending a run whose process is gone.
 
-    Raises ReportBusyError while a run is active, AlreadyPlannedError for a schedule's twin.
+    Raises ReportBusyError while a run is active, AlreadyPlannedError when another process has created a scheduled run.
     """
     now = utc_now()
     lock_creation(session)
@@ -64,24 +64,24 @@ def update_run(session: Session, /, run_id: int, **values: Any) -> None:
 
 
 def list_runs(session: Session, limit: int = 50, before_id: int | None = None) -> Sequence[ReportRun]:
-    """Newest first, without their results; `before_id` continues a listing."""
+    """Return runs without their results, newest first; `before_id` continues a listing."""
     query = select(ReportRun).options(defer(ReportRun.result)).order_by(ReportRun.id.desc()).limit(limit)
     return session.scalars(query if before_id is None else query.where(ReportRun.id < before_id)).all()
 
 
 def get_run(session: Session, run_id: int) -> ReportRun | None:
-    """One run with its result, or None."""
+    """Return one run with its result, or None."""
     return session.get(ReportRun, run_id)
 
 
 def latest_report(session: Session, before_id: int | None = None) -> ReportRun | None:
-    """The newest run that succeeded; with `before_id` the newest before that one, to compare with."""
+    """Return the newest successful run; with `before_id`, the newest one before that."""
     query = select(ReportRun).where(ReportRun.state == "succeeded").order_by(ReportRun.id.desc()).limit(1)
     return session.scalar(query if before_id is None else query.where(ReportRun.id < before_id))
 
 
 def verdict_history(session: Session, limit: int = 60) -> list[dict[str, Any]]:
-    """The verdict strips of the last succeeded runs, oldest first, for trend lines."""
+    """Return the verdict strips of the last successful runs, oldest first, for trend lines."""
     query = select(ReportRun).where(ReportRun.state == "succeeded").order_by(ReportRun.id.desc()).limit(limit)
     return [
         {"id": run.id, "image_offset": run.image_offset, **run.result["body"]["verdict"]}
@@ -91,12 +91,12 @@ def verdict_history(session: Session, limit: int = 60) -> list[dict[str, Any]]:
 
 
 def schedules(session: Session) -> Sequence[ReportSchedule]:
-    """All schedules by name."""
+    """Return all schedules by name."""
     return session.scalars(select(ReportSchedule).order_by(ReportSchedule.name)).all()
 
 
 def put_schedule(session: Session, name: str, cron: str, changed_by: str, *, enabled: bool) -> ReportSchedule:
-    """Make the schedule of this name, or change it. The caller has checked `cron`."""
+    """Create or change the schedule of this name. The caller has checked `cron`."""
     schedule = session.scalar(select(ReportSchedule).where(ReportSchedule.name == name))
     if schedule is None:
         schedule = ReportSchedule(name=name)

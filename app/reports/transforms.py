@@ -1,33 +1,33 @@
-"""The report's Spark transforms: DataFrame to DataFrame only, no session, no I/O, no Python function per row.
+"""The report's Spark transforms: DataFrame to DataFrame only, without a session, I/O, or a Python function per row.
 
-Brokers appear by their dense index (`broker_idx`, 0..n-1 in order of broker id), racks by theirs (`rack_idx`, -1 for
-none), topics by `topic_idx`. The snapshot's tables are described in `app.reports.export`.
+Brokers have a dense index (`broker_idx`, 0..n-1 in order of broker id), as do racks (`rack_idx`, -1 for none) and
+topics (`topic_idx`). The snapshot's tables are described in `app.reports.export`.
 """
 
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 IntArray = Sequence[int]
 
 
 def lookup(table: IntArray, index: Column) -> Column:
-    """`table[index]` as a column; null where the index lies outside."""
+    """Return `table[index]` as a column, null when the index is out of range."""
     return F.get(_int_array(table), index)
 
 
 def partition_facts(
     partitions: DataFrame, topics: DataFrame, rack_of: IntArray, allowed: Sequence[IntArray]
 ) -> DataFrame:
-    """One row per partition with everything that is known of it alone.
+    """Return one row per partition with everything that depends on the partition alone.
 
-    `rack_of[broker_idx]` is the broker's rack index or -1; `allowed[rf]` is the even spread of `rf` replicas, most
-    first, empty when no broker has a rack.
+    `rack_of[broker_idx]` is the broker's rack index or -1; `allowed[rf]` is the even spread of `rf` replicas, from most
+    to fewest, empty when no broker has a rack.
 
     -> topic_idx, partition, replicas, target (T), isr, elr, leader, alive (replicas that are online), rf, min_isr (m),
-       min_isr_config, unclean, offline, under_min, at_min, under_replicated, cli_under_min, cli_at_min, margin,
-       rack_moves, rack_verdict ("ok", "violated", "unknown"), size_bytes
+    min_isr_config, unclean, offline, under_min, at_min, under_replicated, cli_under_min, cli_at_min, margin,
+    rack_moves, rack_verdict ("ok", "violated", "unknown"), size_bytes
     """
     brokers = F.col("target")
     named_racks = F.filter(F.transform(brokers, lambda broker: lookup(rack_of, broker)), lambda rack: rack >= 0)
@@ -49,7 +49,7 @@ def partition_facts(
     moves = F.aggregate(over, F.lit(0), lambda total, extra: total + extra)
     named = F.size("racks")
     one_each = (F.size(F.array_distinct("racks")) == named) & (F.get(limits, named - 1) >= 1)
-    moves = F.when(one_each, 0).otherwise(moves)  # nearly every partition, and it costs no lambda
+    moves = F.when(one_each, 0).otherwise(moves)  # the common case, and it needs no lambda
     return _with_health(joined.withColumn("rack_moves", moves)).drop("racks", "adding", "removing", "offline_replicas")
 
 
@@ -58,7 +58,7 @@ def _int_array(values: IntArray) -> Column:
 
 
 def _array_text(values: IntArray) -> str:
-    """An array in SQL: one call to the JVM instead of one for each value."""
+    """Return a SQL array: one call to the JVM instead of one per value."""
     return f"cast(array({', '.join(map(str, values))}) as array<int>)"
 
 
@@ -85,7 +85,7 @@ def _with_health(facts: DataFrame) -> DataFrame:
 
 
 def totals(facts: DataFrame) -> DataFrame:
-    """-> one row per (rf, margin, rack_verdict): how many partitions and how many of each trouble."""
+    """-> one row per (rf, margin, rack_verdict): the number of partitions, and of those with each problem."""
     flags = ("offline", "under_min", "at_min", "under_replicated", "cli_under_min", "cli_at_min")
     return facts.groupBy("rf", "margin", "rack_verdict").agg(
         F.count("*").alias("partitions"),
@@ -104,7 +104,7 @@ def _fixable_by_election() -> Column:
 
 
 def replicas_per_broker(facts: DataFrame) -> DataFrame:
-    """-> (broker_idx, replicas, preferred, out_of_sync, size_bytes), brokers that hold something only."""
+    """-> (broker_idx, replicas, preferred, out_of_sync, size_bytes), only for brokers that hold replicas."""
     held = facts.select(F.posexplode("target").alias("position", "broker_idx"), "isr", "size_bytes")
     return held.groupBy("broker_idx").agg(
         F.count("*").alias("replicas"),
@@ -121,21 +121,21 @@ def leaders_per_broker(facts: DataFrame) -> DataFrame:
 
 
 def scatter_width(facts: DataFrame) -> DataFrame:
-    """-> (broker_idx, scatter_width): with how many other brokers each one shares a partition."""
+    """-> (broker_idx, scatter_width): the number of other brokers with which each one shares a partition."""
     one = facts.select(F.explode("target").alias("broker_idx"), "target")
     both = one.select("broker_idx", F.explode("target").alias("other")).where(F.col("broker_idx") != F.col("other"))
     return both.distinct().groupBy("broker_idx").agg(F.count("*").alias("scatter_width"))
 
 
 def broker_losses(facts: DataFrame, *, elr: bool) -> DataFrame:
-    """What losing each single broker does: `losses` with one domain per broker that a partition touches."""
+    """Return `losses` for the loss of each single broker: one domain per broker that holds a partition."""
     touched = facts.withColumn("domain", F.explode(F.array_union("target", "isr")))
     dead = F.array(F.col("domain"))
     return losses(touched.withColumn("dead", dead), elr=elr)
 
 
 def rack_losses(facts: DataFrame, rack_of: IntArray, *, elr: bool) -> DataFrame:
-    """What losing each whole rack does: `losses` with one domain per rack that a partition touches."""
+    """Return `losses` for the loss of each whole rack: one domain per rack that holds a partition."""
     holders = F.array_union("target", "isr")
     racks = F.array_distinct(
         F.filter(F.transform(holders, lambda broker: lookup(rack_of, broker)), lambda rack: rack >= 0)
@@ -147,12 +147,12 @@ def rack_losses(facts: DataFrame, rack_of: IntArray, *, elr: bool) -> DataFrame:
 
 
 def losses(touched: DataFrame, *, elr: bool) -> DataFrame:
-    """Each (domain, partition) row, judged before and after the brokers in `dead` are gone.
+    """Return the verdicts of each (domain, partition) row before and after the loss of the brokers in `dead`.
 
-    -> (domain, new_leader, before, after, partitions, size_bytes). `before` and `after` are
-    verdicts. `new_leader` is the broker that leads afterwards where the old leader died, else -1. The new leader is the
-    first replica in assignment order that is in sync and online, or, when nobody in sync is left and ELR is on, an
-    eligible leader replica (PartitionChangeBuilder.electAnyLeader).
+    -> (domain, new_leader, before, after, partitions, size_bytes). `before` and `after` are verdicts. `new_leader` is
+    the broker that leads afterwards where the old leader was lost, else -1. The new leader is the first replica in
+    assignment order that is in sync and online or, when no in-sync replica is left and ELR is enabled, an eligible
+    leader replica (PartitionChangeBuilder.electAnyLeader).
     """
     survivors = F.array_except("isr", "dead")
     eligible = F.array_except("elr", "dead") if elr else F.array().cast("array<int>")
@@ -185,7 +185,7 @@ def _first_alive_candidate() -> Column:
 
 
 def _verdict(leader: str, in_sync: str, holders: Column, alive: Column) -> Column:
-    """The worst verdict that applies: who leads, who is in sync, who holds the data at all and who of those is online."""
+    """Return the worst verdict of a partition, from its leader, its in-sync replicas and its online replicas."""
     count = F.size(in_sync)
     return (
         F.when(F.size(holders) == 0, "lost")
@@ -198,16 +198,16 @@ def _verdict(leader: str, in_sync: str, holders: Column, alive: Column) -> Colum
 
 
 def verdicts_now(facts: DataFrame) -> DataFrame:
-    """-> (verdict, partitions): the same verdicts with nothing lost, which untouched partitions keep."""
+    """-> (verdict, partitions): the verdicts without a loss, which unaffected partitions keep."""
     verdict = _verdict("leader", "isr", F.col("target"), F.col("alive"))
     return facts.groupBy(verdict.alias("verdict")).agg(F.count("*").alias("partitions"))
 
 
 def violations(facts: DataFrame, topics: DataFrame) -> DataFrame:
-    """Every partition that needs a look, worst first reason, sorted by topic and partition.
+    """Return every partition with a problem, with its worst reason, sorted by topic and partition.
 
     -> (topic, partition, reason, replicas, isr, leader, rf, min_isr, margin, rack_moves, size_bytes), brokers by index.
-    Reasons, the first that applies: offline, under_min, rack, under_replicated, rack_unknown.
+    Reasons in this order: offline, under_min, rack, under_replicated, rack_unknown.
     """
     reason = (
         F.when(F.col("offline"), "offline")

@@ -1,4 +1,4 @@
-"""Read a run's list of violations: by page for the browser, whole for export. Paged reads never load the whole file."""
+"""Reads a run's list of violations: pages for the browser, all rows for export. Pages never load the whole file."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# pyarrow is imported late: the web process needs its 60 MB only when somebody reads such a list.
+# pyarrow is imported late: it takes 60 MB, and most web processes never read such a list.
 
 COLUMNS = (
     "topic",
@@ -27,14 +27,14 @@ COLUMNS = (
 )
 REASONS = ("offline", "under_min", "rack", "under_replicated", "rack_unknown")
 NO_RACK = "\u2013"
-"""Stands in a list of racks for a broker that has none, so that the list stays parallel to the replicas."""
+"""The rack of a broker without one, so that the list of racks stays parallel to the replicas."""
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def violations_page(
     out: Path, *, reason: str | None = None, search: str = "", offset: int = 0, limit: int = 50
 ) -> tuple[list[dict[str, Any]], int]:
-    """Rows `offset`.. of those with this reason and this text in the topic's name, and how many there are in all.
+    """Return rows from `offset` with this reason and this text in the topic's name, and the number of matching rows.
 
     Raises FileNotFoundError if the run's files are gone.
     """
@@ -64,7 +64,7 @@ def _matching(batch: "pa.RecordBatch", reason: str | None, search: str) -> "pa.R
 
 
 def violations_csv(out: Path) -> Iterator[str]:
-    """The whole list as CSV, some thousand rows at a time; lists are separated by spaces.
+    """Yield the whole list as CSV, some thousand rows at a time. Lists are separated by spaces.
 
     A cell that a spreadsheet would read as a formula gets a leading apostrophe.
     """
@@ -93,5 +93,5 @@ def _cell(value: Any) -> str:
 
 
 def safe_cell(value: Any) -> Any:
-    """Keep a spreadsheet from reading a text (a topic, a rack) as a formula; anything but text stays as it is."""
+    """Return a text with a leading apostrophe if a spreadsheet would read it as a formula, any other value as it is."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

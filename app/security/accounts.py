@@ -85,7 +85,7 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
 
 def remove_user(session: OrmSession, name: str) -> None:
-    """Remove a user with all sessions and the tokens that the user created. Raises AccountError as `change_user` does."""
+    """Remove a user with all sessions and the tokens that it created. Raises AccountError as `change_user` does."""
     user = known_user(session, name)
     session.delete(user)
     session.flush()

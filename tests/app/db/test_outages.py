@@ -216,6 +216,6 @@ def test_a_damaged_database_is_a_reason_and_no_traceback(tmp_path: Path, lines: 
     web = LiveWeb(web_settings(tmp_path, "127.0.0.1:1"), waits=False)
     try:
         kafka.wait_until(lambda: lines.events == ["waiting_for_database"], 30, "the wait is logged")
-        assert "its file is no database" in str(web.client.get("/readyz").json()["reasons"])
+        assert "its file is not a database" in str(web.client.get("/readyz").json()["reasons"])
     finally:
         web.stop()

@@ -144,7 +144,7 @@ def test_a_cancelled_run_takes_its_processes_along(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         run_id = await runner.run_now("ada")
         group = await until_running(database, run_id)
-        with pytest.raises(store.ReportBusyError, match="Report run 1 is under way"):
+        with pytest.raises(store.ReportBusyError, match="Report run 1 is in progress"):
             await runner.run_now("bob")
         assert await runner.cancel(run_id, "bob")
         run = await finished(database, run_id)
@@ -219,7 +219,7 @@ def test_without_java_a_run_fails_and_says_what_to_do(tmp_path: Path) -> None:
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         run = await finished(database, await runner.run_now("ada"))
-        assert (run.state, run.error) == ("timed_out", "Not done within 1 s.")
+        assert (run.state, run.error) == ("timed_out", "Not finished within 1 s.")
 
     play(scenario, tmp_path, three_racks(), timeout_seconds=1)
 
