@@ -148,7 +148,8 @@ _REMOTE_KEYS: Final = (
 def _validate_remote_storage(values: Mapping[str, Value], static_configs: Mapping[str, str]) -> None:
     if static_configs.get("remote.log.storage.system.enable", "false").strip().lower() != "true":
         raise ConfigException(
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage."
         )
     if values["cleanup.policy"] not in {(), ("delete",)}:
         raise ConfigException(
@@ -164,7 +165,8 @@ def _validate_remote_storage(values: Mapping[str, Value], static_configs: Mappin
                 raise ConfigException(f"{prefix}Value must not be more than retention.{unit} property value: {total}")
         if values["remote.log.copy.disable"] and local not in {-2, total}:
             raise ConfigException(
-                f"When `remote.log.copy.disable` is set to true, the `local.retention.{unit}` and `retention.{unit}` must "
+                f"When `remote.log.copy.disable` is set to true, the `local.retention.{unit}` and "
+                f"`retention.{unit}` must "
                 f"be set to the identical value because there will be no more logs copied to the remote storage."
             )
 

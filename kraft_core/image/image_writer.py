@@ -46,7 +46,8 @@ class UnwritableMetadataError(Exception):
 
     def __init__(self, metadata_version: int, loss: str) -> None:
         super().__init__(
-            f"metadata.version {metadata_version_name(metadata_version)} cannot express, and a snapshot would lose, {loss}"
+            f"metadata.version {metadata_version_name(metadata_version)} cannot express, and a snapshot would "
+            f"lose, {loss}"
         )
 
 

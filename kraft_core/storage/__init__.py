@@ -1,1 +1,1 @@
-"""The metadata log, snapshots and election state on disk."""
+"""The metadata log, snapshots and election state on disk. Read `kafka_raft_log` first."""

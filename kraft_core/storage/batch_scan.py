@@ -1,6 +1,6 @@
-"""Walking the batches of a file with bounded memory: headers by struct, CRC-32C over the raw bytes, no record is decoded.
+"""Checking the batches of a file in bounded memory: header and CRC-32C; records are not decoded.
 
-Source: DefaultRecordBatch (magic 2), FileChannelRecordBatch and LogSegment.recover of Kafka 4.3.1.
+Source: FileChannelRecordBatch and LogSegment.recover of Kafka 4.3.1.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ REPAIR: Final = "Restore this node's metadata directory from another voter."
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 
 
-class BadBatch(Exception):  # noqa: N818  # it is a finding before it is an error
-    """The bytes at `position` are no whole batch; `reason` says why."""
+class BadBatch(Exception):  # noqa: N818  # a result of the scan; the caller decides whether it is an error
+    """The bytes at `position` are not a whole, undamaged batch, for this `reason`."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class BadBatch(Exception):  # noqa: N818  # it is a finding before it is an erro
 
 
 class CutBatch(BadBatch):
-    """The file ends within the batch: a write that was not finished, not damage."""
+    """The file ends within the batch."""
 
 
 def _check(data: memoryview, at: int, position: int) -> BatchHeader:
@@ -81,10 +81,10 @@ def scan_batches(files: FileSystem, descriptor: int, size: int) -> Iterator[tupl
 
 
 def find_batch(files: FileSystem, descriptor: int, position: int, size: int, base_offset_min: int) -> int | None:
-    """Look for an undamaged batch anywhere at or after `position` whose offset is at least `base_offset_min`.
+    """Return the position of an undamaged batch at or after `position` with an offset >= `base_offset_min`, or None.
 
-    This is what tells a torn tail (none) from corruption in the middle. -> its position, or None. The length field of
-    the damaged batch cannot be trusted, so every byte that could be a magic is tried; the CRC decides.
+    This distinguishes corruption in the middle from a torn tail (None). The length field of the damaged batch cannot be
+    trusted, so every byte that could be a magic is tried; the CRC decides.
     """
     while position + HEADER_BYTES <= size:
         chunk = files.pread(descriptor, _CHUNK_BYTES, position)
@@ -120,7 +120,7 @@ def _is_whole(data: memoryview) -> bool:
 
 
 def corrupt(path: Path, bad: BadBatch, good_position: int, good_path: Path) -> CorruptFile:
-    """Say that a bad batch has good ones after it."""
+    """Return the error for a bad batch that is followed by good ones."""
     where = f"byte {good_position}" if path == good_path else str(good_path)
     return CorruptFile(
         path,

@@ -1,7 +1,7 @@
-"""A readable dump of metadata segments and snapshots, line by line as kafka-dump-log writes them.
+"""A readable dump of metadata segments and snapshots, in the format of kafka-dump-log.
 
-Data records are JSON with Kafka's names: `{"type":"TOPIC_RECORD","version":0,"data":{…}}`. Unlike Kafka's tool this one
-shows no secret: keys of SCRAM credentials and values of settings that hold passwords read `[redacted]`.
+Data records are JSON with Kafka's names: `{"type":"TOPIC_RECORD","version":0,"data":{…}}`. Unlike Kafka's tool, this
+one replaces secrets (keys of SCRAM credentials, values of password configs) by `[redacted]`.
 
 Source: DumpLogSegments, MetadataJsonConverters, Kafka 4.3.1.
 """
@@ -46,9 +46,9 @@ _BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which records to show: offsets `first` to `last`, both included, and those of some types; empty means all.
+    """The records to show: offsets `first` to `last`, both included, and the types; no types means all.
 
-    A type is written as in the dump (TOPIC_RECORD, LeaderChange), in any case and with or without underscores.
+    A type is written as in the dump (TOPIC_RECORD, LeaderChange), in any case, with or without underscores.
     """
 
     first: int = 0
@@ -57,7 +57,7 @@ class Wanted:
 
     @classmethod
     def of(cls, first: int, last: int, types: Sequence[str]) -> "Wanted":
-        """Check the names of the types. Raises ValueError naming one that no record has."""
+        """Create a selection. Raises ValueError for an unknown type, with its name."""
         unknown = [each for each in types if _plain(each) not in _PLAIN_TYPES]
         if unknown:
             raise ValueError(f"no record type is called '{unknown[0]}'; TOPIC_RECORD and LeaderChange are")
@@ -65,15 +65,15 @@ class Wanted:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all records are selected."""
         return self == Wanted()
 
     def has(self, batch: RecordBatch) -> bool:
-        """Whether some offset of a batch is wanted."""
+        """Return whether the batch contains a selected offset."""
         return batch.last_offset >= self.first and batch.base_offset <= self.last
 
     def takes(self, offset: int, described: dict[str, Any]) -> bool:
-        """Whether a record is wanted. One that cannot be read has no type."""
+        """Return whether a record is selected. An unreadable record has no type."""
         name = described.get("control") or described.get("type") or ""
         return self.first <= offset <= self.last and (not self.types or _plain(name) in self.types)
 
@@ -90,10 +90,8 @@ _PLAIN_TYPES: Final = {_plain(each.__name__) for each in RECORD_CLASSES.values()
 def dump_file(path: Path, wanted: Wanted | None = None) -> Iterator[str]:
     """Yield the lines of one file: a segment (.log), a snapshot or a bootstrap file (.checkpoint).
 
-    A batch of which no record is `wanted` is left out with its line.
-
-    Damage ends the dump with a line that says where; what came before it is shown. Raises StorageError when the file
-    cannot be read.
+    A batch without a `wanted` record is left out. Damage ends the dump with a line that gives its position, after the
+    lines before it. Raises StorageError when the file cannot be read.
     """
     yield f"Dumping {path}"
     yield _heading(path)
@@ -115,7 +113,7 @@ def _batch_lines(position: int, batch: RecordBatch, wanted: Wanted) -> Iterator[
 
 
 def dump_json(path: Path, wanted: Wanted | None = None) -> Iterator[dict[str, Any]]:
-    """Yield one object a `wanted` record: offset, epoch, timestamp and the record as in `dump_file`.
+    """Yield one object per `wanted` record: offset, epoch, timestamp and the record as in `dump_file`.
 
     Raises StorageError when the file cannot be read, CorruptBatch at damage.
     """
@@ -143,7 +141,7 @@ def _heading(path: Path) -> str:
 
 
 def _batches(path: Path) -> Iterator[tuple[int, RecordBatch]]:
-    """Read a file piece by piece -> (position, batch). Raises CorruptBatch, also for bytes left at the end."""
+    """Yield (position, batch), reading the file in pieces. Raises CorruptBatch, also for remaining bytes at the end."""
     position = 0
     rest = b""
     with storage_errors("read", path), path.open("rb") as file:
@@ -194,7 +192,7 @@ def _record_line(record: Record, described: dict[str, Any]) -> str:
         "sequence: -1 headerKeys: []"
     )
     if "control" in described:
-        colon = ":" if described["control"] == "LeaderChange" else ""  # Kafka's tool writes it after this one only
+        colon = ":" if described["control"] == "LeaderChange" else ""  # as in Kafka's tool
         return f"{line} {described['control']}{colon} {_compact(described['data'])}"
     if "type" in described:
         return f"{line} payload: {_compact(described)}"
@@ -206,7 +204,7 @@ def _compact(value: object) -> str:
 
 
 def _described(batch: RecordBatch, record: Record) -> dict[str, Any]:
-    """Describe a record: {control, data}, {type, version, data}, or {error} when it cannot be read."""
+    """Return {control, data}, {type, version, data}, or {error} for an unreadable record."""
     try:
         if batch.is_control:
             control = decode_control(record.key or b"", record.value or b"")
@@ -219,12 +217,12 @@ def _described(batch: RecordBatch, record: Record) -> dict[str, Any]:
 
 
 def control_json(record: ControlRecord) -> dict[str, Any]:
-    """A control record's fields under Kafka's names."""
+    """Return a control record's fields by Kafka's names."""
     return _fields_json(record, record.version)
 
 
 def metadata_json(value: bytes) -> dict[str, Any]:
-    """A metadata record as {type, version, data}, secrets redacted. Raises MetadataRecordError."""
+    """Return a metadata record as {type, version, data}, secrets redacted. Raises MetadataRecordError."""
     record = decode_record(value)
     version = value[2]  # frame version and apiKey are one byte each, as in every version of Kafka
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(record).__name__).upper()
@@ -237,7 +235,7 @@ def metadata_json(value: bytes) -> dict[str, Any]:
 
 
 def _fields_json(message: Message, version: int) -> dict[str, Any]:
-    """Fields on the wire in this version; tagged ones only when they differ from their default, as Kafka has it."""
+    """Return the fields of this version; tagged fields only when they differ from their default, as in Kafka."""
     return {
         _camel(spec.name): _value_json(getattr(message, spec.name), spec, version)
         for spec in fields_of(type(message))
@@ -258,13 +256,13 @@ def _value_json(value: Any, spec: FieldSpec, version: int) -> Any:
 
 
 def _camel(name: str) -> str:
-    """Turn our field name into Kafka's: `kraft_version` into kRaftVersion, `topic_id` into topicId."""
+    """Return Kafka's name of a field: kRaftVersion for `kraft_version`, topicId for `topic_id`."""
     first, *others = name.split("_")
     return ("kRaft" if first == "kraft" else first) + "".join(other.capitalize() for other in others)
 
 
 def dumpable(path: Path) -> None:
-    """Refuse a file that is neither a segment nor a snapshot. Raises StorageError."""
+    """Raise StorageError for a file that is neither a segment nor a snapshot."""
     if not path.is_file():
         raise StorageError(f"Cannot read {path}: no such file")
     if path.suffix not in {".log", ".checkpoint"}:

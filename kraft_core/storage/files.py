@@ -1,9 +1,9 @@
-"""The file operations of storage, and the one error that a disk can give.
+"""File operations, the atomic replacement of files, and the error of storage.
 
-Everything in storage goes through a `FileSystem`: the operating system's, unless another is passed in, as the simulator
-does with a disk that loses, tears and damages what it holds. A file's bytes are durable after fdatasync, its name after
-a sync of its directory. Nothing here retries a failed sync: after one the kernel may have dropped the dirty pages, so a
-second that succeeds would prove nothing.
+Everything in storage goes through a `FileSystem`: the operating system's by default; the simulator passes one that
+loses, tears and damages data. A file's bytes are durable after fdatasync, its name after a sync of its directory. A
+failed sync is never retried: the kernel may have dropped the dirty pages, so a second, successful one would prove
+nothing.
 """
 
 import errno
@@ -20,10 +20,7 @@ class StorageError(Exception):
 
 
 class CorruptFile(StorageError):  # noqa: N818  # Kafka says CorruptRecordException
-    """The bytes of a file are damaged at a known place; going on would lose acknowledged data.
-
-    `path` and `position` (bytes from the start of the file) say where.
-    """
+    """A file is damaged at `path` and `position` (bytes from its start); continuing would lose acknowledged data."""
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
         super().__init__(f"{path} is corrupt at byte {position}: {reason}")
@@ -42,7 +39,7 @@ _REASONS: Final = {
 
 @contextmanager
 def storage_errors(action: str, path: Path) -> Iterator[None]:
-    """Turn an OSError into a StorageError that says what could not be done to which file."""
+    """Turn an OSError into a StorageError with the action, the file and the reason."""
     try:
         yield
     except OSError as error:
@@ -51,10 +48,10 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
 
 
 class FileSystem:
-    """The operating system's files. Descriptors are its own; every method raises OSError, which `storage_errors` explains."""
+    """The operating system's files. Every method raises OSError; `storage_errors` turns it into StorageError."""
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        """Open a file -> its descriptor. `flags` are those of os.open; a program started later does not inherit it."""
+        """Open a file and return its descriptor. `flags` are those of os.open; child processes do not inherit it."""
         return os.open(path, flags | os.O_CLOEXEC, mode)
 
     def close(self, descriptor: int) -> None:
@@ -66,11 +63,11 @@ class FileSystem:
         return os.pread(descriptor, size, position)
 
     def pwritev(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> int:
-        """Write buffers one after the other at `position` -> bytes written, which may be fewer than there are."""
+        """Write buffers consecutively at `position`; return the bytes written, which may be fewer than given."""
         return os.pwritev(descriptor, buffers, position)
 
     def truncate(self, descriptor: int, size: int) -> None:
-        """Cut a file to `size` bytes."""
+        """Truncate a file to `size` bytes."""
         os.ftruncate(descriptor, size)
 
     def fdatasync(self, descriptor: int) -> None:
@@ -78,7 +75,7 @@ class FileSystem:
         os.fdatasync(descriptor)
 
     def fsync(self, descriptor: int) -> None:
-        """Make a file's bytes and everything about it durable, but for its name."""
+        """Make a file's bytes and metadata durable, except for its name."""
         os.fsync(descriptor)
 
     def chmod(self, descriptor: int, mode: int) -> None:
@@ -86,34 +83,34 @@ class FileSystem:
         os.fchmod(descriptor, mode)
 
     def size(self, descriptor: int) -> int:
-        """Bytes in an open file."""
+        """Return the size of an open file in bytes."""
         return os.fstat(descriptor).st_size
 
     def size_of(self, path: Path) -> int | None:
-        """Bytes in the file of this name; None when there is no such file."""
+        """Return the size of a file in bytes; None when it does not exist."""
         try:
             return path.stat().st_size
         except FileNotFoundError:
             return None
 
     def is_directory(self, path: Path) -> bool:
-        """Whether there is a directory of this name."""
+        """Return whether the path is a directory."""
         return path.is_dir()
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         return sorted(os.listdir(directory))  # noqa: PTH208  # names are wanted, not paths
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file another name, replacing the file that has it."""
+        """Rename a file, replacing the target."""
         source.rename(target)
 
     def unlink(self, path: Path) -> None:
-        """Delete a file; one that does not exist is deleted already."""
+        """Delete a file if it exists."""
         path.unlink(missing_ok=True)
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory whose parent exists; one that exists is left alone."""
+        """Create a directory, unless it exists; its parent must exist."""
         path.mkdir(exist_ok=True)
 
     def sync_directory(self, path: Path) -> None:
@@ -126,11 +123,11 @@ class FileSystem:
 
 
 OPERATING_SYSTEM: Final = FileSystem()
-"""What storage uses unless it is told otherwise."""
+"""The default of every `files` parameter."""
 
 
 def create_directory(path: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
-    """Create a directory and its missing parents, durably; one that exists is left alone. Raises StorageError."""
+    """Create a directory and its missing parents durably, unless it exists. Raises StorageError."""
     if files.is_directory(path):
         return
     with storage_errors("create", path):
@@ -140,7 +137,7 @@ def create_directory(path: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
 
 
 def write_all(files: FileSystem, descriptor: int, data: bytes | memoryview, position: int) -> None:
-    """Write every byte at `position`; a short write goes on where it stopped. Raises OSError."""
+    """Write all bytes at `position`, continuing after short writes. Raises OSError."""
     written = files.pwritev(descriptor, [data], position)
     if written < len(data):
         view = memoryview(data)
@@ -149,7 +146,7 @@ def write_all(files: FileSystem, descriptor: int, data: bytes | memoryview, posi
 
 
 def read_file(path: Path, files: FileSystem = OPERATING_SYSTEM) -> bytes:
-    """Read a small file as a whole. Raises OSError, FileNotFoundError among them."""
+    """Read a small file as a whole. Raises OSError, such as FileNotFoundError."""
     descriptor = files.open(path, os.O_RDONLY)
     try:
         return files.pread(descriptor, files.size(descriptor), 0)

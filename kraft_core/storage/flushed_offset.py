@@ -1,14 +1,24 @@
-"""`conclave.flushed-offset`: how far the log of this directory has certainly been on disk.
+"""`conclave.flushed-offset`: the offset up to which this directory's log has certainly been on disk.
 
-A write that a crash cut off and damage to the last batches look alike in the log itself. This file tells them apart: it
-is raised after each sync of the log and lowered, durably, before a truncation, so whatever ends below it has been on disk
-and may have been acknowledged. Raising costs a write and no sync of its own: a killed process leaves it exact, since the
-page cache survives; a power loss may leave it as old as the kernel's write-back, some 30 s, and then it proves less, but
-never too much. Apache's node passes this file over. If one has taken the directory over and truncated the log meanwhile,
-the log has an epoch above the one that is noted here, and the note counts for nothing.
+Purpose
+-------
+In the log itself an unfinished write and damage to the last batches look alike. This file distinguishes them: it is
+raised after each sync of the log and lowered, durably, before a truncation, so everything below it has been on disk and
+may have been acknowledged.
 
-One line: offset, epoch of the record before it, CRC-32C of the two. Without the file, or when its CRC is wrong, nothing is
-known.
+Cost
+----
+Raising it takes a write without a sync. After a killed process it is exact, since the page cache survives. After a
+power loss it may be as old as the kernel's write-back, about 30 s; then it proves less, but never too much.
+
+Apache's node
+-------------
+Apache's node ignores this file. If one has used the directory and truncated the log meanwhile, the log has an epoch
+above the one in this file, and the file is ignored.
+
+Format
+------
+One line: offset, epoch of the record before it, CRC-32C of the two. A missing file or a wrong CRC means unknown.
 """
 
 import logging
@@ -48,13 +58,13 @@ class FlushedOffset:
             self._descriptor = self._files.open(self._path, os.O_RDWR | os.O_CREAT)
 
     def raise_to(self, end: OffsetAndEpoch) -> None:
-        """Note that everything below `end` is on disk. Raises StorageError."""
+        """Record that everything below `end` is on disk. Raises StorageError."""
         if end != self.known:
             with storage_errors("write", self._path):
                 self._write(end)
 
     def lower_to(self, end: OffsetAndEpoch) -> None:
-        """Take back, durably, what was said of offsets above `end`: they are about to be cut. Raises StorageError."""
+        """Lower the offset to `end`, durably, before a truncation. Raises StorageError."""
         if self.known is None or self.known.offset > end.offset:
             with storage_errors("write", self._path):
                 self._write(end)
@@ -66,7 +76,7 @@ class FlushedOffset:
         self.known = end
 
     def close(self) -> None:
-        """Close the file; what it says is synced if that can be done. Raises StorageError."""
+        """Close the file, after an attempt to sync it. Raises StorageError."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             try:

@@ -1,8 +1,8 @@
-"""Preparing log directories for a first start: what kafka-storage format does.
+"""Formatting log directories for the first start, as kafka-storage does.
 
-Each directory gets bootstrap.checkpoint (the features a new cluster starts with) and, last of all, meta.properties, so
-that a directory counts as formatted only when everything else is there. The metadata directory of a dynamic quorum also
-gets 0-0.checkpoint with the voter set. Source: Formatter, DynamicVoters, BootstrapDirectory, StorageTool, Kafka 4.3.1.
+Each directory gets bootstrap.checkpoint (the initial features of a new cluster) and, as the last step, meta.properties:
+a directory counts as formatted only when everything else exists. The metadata directory of a dynamic quorum also gets
+0-0.checkpoint with the voter set. Source: Formatter, DynamicVoters, BootstrapDirectory, StorageTool, Kafka 4.3.1.
 """
 
 import time
@@ -48,19 +48,19 @@ _PORT_MAX: Final = 65535
 
 
 class FormatError(StorageError):
-    """What was asked for cannot be formatted; the message is one line."""
+    """The request cannot be carried out; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """What to format. `voters` None: a static quorum, or a node that joins later (see `is_dynamic`)."""
+    """The directories and options. `voters` None: a static quorum, or a node that joins later (see `is_dynamic`)."""
 
     node_id: int
     cluster_id: str
     log_dirs: Sequence[Path]
     metadata_log_dir: Path
     is_dynamic: bool  # no controller.quorum.voters: kraft.version 1
-    has_broker_role: bool = False  # process.roles: features that our broker does not serve stay off
+    has_broker_role: bool = False  # process.roles: features that this project's broker does not support stay off
     voters: VoterSet | None = None
     release_version: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class FormatRequest:
 
 
 def parse_initial_controllers(text: str, listener_name: str) -> VoterSet:
-    """Read `id@host:port:directoryId,…`; an IPv6 host is written in brackets. Raises FormatError naming the part."""
+    """Read `id@host:port:directoryId,…`; an IPv6 host is in brackets. Raises FormatError with the wrong part."""
     voters: list[VoterNode] = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         try:
@@ -104,16 +104,16 @@ def _parse_controller(part: str, listener_name: str) -> VoterNode:
 
 
 def standalone_voters(node_id: int, host: str, port: int, listener_name: str) -> VoterSet:
-    """Make a quorum of one, with a directory id drawn for it; an empty host becomes localhost."""
+    """Return a quorum of one voter with a random directory id; an empty host becomes localhost."""
     endpoint = Endpoint(listener_name.upper(), host or "localhost", port)
     return VoterSet.of([VoterNode(ReplicaKey(node_id, random_uuid()), (endpoint,), 0, 1)])
 
 
 def effective_features(request: FormatRequest) -> dict[str, int]:
-    """Level of every feature, the defaults of the release filled in.
+    """Return the level of every feature, with the release's defaults.
 
-    Raises FormatError: unknown feature or level, a level that needs a newer metadata.version, kraft.version that does
-    not fit the kind of quorum.
+    Raises FormatError for an unknown feature or level, a level that needs a newer metadata.version, or a kraft.version
+    that does not fit the kind of quorum.
     """
     features = dict(request.features)
     if METADATA_VERSION in features and request.release_version is not None:
@@ -138,14 +138,16 @@ def effective_features(request: FormatRequest) -> dict[str, int]:
         )
     if kraft_version > 0 and not request.is_dynamic:
         raise FormatError(
-            f"Cannot set kraft.version to {kraft_version} unless controller.quorum.voters is empty and one of the flags "
+            f"Cannot set kraft.version to {kraft_version} unless controller.quorum.voters is empty and one of the "
+            "flags "
             "--standalone, --initial-controllers, or --no-initial-controllers is used."
         )
     for name, feature in FEATURES.items():
         if request.has_broker_role and name not in BROKER_FEATURES:
             if features.setdefault(name, 0):
                 raise FormatError(
-                    f"{name} could not be set to {features[name]} because the broker of this node does not serve it; allowed is 0."
+                    f"{name} could not be set to {features[name]} because the broker of this node does not support it; "
+                    "allowed is 0."
                 )
             continue
         level = features.setdefault(name, feature.default_level(metadata_version))
@@ -165,8 +167,8 @@ def effective_features(request: FormatRequest) -> dict[str, int]:
 def format_storage(request: FormatRequest, report: Callable[[str], None], files: FileSystem = OPERATING_SYSTEM) -> None:
     """Format every directory that is not formatted yet; `report` gets one line for each.
 
-    Raises StorageError: a directory that is formatted already (unless `ignore_formatted`), belongs to another node or
-    cluster, or cannot be written.
+    Raises StorageError for a directory that is already formatted (unless `ignore_formatted`), belongs to another node
+    or cluster, or cannot be written.
     """
     if not request.cluster_id.strip():
         raise FormatError("You must specify the cluster id.")
@@ -176,7 +178,8 @@ def format_storage(request: FormatRequest, report: Callable[[str], None], files:
     formatted = verify_meta_properties(every, request.node_id, request.cluster_id, files)
     if formatted and not request.ignore_formatted:
         raise FormatError(
-            f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this directory "
+            f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this "
+            "directory "
             "and format the others."
         )
     empty = [log_dir for log_dir in every if log_dir not in formatted]
@@ -208,13 +211,13 @@ def _kind(request: FormatRequest, *, is_metadata: bool, is_voter: bool) -> str:
 
 
 def bootstrap_records(features: Mapping[str, int]) -> list[FeatureLevelRecord]:
-    """List the records a new cluster begins with: metadata.version first, features above level 0 by name."""
+    """Return the initial records of a new cluster: metadata.version first, then features above level 0 by name."""
     others = sorted(name for name, level in features.items() if name not in {METADATA_VERSION, KRAFT_VERSION} and level)
     return [FeatureLevelRecord(name=name, feature_level=features[name]) for name in (METADATA_VERSION, *others)]
 
 
 def _scram_records(request: FormatRequest, features: Mapping[str, int]) -> list[UserScramCredentialRecord]:
-    """Make the credentials that the cluster starts with. Raises FormatError below metadata.version 11, ScramArgumentError."""
+    """Return the initial SCRAM credentials. Raises FormatError below metadata.version 11, ScramArgumentError."""
     if request.scram_arguments and not is_scram_supported(features[METADATA_VERSION]):
         raise FormatError(f"SCRAM is only supported in {METADATA_VERSION} 3.5-IV2 or later.")
     return parse_scram_arguments(request.scram_arguments)

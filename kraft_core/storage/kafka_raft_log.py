@@ -1,14 +1,20 @@
 """KafkaRaftLog: the metadata log on disk, in Kafka's format, as raft's `RaftLog`.
 
-Two threads meet here. The owner loop calls everything except `flush`: mutators change the logical picture (segments,
-epochs, the tail in memory) and put what has to be done to the files into a queue (log_writer). The I/O thread calls
-`flush`: it does what the queue held when it began, in order, syncs, and only then moves `flushed_offset`. The owner may
-append, read and clean while a flush runs; truncations wait until none does (raft_log.py says why they can).
+Threads
+-------
+The owner loop calls everything except `flush`: mutators change the logical state (segments, epochs, the tail in memory)
+and put the file operations into a queue (log_writer). The I/O thread calls `flush`: it carries out the operations that
+were queued when it began, in order, syncs, and then raises `flushed_offset`. The owner may append, read and clean
+during a flush, but not truncate (raft_log.py says why it never needs to).
 
-Reads come from memory while the batch is in the tail (always, until it is flushed), else from the file by pread.
+Reads
+-----
+A batch in the tail is read from memory (always, until it is flushed), others from the file by pread.
 
-After a failed write or sync the log stays failed: every later flush raises the same error, nothing more is
-acknowledged, and the next open cuts off what the failure left half-written.
+Failures
+--------
+After a failed write or sync every later flush raises the same error, nothing more is acknowledged, and the next open
+removes what the failure left half-written.
 
 Source: KafkaRaftLog, UnifiedLog, LocalLog, Kafka 4.3.1; KIP-595, KIP-630.
 """
@@ -36,11 +42,11 @@ class LogConfig:
 
     segment_bytes: int = 1024 * 1024 * 1024  # metadata.log.segment.bytes
     segment_ms: int = 7 * 24 * 3600 * 1000  # metadata.log.segment.ms
-    cache_bytes: int = 8 * 1024 * 1024  # of flushed batches kept in memory
+    cache_bytes: int = 8 * 1024 * 1024  # flushed batches kept in memory
 
 
 class KafkaRaftLog:
-    """The log of __cluster_metadata-0 in one directory. Build it with `open`."""
+    """The log of __cluster_metadata-0 in one directory. Create it with `open`."""
 
     def __init__(self, directory: Path, config: LogConfig, recovered: RecoveredLog, snapshots: SnapshotStore) -> None:
         self._files = snapshots.files
@@ -64,8 +70,8 @@ class KafkaRaftLog:
     def open(cls, metadata_dir: Path, config: LogConfig | None = None, files: FileSystem = OPERATING_SYSTEM) -> Self:
         """Open or create the log below `metadata_dir` (metadata.log.dir) and recover it.
 
-        What is in memory afterwards is small whatever the log's size. If the newest snapshot is ahead of the log, the
-        log is emptied to begin there, as after a crash between the two. Raises CorruptFile and StorageError.
+        Memory use does not depend on the log's size. If the newest snapshot is ahead of the log, as after a crash
+        between the two, the log is emptied to begin there. Raises CorruptFile and StorageError.
         """
         directory = metadata_dir / PARTITION_DIRECTORY
         prepare_directory(files, directory)
@@ -81,17 +87,20 @@ class KafkaRaftLog:
         return log
 
     def _settle_snapshots(self, recovered: RecoveredLog) -> None:
-        """Bring the log and the snapshots that a crash left into agreement. Source: KafkaRaftLog.createLog."""
+        """Make the log and the snapshots consistent after a crash. Source: KafkaRaftLog.createLog."""
         latest = self.latest_snapshot_id()
         if self._start_offset > 0 and (latest is None or latest.offset < self._start_offset):
             raise StorageError(
-                f"Inconsistent snapshot state in {self._directory}: there must be a snapshot at an offset larger than the "
-                f"current log start offset {self._start_offset}, but the latest snapshot is {latest}{self._snapshots.ignored}"
+                f"Inconsistent snapshot state in {self._directory}: there must be a snapshot at an offset larger "
+                "than the "
+                f"current log start offset {self._start_offset}, but the latest snapshot is "
+                f"{latest}{self._snapshots.ignored}"
             )
         lost = recovered.lost_offset(self._end_offset, latest)
         if lost is not None:
             raise StorageError(
-                f"The log in {self._directory} (offsets {self._start_offset} to {self._end_offset}) does not hold what was "
+                f"The log in {self._directory} (offsets {self._start_offset} to {self._end_offset}) does not hold "
+                "what was "
                 f"on disk up to offset {lost}: segment files (*.log) were removed, emptied, cut or replaced. {REPAIR}"
             )
         if latest is not None:
@@ -106,11 +115,11 @@ class KafkaRaftLog:
         self.flush()
         self._flushed.raise_to(OffsetAndEpoch(self._end_offset, self._last_epoch))
 
-    # What raft reads
+    # Reading
 
     @property
     def start_offset(self) -> int:
-        """First offset that the log may hold."""
+        """First offset that the log may contain."""
         return self._start_offset
 
     @property
@@ -120,7 +129,7 @@ class KafkaRaftLog:
 
     @property
     def flushed_offset(self) -> int:
-        """Everything below it is on disk."""
+        """All records below it are on disk."""
         return self._flushed_offset
 
     @property
@@ -130,7 +139,7 @@ class KafkaRaftLog:
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
+        """Size of all segments in bytes."""
         return sum(segment.size for segment in self._segments)
 
     def _current_epoch(self) -> int:
@@ -141,7 +150,7 @@ class KafkaRaftLog:
         return latest.epoch if latest is not None else 0
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`; see RaftLog. Raises ValueError, StorageError."""
+        """Return whole batches from the one that contains `offset`; see RaftLog. Raises ValueError, StorageError."""
         if offset == self._end_offset:
             return b""
         if not self._start_offset <= offset < self._end_offset:
@@ -153,31 +162,31 @@ class KafkaRaftLog:
         return segment.read(offset, max_bytes, self._written_limit(segment))
 
     def _written_limit(self, segment: LogSegment) -> int:
-        """File position up to which a segment may be read: where the tail in memory begins, else its end."""
+        """Return the file position up to which a segment may be read: the start of the tail in memory, else its end."""
         cached = self._tail.start_offset
         if cached is not None and segment.base_offset <= cached < segment.end_offset:
             return self._tail.start_position
         return segment.size
 
     def control_batches(self, offset: int) -> Iterator[bytes]:
-        """Each raw control batch at or after `offset`, in order."""
+        """Yield the raw control batches at or after `offset`, in order."""
         for base in self._control_offsets[bisect_left(self._control_offsets, offset) :]:
             if base >= self._start_offset:
                 yield self.read(base, 1)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Find where the largest epoch <= `epoch` ends. Source: KafkaRaftLog.endOffsetForEpoch."""
+        """Return the largest epoch <= `epoch` and its end offset. Source: KafkaRaftLog.endOffsetForEpoch."""
         found = self._epochs.end_offset_for(epoch, self._end_offset)
         if found is None:
             return OffsetAndEpoch(self._end_offset, self._last_epoch)
         found_epoch, end = found
         earliest = self.earliest_snapshot_id()
         if earliest is not None and end == earliest.offset and found_epoch == epoch:
-            return earliest  # below the log's first epoch: the snapshot at its start tells
+            return earliest  # below the log's first epoch: use the snapshot at its start
         return OffsetAndEpoch(end, found_epoch)
 
     def epoch_of(self, offset: int) -> int:
-        """Epoch of the record at `offset`; just below the start that of the snapshot there. Raises ValueError."""
+        """Return the epoch of the record at `offset`; for `start_offset` - 1 see RaftLog. Raises ValueError."""
         if self._start_offset <= offset < self._end_offset:
             epoch = self._epochs.epoch_for(offset)
             assert epoch is not None, offset
@@ -191,7 +200,7 @@ class KafkaRaftLog:
     # Mutators
 
     def append(self, batches: bytes) -> None:
-        """Add whole raw batches at the end; see RaftLog. Raises AssertionError when they do not fit."""
+        """Append whole raw batches; see RaftLog. Raises AssertionError when they do not fit."""
         position, total = 0, len(batches)
         assert total, "an empty append"
         config = self._config
@@ -233,7 +242,7 @@ class KafkaRaftLog:
         return segment
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that ends above `offset`. Raises AssertionError below the start or during a flush."""
+        """Remove every batch that ends above `offset`. Raises AssertionError below the start or during a flush."""
         assert offset >= self._start_offset, (offset, self._start_offset)
         assert not self._is_flushing, "truncation during a flush"
         if offset >= self._end_offset:
@@ -252,7 +261,7 @@ class KafkaRaftLog:
         self._epochs.truncate_from_end(self._end_offset)
         del self._control_offsets[bisect_left(self._control_offsets, self._end_offset) :]
         self._last_epoch = self._current_epoch()
-        # Newest first: whatever of this a crash leaves undone, the rest is a prefix without a hole.
+        # Newest first: wherever a crash interrupts this, the rest is a prefix without a gap.
         end = OffsetAndEpoch(self._end_offset, self._last_epoch)
         self._writer.put(Lower(end))
         self._writer.put(Remove(tuple(reversed(removed))))
@@ -260,7 +269,7 @@ class KafkaRaftLog:
         self._writer.put(WriteEpochs(self._epochs.checkpoint_text()))
 
     def _locate(self, segment: LogSegment, offset: int) -> tuple[int, int]:
-        """(base offset, file position) of the batch that holds `offset`."""
+        """Return (base offset, file position) of the batch that contains `offset`."""
         cached = self._tail.start_offset
         if cached is not None and offset >= cached:
             return self._tail.locate(offset)
@@ -269,7 +278,7 @@ class KafkaRaftLog:
         return base, position
 
     def truncate_fully_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Empty the log so that it begins at the snapshot, which is on disk, and drop older snapshots."""
+        """Empty the log so that it begins at the snapshot, which is on disk, and remove older snapshots."""
         assert not self._is_flushing, "truncation during a flush"
         assert snapshot_id in self._snapshots.ids, snapshot_id
         removed = tuple(reversed(self._segments))
@@ -280,7 +289,7 @@ class KafkaRaftLog:
         self._epochs.clear()
         self._control_offsets.clear()
         self._last_epoch = self._current_epoch()
-        # A crash on the way leaves a prefix that ends before the snapshot, and the next open comes here again.
+        # After a crash in between, the log is a prefix that ends before the snapshot, and the next open repeats this.
         self._writer.put(Lower(snapshot_id))
         self._writer.put(Remove(removed))
         self._writer.put(Create(self._active, snapshot_id))
@@ -290,32 +299,32 @@ class KafkaRaftLog:
     # Snapshots
 
     def latest_snapshot_id(self) -> OffsetAndEpoch | None:
-        """The newest whole snapshot."""
+        """Return the newest complete snapshot."""
         ids = self._snapshots.ids
         return ids[-1] if ids else None
 
     def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
-        """The oldest whole snapshot."""
+        """Return the oldest complete snapshot."""
         ids = self._snapshots.ids
         return ids[0] if ids else None
 
     def snapshot_ids(self) -> Sequence[OffsetAndEpoch]:
-        """All whole snapshots, oldest first."""
+        """Return all complete snapshots, oldest first."""
         return self._snapshots.ids
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int] | None:
-        """(bytes from `position`, total size), or None. Raises CorruptFile before a damaged byte is served."""
+        """Return (bytes from `position`, total size) or None. Raises CorruptFile before a damaged byte is served."""
         return self._snapshots.read(snapshot_id, position, max_bytes)
 
     def begin_snapshot(self, snapshot_id: OffsetAndEpoch) -> FileSnapshotSink:
-        """Start a snapshot; its `append` and `freeze` may run on another thread."""
+        """Start a snapshot; its `append` and `freeze` may be called on another thread."""
         return self._snapshots.begin(snapshot_id)
 
     def clean(self, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
-        """Drop the oldest snapshots while a limit is passed, and the segments below the oldest one kept.
+        """Remove the oldest snapshots while a limit is exceeded, and the segments below the oldest one kept.
 
-        The newest snapshot stays; a negative limit is none. True when something went. The files go at the next flush.
-        Source: KafkaRaftLog.maybeClean; KIP-630.
+        The newest snapshot is always kept; a negative limit means no limit. Return whether anything was removed. The
+        next flush deletes the files. Source: KafkaRaftLog.maybeClean; KIP-630.
         """
         ids = self._snapshots.ids
         keep = 0
@@ -332,12 +341,12 @@ class KafkaRaftLog:
         return retention_ms >= 0 and timestamp_ms is not None and now_ms - timestamp_ms > retention_ms
 
     def _size_from(self, ids: Sequence[OffsetAndEpoch], keep: int) -> int:
-        """Bytes that remain when `ids[keep]` is the oldest snapshot kept (0: nothing has gone yet)."""
+        """Return the bytes that remain if `ids[keep]` is the oldest snapshot kept (0: all are kept)."""
         removed = self._below(ids[keep].offset) if keep else []
         return self.size - sum(segment.size for segment in removed) + sum(map(self._snapshots.size, ids[keep:]))
 
     def _below(self, offset: int) -> list[LogSegment]:
-        """List the segments wholly below `offset`; never the active one."""
+        """Return the segments entirely below `offset`, without the active one."""
         return [segment for segment in self._segments[:-1] if segment.end_offset <= offset]
 
     def _advance_start(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -353,10 +362,10 @@ class KafkaRaftLog:
     # Durability
 
     def flush(self) -> int:
-        """Make everything appended before this call durable -> the new `flushed_offset`.
+        """Make everything appended before this call durable; return the new `flushed_offset`.
 
-        Called on the I/O thread, one at a time. Raises StorageError (full disk, read-only, I/O error): then nothing of
-        this flush counts, and every later call raises the same.
+        The I/O thread calls it, once at a time. Raises StorageError (full disk, read-only, I/O error): then nothing of
+        this flush counts, and every later call raises the same error.
         """
         assert not self._is_flushing, "two flushes at once"
         self._is_flushing = True
@@ -369,7 +378,7 @@ class KafkaRaftLog:
         return self._flushed_offset
 
     def close(self) -> None:
-        """Flush, write the files that Kafka's tools read, and close. Raises StorageError when the flush fails."""
+        """Flush, write the index files for Kafka's tools, and close. Raises StorageError when the flush fails."""
         try:
             if not self._writer.has_failed:
                 self.flush()

@@ -46,7 +46,7 @@ class LeaderEpochs:
         self._start_offsets[keep:] = [start_offset]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
-        """Return the largest known epoch <= `epoch` and its end offset; None for a negative epoch or one above `latest`.
+        """Return the largest known epoch <= `epoch` and its end offset; None for a negative one or one above `latest`.
 
         For an epoch below all known ones, return that epoch and the first offset of the log.
         """

@@ -1,8 +1,8 @@
 """One segment of the metadata log: a file of whole batches, with a sparse index in memory.
 
-The owner loop keeps the logical picture (size, index), the I/O thread the file: so `size` may be ahead of what is
-written, and only bytes known to be written are read back. Index and time index files are written when a segment is
-sealed, for Kafka's tools; they are never read, since an open scans the batches anyway.
+The owner loop keeps the logical state (size, index), the I/O thread the file: so `size` may be ahead of the file, and
+only bytes known to be written are read. Index and time index files are written for Kafka's tools when a segment is
+sealed; they are never read, since opening the log scans the batches anyway.
 
 Source: LogSegment, OffsetIndex, TimeIndex, Kafka 4.3.1.
 """
@@ -18,13 +18,13 @@ from kraft_core.protocol.batch_header import HEADER_BYTES, LOG_OVERHEAD, PREFIX,
 from kraft_core.storage.files import FileSystem, storage_errors, write_all
 
 INDEX_INTERVAL_BYTES: Final = 4096
-"""An index entry at most every so many bytes: log.index.interval.bytes."""
+"""Minimum distance of index entries in bytes: log.index.interval.bytes."""
 _WALK_BYTES: Final = 64 * 1024
 SIBLINGS: Final = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
 
 
 def segment_name(base_offset: int) -> str:
-    """File name without its suffix: the base offset in 20 digits."""
+    """Return the file name without its suffix: the base offset in 20 digits."""
     return f"{base_offset:020d}"
 
 
@@ -58,9 +58,9 @@ class LogSegment:
         self.first_timestamp = -1
         self.max_timestamp = -1
         self.index_offsets = array("q")
-        self.index_last_offsets = array("q")  # of the same batches; what Kafka's index files hold
+        self.index_last_offsets = array("q")  # of the same batches; Kafka's index files contain these
         self.index_positions = array("q")
-        self.index_timestamps = array("q")  # -1 where an earlier batch holds a later timestamp
+        self.index_timestamps = array("q")  # -1 where an earlier batch has a later timestamp
 
     def open(self, *, create: bool) -> None:
         """Open the file; with `create` it must not exist yet. Raises StorageError."""
@@ -75,13 +75,13 @@ class LogSegment:
             self.descriptor = -1
 
     def remove(self) -> None:
-        """Close and delete the file and those beside it; the caller syncs the directory. Raises OSError."""
+        """Close and delete the file and its index files; the caller syncs the directory. Raises OSError."""
         self.close()
         for suffix in SIBLINGS:
             self.files.unlink(self.path.with_suffix(suffix))
 
     def add(self, batch: BatchHeader) -> None:
-        """Extend the logical picture by a batch that begins at the current end."""
+        """Extend the logical state by a batch that begins at the current end."""
         positions = self.index_positions
         if not positions:
             self.first_timestamp = batch.base_timestamp
@@ -95,7 +95,7 @@ class LogSegment:
         self.end_offset = batch.last_offset + 1
 
     def find(self, offset: int, limit: int) -> tuple[int, int, int]:
-        """Locate the batch that holds `offset` among the first `limit` bytes -> (position, base offset, size)."""
+        """Return (position, base offset, size) of the batch that contains `offset`, within the first `limit` bytes."""
         assert self.base_offset <= offset < self.end_offset, (self.base_offset, offset, self.end_offset)
         position = self.index_positions[bisect_right(self.index_offsets, offset) - 1]
         buffer, start = b"", position
@@ -109,10 +109,10 @@ class LogSegment:
             assert position < limit, (self.path, position, limit)
 
     def read(self, offset: int, max_bytes: int, limit: int) -> bytes:
-        """Read whole batches from the one that holds `offset`, up to file position `limit` (a batch boundary).
+        """Read whole batches from the one that contains `offset`, up to file position `limit` (a batch boundary).
 
-        At least one batch; otherwise at most `max_bytes`, and a little less when it saves walking the headers.
-        Raises StorageError.
+        At least one batch; otherwise at most `max_bytes`, or a little less if that saves reading headers. Raises
+        StorageError.
         """
         with storage_errors("read", self.path):
             position, _, size = self.find(offset, limit)
@@ -124,7 +124,7 @@ class LogSegment:
         return data
 
     def _boundary(self, low: int, high: int, limit: int) -> int:
-        """Find a batch boundary in [low, high]: the highest indexed one, else by walking headers from `low`."""
+        """Return a batch boundary in [low, high]: the highest indexed one, else the highest by reading headers."""
         if high == limit:
             return high
         positions = self.index_positions
@@ -140,7 +140,7 @@ class LogSegment:
         return low
 
     def truncate_to(self, position: int, end_offset: int) -> None:
-        """Forget everything from `position` on in the logical picture."""
+        """Remove everything from `position` on from the logical state."""
         keep = bisect_right(self.index_positions, position - 1)
         del self.index_offsets[keep:]
         del self.index_last_offsets[keep:]
@@ -152,10 +152,10 @@ class LogSegment:
         self.end_offset = end_offset
 
     def write_indexes(self) -> None:
-        """Write the sparse indexes as Kafka's files; like Kafka's, they leave out the batch at position 0.
+        """Write the sparse indexes as Kafka's files; like Kafka's, without the batch at position 0.
 
-        Both name a batch by its last offset; a time is written with the batch that holds it. Not synced: whoever misses
-        them rebuilds them. Raises OSError.
+        Both identify a batch by its last offset; a time stands with the batch that contains it. The files are not
+        synced: Kafka's tools rebuild missing ones. Raises OSError.
         """
         entries = list(zip(self.index_last_offsets, self.index_positions, self.index_timestamps, strict=True))[1:]
         offsets = b"".join(struct.pack(">ii", offset - self.base_offset, position) for offset, position, _ in entries)

@@ -1,7 +1,7 @@
-"""What the I/O thread does to the files of the log: a queue of operations, carried out in order by `flush`.
+"""The queue of the log's file operations, which `flush` carries out in order on the I/O thread.
 
-The owner puts operations in at one end while the I/O thread takes them out at the other; a deque allows that without a
-lock. An operation names the segment and the place, so nothing of the owner's picture is read here.
+The owner appends operations while the I/O thread removes them; a deque allows that without a lock. An operation
+contains the segment and the position, so the I/O thread does not read the owner's state.
 """
 
 from collections import deque
@@ -37,8 +37,8 @@ class Roll(NamedTuple):
 class Remove(NamedTuple):
     """Delete other files, then segments one by one.
 
-    At once: Kafka renames to `.deleted` and waits a minute, for threads that may still read the file. Here one owner
-    reads, through descriptors that outlive the name, and a snapshot that is gone is answered with SNAPSHOT_NOT_FOUND.
+    Kafka renames a file to `.deleted` and waits a minute, for threads that may still read it. Here only the owner
+    reads, through descriptors that stay valid, and a deleted snapshot is answered with SNAPSHOT_NOT_FOUND.
     """
 
     segments: tuple[LogSegment, ...]
@@ -46,13 +46,13 @@ class Remove(NamedTuple):
 
 
 class Lower(NamedTuple):
-    """What follows takes the log back to `end` or, if it ends before that already, begins it anew there."""
+    """Lower the flushed offset before a truncation to `end`, or before an emptied log begins there."""
 
     end: OffsetAndEpoch
 
 
 class Cut(NamedTuple):
-    """Shorten a segment's file; the log then ends at `end`."""
+    """Truncate a segment's file; the log then ends at `end`."""
 
     segment: LogSegment
     size: int
@@ -76,7 +76,7 @@ Operation = Append | Roll | Remove | Lower | Cut | Create | WriteEpochs
 
 
 class LogWriter:
-    """The queue of one log's directory."""
+    """The queue of one log."""
 
     def __init__(self, files: FileSystem, directory: Path, flushed: FlushedOffset) -> None:
         self._files = files
@@ -85,17 +85,18 @@ class LogWriter:
         self.pending: deque[Operation] = deque()
         self._failure: StorageError | None = None
         self.put = self.pending.append
-        """Add an operation; any time, also during a flush, which then leaves it to the next one."""
+        """Add an operation. One that is added during a flush belongs to the next flush."""
 
     @property
     def has_failed(self) -> bool:
-        """Whether a flush has failed; nothing is written any more."""
+        """Whether a flush has failed; then nothing more is written."""
         return self._failure is not None
 
     def flush(self) -> int | None:
-        """Carry out what was put in before this call, durably -> the end offset of the log on disk, None: unchanged.
+        """Carry out the operations added before this call, durably; return the log's new end offset on disk, if any.
 
-        Raises StorageError, from then on always the same one: after a failed write or sync nobody knows what is on disk.
+        Raises StorageError, and then the same one at every later call: after a failed write or sync the disk's content
+        is unknown.
         """
         if self._failure is not None:
             raise self._failure
@@ -110,7 +111,7 @@ class LogWriter:
     def _perform(self, operations: list[Operation]) -> int | None:
         end: OffsetAndEpoch | None = None
         epochs: WriteEpochs | None = None
-        dirty: LogSegment | None = None  # written to since its last sync
+        dirty: LogSegment | None = None  # written since its last sync
         appends: list[Append] = []
         for operation in operations:
             if isinstance(operation, Append):
@@ -142,7 +143,7 @@ class LogWriter:
                     self._remove(operation)
         if appends:
             end = self._write(appends)
-        if dirty is not None and dirty.descriptor >= 0:  # a truncation in between may have removed it
+        if dirty is not None and dirty.descriptor >= 0:  # a truncation may have removed it
             self._files.fdatasync(dirty.descriptor)
         if end is not None:
             self._flushed.raise_to(end)
@@ -151,7 +152,7 @@ class LogWriter:
         return None if end is None else end.offset
 
     def _roll(self, operation: Roll) -> None:
-        self._files.fdatasync(operation.sealed.descriptor)  # before the next segment can be seen to exist
+        self._files.fdatasync(operation.sealed.descriptor)  # before the next segment becomes visible
         operation.sealed.write_indexes()
         self._create(operation.segment)
 
@@ -164,12 +165,12 @@ class LogWriter:
             self._files.unlink(path)
         for segment in operation.segments:
             segment.remove()
-            self._files.sync_directory(self._directory)  # one by one, so that a crash leaves no hole
+            self._files.sync_directory(self._directory)  # one by one, so that a crash leaves no gap
         if operation.paths:
             self._files.sync_directory(self._directory)
 
     def _write(self, appends: list[Append]) -> OffsetAndEpoch:
-        """Write consecutive batches, all of one segment: a roll stands between those of two -> the log's end then."""
+        """Write consecutive batches of one segment (a Roll separates segments); return the log's end then."""
         first = appends[0]
         buffers = [append.data for append in appends]
         written = self._files.pwritev(first.segment.descriptor, buffers, first.position)

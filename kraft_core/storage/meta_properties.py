@@ -1,7 +1,7 @@
-"""meta.properties: which cluster, node and directory a log directory belongs to.
+"""meta.properties: the cluster, node and directory id of a log directory.
 
-The texts of the refusals are Kafka's, since operators look for them. Source: MetaProperties, MetaPropertiesEnsemble,
-Kafka 4.3.1.
+The error texts are Kafka's, since operators search for them. Source: MetaProperties, MetaPropertiesEnsemble, Kafka
+4.3.1.
 """
 
 import logging
@@ -31,7 +31,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """One file. `directory_id` None: written before directories had ids."""
+    """The content of one file. `directory_id` None: written by a version without directory ids."""
 
     cluster_id: str
     node_id: int
@@ -39,7 +39,7 @@ class MetaProperties:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text of a file, of version 0 or 1. Raises ValueError with Kafka's words."""
+        """Read a file's text, version 0 or 1. Raises ValueError in Kafka's words."""
         properties = parse_properties(text)
         version = properties.get("version", "0").strip()
         if not version.isdecimal():
@@ -63,7 +63,7 @@ class MetaProperties:
         return cls(properties["cluster.id"], node_id, directory_id)
 
     def text(self) -> str:
-        """Write the file's text, version 1."""
+        """Return the file's text, version 1."""
         properties = {"version": str(VERSION), "cluster.id": self.cluster_id, "node.id": str(self.node_id)}
         if self.directory_id is not None:
             properties["directory.id"] = uuid_to_text(self.directory_id)
@@ -71,7 +71,7 @@ class MetaProperties:
 
 
 def read_meta_properties(log_dir: Path, files: FileSystem = OPERATING_SYSTEM) -> MetaProperties | None:
-    """Read the file of a log directory; None when there is none. Raises StorageError."""
+    """Read the file of a log directory; None when it does not exist. Raises StorageError."""
     path = log_dir / FILE_NAME
     with storage_errors("read", path):
         try:
@@ -95,9 +95,9 @@ def verify_meta_properties(
     expected_cluster_id: str | None = None,
     files: FileSystem = OPERATING_SYSTEM,
 ) -> dict[Path, MetaProperties]:
-    """Read the files of all log directories and check that they belong together -> those that have one.
+    """Read the files of all log directories, check that they belong together, and return those that exist.
 
-    Raises StorageError: an unreadable file, another node or cluster, a reserved or doubled directory id.
+    Raises StorageError for an unreadable file, another node or cluster, a reserved or duplicate directory id.
     """
     found: dict[Path, MetaProperties] = {}
     seen: dict[UUID, Path] = {}
@@ -113,7 +113,8 @@ def verify_meta_properties(
             )
         if properties.node_id != expected_node_id:
             raise StorageError(
-                f"Stored node id {properties.node_id} doesn't match previous node id {expected_node_id} in {path}. If you "
+                f"Stored node id {properties.node_id} doesn't match previous node id {expected_node_id} in {path}. "
+                "If you "
                 "moved your data, make sure your configured node id matches. If you intend to create a new node, you "
                 "should remove all data in your data directories."
             )
@@ -123,7 +124,8 @@ def verify_meta_properties(
                 raise StorageError(f"Invalid reserved directory ID {uuid_to_text(directory_id)} found in {log_dir}")
             if directory_id in seen:
                 raise StorageError(
-                    f"Duplicate directory ID {uuid_to_text(directory_id)} found. It was the ID of {seen[directory_id]}, "
+                    f"Duplicate directory ID {uuid_to_text(directory_id)} found. It was the ID of "
+                    f"{seen[directory_id]}, "
                     f"but also of {log_dir}"
                 )
             seen[directory_id] = log_dir
@@ -134,10 +136,10 @@ def verify_meta_properties(
 def load_meta_properties(
     log_dirs: Sequence[Path], metadata_log_dir: Path, node_id: int, files: FileSystem = OPERATING_SYSTEM
 ) -> dict[Path, MetaProperties]:
-    """What a node does at its start: read, check, and give an id to a directory that has none -> all of `log_dirs`.
+    """Read and check the files of all log directories at a node's start, adding missing directory ids.
 
-    `metadata_log_dir` counts as one of `log_dirs`. A directory without the file takes the cluster of the others, unless
-    it is the metadata directory: then nobody knows whether the log was lost. Raises StorageError.
+    `metadata_log_dir` counts as one of `log_dirs`. A directory without the file gets the cluster id of the others, but
+    not the metadata directory: its log may be lost. Raises StorageError.
     """
     every = list(dict.fromkeys([*log_dirs, metadata_log_dir]))
     found = verify_meta_properties(every, node_id, files=files)

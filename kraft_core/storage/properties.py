@@ -1,4 +1,4 @@
-r"""Java properties text: the form of server.properties, meta.properties and partition.metadata.
+r"""Java properties text: the format of server.properties, meta.properties and partition.metadata.
 
 Comments begin with ``#`` or ``!``; a key ends at the first unescaped ``=``, ``:`` or blank; a trailing backslash joins
 the next line; ``\t``, ``\n``, ``\r``, ``\f`` and ``\uXXXX`` are escapes. Source: java.util.Properties.load.
@@ -10,9 +10,9 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read properties text; a key given twice keeps its last value, as Java does.
+    """Read properties text; a duplicate key keeps its last value, as in Java.
 
-    Raises ValueError naming the line when an escape is broken.
+    Raises ValueError with the line number for a malformed escape.
     """
     properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
@@ -25,16 +25,16 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(properties: dict[str, str], comment: str = "") -> str:
-    """Write properties text, keys in the order given. Every value reads back as it was."""
+    """Return properties text, keys in the given order. Every value can be read back unchanged."""
     lines = [f"#{part}" for part in comment.splitlines()]
     lines += [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()]
     return "\n".join(lines) + "\n"
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Join continued lines and drop blank lines and comments -> (number of the first line, text)."""
+    """Join continued lines, remove blank lines and comments; return (number of the first line, text)."""
     lines: list[tuple[int, str]] = []
-    pending: str | None = None  # the part so far of a line that goes on
+    pending: str | None = None  # the first part of a continued line
     first = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
         part = raw.lstrip(" \t\f")
@@ -54,7 +54,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Cut a logical line at the end of its key, leaving escapes in place."""
+    """Split a logical line into key and value, with their escapes."""
     end = 0
     while end < len(line) and line[end] not in "=: \t\f":
         end += 2 if line[end] == "\\" else 1

@@ -1,8 +1,8 @@
-"""quorum-state: the epoch, the vote and the leader a node must not forget, in one line of JSON.
+"""quorum-state: the durable epoch, vote and leader of a node, in one line of JSON.
 
-Kafka's format has no checksum, so a damaged digit would be a forgotten vote: a field of our own, `checksum`, tells.
-Version 0 is written by static quorums (kraft.version 0), version 1 by dynamic ones; both are read. A vote is answered
-only after `write` has returned. Source: FileQuorumStateStore, QuorumStateData.json, Kafka 4.3.1.
+Kafka's format has no checksum, so a damaged digit would change a vote: the additional field `checksum` detects it.
+Static quorums (kraft.version 0) write version 0, dynamic ones version 1; both can be read. A vote is sent only after
+`write` has returned. Source: FileQuorumStateStore, QuorumStateData.json, Kafka 4.3.1.
 """
 
 import json
@@ -22,22 +22,22 @@ VERSION_MAX: Final = 1
 
 
 class QuorumStateStore:
-    """The file below `metadata_dir` (metadata.log.dir), beside the log."""
+    """The file in the log's directory below `metadata_dir` (metadata.log.dir)."""
 
     def __init__(self, metadata_dir: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
         self._files = files
         self.path = metadata_dir / PARTITION_DIRECTORY / FILE_NAME
 
     def read(self) -> ElectionState | None:
-        """Read what was stored; None before the first election of a new log.
+        """Return the stored state; None before the first election of a new log.
 
-        Raises StorageError for a file that cannot be understood, and when the file is missing although the log has
+        Raises StorageError for an unreadable file, and when the file is missing although the log has
         records: a node that forgot its vote could vote twice in one epoch.
         """
         with storage_errors("read", self.path):
             try:
                 raw = read_file(self.path, self._files)
-                self._files.sync_directory(self.path.parent)  # a crash may have come between the rename and this
+                self._files.sync_directory(self.path.parent)  # a crash may have prevented this after the rename
             except FileNotFoundError:
                 raw = None
         if raw is None:
@@ -60,13 +60,13 @@ class QuorumStateStore:
                 if is_real_snapshot or (name.endswith(".log") and self._files.size_of(directory / name)):
                     raise StorageError(
                         f"{self.path} is missing although the metadata log has records ({name}); a node that forgot "
-                        "its vote could vote twice. Restore the file, or empty the directory and let the node join anew."
+                        "its vote could vote twice. Restore the file, or empty the directory and let the node rejoin."
                     )
 
     def write(self, election: ElectionState, kraft_version: int) -> None:
-        """Store an election durably, in the version that belongs to the quorum's kraft.version.
+        """Write the state durably, in the version of the quorum's kraft.version.
 
-        Raises StorageError; the state on disk is then the old one.
+        Raises StorageError with the old state on disk.
         """
         state: dict[str, Any]
         if kraft_version == 0:
@@ -92,7 +92,7 @@ class QuorumStateStore:
 
 
 def _checksum(state: dict[str, Any]) -> int:
-    """CRC-32C over the other fields. Apache's node passes this field over, and writes none."""
+    """Return the CRC-32C of the other fields. Apache's node ignores this field and does not write it."""
     fields = {name: value for name, value in state.items() if name != "checksum"}
     return crc32c(json.dumps(fields, sort_keys=True).encode())
 

@@ -1,9 +1,9 @@
-"""Opening a metadata directory: what is on disk becomes a log that can be trusted, or the start is refused.
+"""Opening a metadata directory: recover a log that can be trusted, or refuse to start.
 
-Every batch of every segment is checked. A damaged place with nothing good after it is a write that a crash cut off: it
-was never acknowledged, so it is cut away. With a good batch after it, it is damage, and cutting there would lose
-acknowledged records in silence (which Apache's node does): the start is refused, naming file and offset. So it is when
-the log ends before the offset that is known to have been on disk (flushed_offset).
+Every batch of every segment is checked. A bad batch with no good one after it is an unfinished write: it was never
+acknowledged, so it is removed. With a good batch after it, it is damage, and truncating there would silently lose
+acknowledged records (as Apache's node does): the start is refused with the file and position. The same holds when the
+log ends before the offset that is known to have been on disk (flushed_offset).
 
 Source: LogLoader and KafkaRaftLog.createLog, Kafka 4.3.1.
 """
@@ -46,7 +46,7 @@ _LEFTOVERS: Final = (".deleted", ".cleaned", ".swap", ".tmp")
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """The segments in order (at least one, files open), their epochs, and where control batches are."""
+    """The segments in order (at least one, files open), their epochs, and the offsets of control batches."""
 
     flushed: FlushedOffset
     segments: list[LogSegment] = field(default_factory=list)
@@ -60,11 +60,11 @@ class RecoveredLog:
         self.flushed.close()
 
     def lost_offset(self, end_offset: int, snapshot: OffsetAndEpoch | None) -> int | None:
-        """Return the offset up to which the log was on disk if it no longer holds all of that, else None.
+        """Return the offset up to which the log was on disk if part of that is lost, else None.
 
-        It is lost when the log ends earlier, or when the last of those records has another epoch: a write that landed
-        in the wrong place. `snapshot` (the newest) makes up for the log when it covers that offset or is of a later epoch:
-        then it replaces the log, of which a crash may have left any prefix.
+        It is lost when the log ends earlier, or when the last of those records has another epoch: a misplaced write. It
+        does not matter if `snapshot` (the newest) covers that offset or has a later epoch: then it replaces the log, of
+        which a crash may have left any prefix.
         """
         known = self.flushed.known
         if known is None or (self.epochs.latest or 0) > known.epoch:
@@ -96,12 +96,13 @@ def prepare_directory(files: FileSystem, directory: Path) -> None:
     found = parse_properties(text.decode(errors="replace"))
     if found.get("version") != "0" or found.get("topic_id") != uuid_to_text(METADATA_TOPIC_ID):
         raise StorageError(
-            f"{path} does not belong to the metadata log: it needs version 0 and topic_id {uuid_to_text(METADATA_TOPIC_ID)}"
+            f"{path} does not belong to the metadata log: it needs version 0 and topic_id "
+            f"{uuid_to_text(METADATA_TOPIC_ID)}"
         )
 
 
 def recover_segments(files: FileSystem, directory: Path) -> RecoveredLog:
-    """Scan and open every segment, and make sure that what is found is on disk. Raises CorruptFile, StorageError."""
+    """Open and check every segment, and make the result durable. Raises CorruptFile, StorageError."""
     with storage_errors("list", directory):
         bases = sorted(int(match[1]) for name in files.names(directory) if (match := _SEGMENT.fullmatch(name)))
     recovered = RecoveredLog(FlushedOffset(files, directory))
@@ -127,10 +128,10 @@ def recover_segments(files: FileSystem, directory: Path) -> RecoveredLog:
 
 
 def _make_durable(files: FileSystem, directory: Path, recovered: RecoveredLog) -> None:
-    """Sync what was found: the process that wrote it may have died before it could.
+    """Sync the log, since the process that wrote it may have died before it did.
 
-    Its sync may also have failed, after which the kernel takes pages for clean that are not on disk: so what lies above
-    the flushed offset is written once more before the sync, and the whole segment when that offset cannot be read.
+    Its sync may also have failed; then the kernel treats pages as clean that are not on disk. So everything above the
+    flushed offset is written again before the sync, and the whole segment if that offset is unreadable.
     """
     active, flushed = recovered.segments[-1], recovered.flushed
     known = 0 if flushed.known is None else flushed.known.offset
@@ -146,14 +147,14 @@ def _make_durable(files: FileSystem, directory: Path, recovered: RecoveredLog) -
 
 
 def _scan(recovered: RecoveredLog, segment: LogSegment, later: list[Path]) -> None:
-    """Check one segment and cut off an unfinished write at its end."""
+    """Check one segment and truncate an unfinished write at its end."""
     epoch = recovered.epochs.latest
     files = segment.files
     with storage_errors("read", segment.path):
         size = files.size(segment.descriptor)
         try:
             for position, batch in scan_batches(files, segment.descriptor, size):
-                # An undamaged batch out of its place is no unfinished write: its CRC covers neither offset nor epoch.
+                # A misplaced but intact batch is not an unfinished write; the CRC covers neither offset nor epoch.
                 if batch.base_offset != segment.end_offset:
                     reason = f"offset {batch.base_offset} follows {segment.end_offset}. {REPAIR}"
                     raise CorruptFile(segment.path, position, reason)
@@ -198,7 +199,7 @@ def _refuse_damage(segment: LogSegment, bad: BadBatch, size: int, later: list[Pa
 
 
 def _refuse_loss(recovered: RecoveredLog, segment: LogSegment, bad: BadBatch) -> None:
-    """Raise CorruptFile when the bad batch was on disk once, unless a snapshot holds what it held."""
+    """Raise CorruptFile when the bad batch was on disk before, unless a snapshot covers it."""
     names = segment.files.names(segment.directory)
     newest = max(filter(None, map(snapshot_id_of, names)), default=None)
     lost = recovered.lost_offset(segment.end_offset, newest)
@@ -206,12 +207,13 @@ def _refuse_loss(recovered: RecoveredLog, segment: LogSegment, bad: BadBatch) ->
         raise CorruptFile(
             segment.path,
             bad.position,
-            f"{bad.reason}; the log was on disk up to offset {lost}, so this is damage, not an unfinished write. {REPAIR}",
+            f"{bad.reason}; the log was on disk up to offset {lost}, so this is damage, not an unfinished write. "
+            f"{REPAIR}",
         )
 
 
 def _drop_or_refuse(recovered: RecoveredLog, index: int) -> None:
-    """Deal with segments that do not continue the one before: empty leftovers go, records do not."""
+    """Handle segments that do not continue the previous one: delete empty ones. Raises CorruptFile for others."""
     previous, segment = recovered.segments[index - 1], recovered.segments[index]
     directory, files = segment.directory, segment.files
     later = [

@@ -1,10 +1,10 @@
-"""The argument of `format --add-scram`, made into a record (KIP-900).
+"""Parsing the argument of `format --add-scram` into a record (KIP-900).
 
     SCRAM-SHA-256=[name=alice,password=alice-secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]
 
-Salt and salted password are in base64; a value may stand in double quotes; a comma always ends a value. Messages name
-what is wrong and repeat no value, since any may be a secret put in the wrong place.
+Salt and salted password are in base64; a value may be in double quotes; a comma always ends a value. Messages never
+contain a value, since any may be a misplaced secret.
 Source: ScramParser, Kafka 4.3.1.
 """
 
@@ -28,12 +28,12 @@ from kraft_core.storage.files import StorageError
 
 
 class ScramArgumentError(StorageError):
-    """The argument cannot be understood; the message is one line without secrets."""
+    """The argument is invalid; the message is one line without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerMechanismData:
-    """One argument, read. Either `password`, or `salt` and `salted_password`; a missing salt is drawn."""
+    """One parsed argument. Either `password`, or `salt` and `salted_password`; a missing salt is generated."""
 
     mechanism: ScramMechanism
     name: str
@@ -43,7 +43,7 @@ class PerMechanismData:
     salted_password: bytes | None = field(default=None, repr=False)
 
     def to_record(self) -> UserScramCredentialRecord:
-        """Compute the keys. Takes milliseconds for a plain password. Raises ScramArgumentError for too few or many iterations."""
+        """Compute the keys. Raises ScramArgumentError for too few or too many iterations."""
         if self.iterations < MIN_ITERATIONS:
             raise self._bad_iterations(">=", MIN_ITERATIONS)
         if self.iterations > MAX_ITERATIONS:
@@ -51,7 +51,7 @@ class PerMechanismData:
         salt = salt_of(secrets.randbits(SALT_BITS)) if self.salt is None else self.salt
         salted_password = self.salted_password
         if salted_password is None:
-            assert self.password is not None, "the parser asks for one of the two"
+            assert self.password is not None, "the parser requires one of the two"
             salted_password = self.mechanism.salted_password(self.password, salt, self.iterations)
         return self.mechanism.record(self.name, salt, salted_password, self.iterations)
 
@@ -62,12 +62,12 @@ class PerMechanismData:
 
 
 def parse_scram_arguments(arguments: Iterable[str]) -> list[UserScramCredentialRecord]:
-    """Make a record of each argument. Raises ScramArgumentError."""
+    """Return a record for each argument. Raises ScramArgumentError."""
     return [parse_scram_argument(argument).to_record() for argument in arguments]
 
 
 def parse_scram_argument(argument: str) -> PerMechanismData:
-    """Read one argument. Raises ScramArgumentError saying what is missing, unknown or unreadable."""
+    """Parse one argument. Raises ScramArgumentError for a missing, unknown or unreadable part."""
     mechanism, text = split_mechanism(argument)
     components = dict(split_component(part) for part in text.split(","))
     name = components.pop("name", None)
@@ -91,7 +91,7 @@ def parse_scram_argument(argument: str) -> PerMechanismData:
 
 
 def split_mechanism(argument: str) -> tuple[ScramMechanism, str]:
-    """Split "SCRAM-SHA-256=[…]" into the mechanism and what the brackets hold."""
+    """Split "SCRAM-SHA-256=[…]" into the mechanism and the content of the brackets."""
     name, equals, text = argument.strip().partition("=")
     if not equals:
         raise ScramArgumentError("Failed to find equals sign in SCRAM argument")
@@ -106,7 +106,7 @@ def split_mechanism(argument: str) -> tuple[ScramMechanism, str]:
 
 
 def split_component(component: str) -> tuple[str, str]:
-    """Split "name=value", taking one pair of double quotes off the value."""
+    """Split "name=value", removing one pair of double quotes from the value."""
     name, equals, value = component.partition("=")
     if not equals:
         raise ScramArgumentError("No equals sign found in a SCRAM component: each is name=value")
@@ -116,7 +116,7 @@ def split_component(component: str) -> tuple[str, str]:
 
 
 def _base64(name: str, text: str) -> bytes:
-    """Read base64; as in Java's decoder the padding at the end may be missing."""
+    """Decode base64; as in Java's decoder the final padding may be missing."""
     try:
         return base64.b64decode(text if "=" in text else text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError) as error:

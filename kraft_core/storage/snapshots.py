@@ -1,7 +1,7 @@
 """Metadata snapshots as files: `<end offset>-<epoch>.checkpoint`, in the format of a log segment.
 
-A snapshot is written under the suffix `.part` and gets its name only when it is whole, checked and durable. One that
-lacks its footer is as good as absent; one whose bytes are damaged stops the node, since somebody's disk lies.
+A snapshot is written with the suffix `.part` and gets its name when it is complete, checked and durable. A snapshot
+without its footer is ignored; a damaged one stops the node, since the disk cannot be trusted.
 
 Source: Snapshots, FileRawSnapshotWriter, KafkaRaftLog.recoverSnapshots, Kafka 4.3.1; KIP-630.
 """
@@ -34,25 +34,25 @@ DELETED_SUFFIX: Final = ".deleted"
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
 
-class IncompleteSnapshot(StorageError):  # noqa: N818  # a finding: the snapshot counts as absent
+class IncompleteSnapshot(StorageError):  # noqa: N818  # not always an error: the snapshot may be ignored
     """The file does not begin with a snapshot header or does not end with its footer."""
 
 
 def snapshot_name(snapshot_id: OffsetAndEpoch) -> str:
-    """File name of a snapshot. Source: Snapshots.filenameFromSnapshotId."""
+    """Return the file name of a snapshot. Source: Snapshots.filenameFromSnapshotId."""
     return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}{SUFFIX}"
 
 
 def snapshot_id_of(name: str) -> OffsetAndEpoch | None:
-    """Snapshot that a file name stands for; None for any other name, unfinished and doomed ones too."""
+    """Return the snapshot id of a file name; None for other names, including `.part` and `.deleted` files."""
     match = _NAME.fullmatch(name)
     return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None
 
 
 def check_snapshot(path: Path, files: FileSystem = OPERATING_SYSTEM) -> int:
-    """Check every batch of a snapshot file -> its lastContainedLogTimestamp, in ms.
+    """Check every batch of a snapshot file; return its lastContainedLogTimestamp in ms.
 
-    Raises IncompleteSnapshot when header or footer is missing, CorruptFile when bytes are damaged, else StorageError.
+    Raises IncompleteSnapshot for a missing header or footer, CorruptFile for damaged bytes, else StorageError.
     """
     with storage_errors("read", path):
         descriptor = files.open(path, os.O_RDONLY)
@@ -102,7 +102,7 @@ def _first_control_record(
 
 
 class FileSnapshotSink:
-    """A snapshot being written to `<name>.part`. One thread at a time; `freeze` tells the store."""
+    """A snapshot being written to `<name>.part` by one thread at a time; `freeze` adds it to the store."""
 
     def __init__(self, store: "SnapshotStore", snapshot_id: OffsetAndEpoch) -> None:
         self._store = store
@@ -127,7 +127,7 @@ class FileSnapshotSink:
         return self._size
 
     def append(self, data: bytes) -> None:
-        """Add bytes at the end. Raises ValueError when frozen or aborted, StorageError when the disk fails."""
+        """Append bytes. Raises ValueError when frozen or aborted, StorageError when the disk fails."""
         if self._descriptor < 0:
             raise ValueError(f"Snapshot {self._path.name} takes no more bytes: it is frozen or aborted.")
         with storage_errors("write", self._part):
@@ -135,9 +135,9 @@ class FileSnapshotSink:
         self._size += len(data)
 
     def freeze(self) -> None:
-        """Check the file, make it durable and read-only, give it its name. A second call does nothing.
+        """Check the file, make it durable and read-only, and rename it. A second call does nothing.
 
-        Raises IncompleteSnapshot or CorruptFile, and removes the file, when it is no whole snapshot.
+        Raises IncompleteSnapshot or CorruptFile, and deletes the file, when it is not a complete snapshot.
         """
         if self._is_frozen:
             return
@@ -159,7 +159,7 @@ class FileSnapshotSink:
         self._store.add(self._id, timestamp_ms)
 
     def abort(self) -> None:
-        """Throw away what was written; does nothing after `freeze`."""
+        """Delete what was written; does nothing after `freeze`."""
         if self._descriptor >= 0:
             self._files.close(self._descriptor)
             self._descriptor = -1
@@ -168,37 +168,36 @@ class FileSnapshotSink:
 
 
 class SnapshotStore:
-    """The whole snapshots of a directory.
+    """The complete snapshots of a directory.
 
-    `begin` and `add` may come from the thread that writes a snapshot; everything else belongs to the owner. The list is
-    replaced as a whole, so a reader never sees half a change.
+    The thread that writes a snapshot may call `begin` and `add`; only the owner calls the other methods. The list is
+    replaced as a whole, so a reader never sees a partial change.
     """
 
     def __init__(self, directory: Path, files: FileSystem = OPERATING_SYSTEM) -> None:
         self.files = files
         self._directory = directory
         self._change = threading.Lock()  # held while `_ids` is replaced
-        self._timestamps: dict[OffsetAndEpoch, int] = {}  # of those that were checked
+        self._timestamps: dict[OffsetAndEpoch, int] = {}  # of the checked snapshots
         self._ids: tuple[OffsetAndEpoch, ...] = ()
         self._reader: tuple[OffsetAndEpoch, int, int] | None = None  # id, descriptor, size
         self.ignored = ""
-        """" (ignored: …)" when files were found not to be whole snapshots, for a message."""
+        """" (ignored: …)" for a message, when incomplete snapshots were found."""
 
     def path(self, snapshot_id: OffsetAndEpoch) -> Path:
-        """Where a snapshot lies or will lie."""
+        """Return the path of a snapshot's file."""
         return self._directory / snapshot_name(snapshot_id)
 
     @property
     def ids(self) -> tuple[OffsetAndEpoch, ...]:
-        """All whole snapshots, oldest first."""
+        """All complete snapshots, oldest first."""
         return self._ids
 
     def load(self) -> None:
-        """Find the snapshots and check the newest; an incomplete newest gives way to the one before it.
+        """Find the snapshots and check the newest; ignore it if it is incomplete, and check the one before.
 
-        Unfinished (`.part`) and doomed (`.deleted`) files are removed. Raises CorruptFile for a damaged newest one, and
-        StorageError when all that is left is a 0-0 checkpoint that is not whole: without its voter set this node would
-        take itself for one of a static quorum.
+        Deletes `.part` and `.deleted` files. Raises CorruptFile if the newest is damaged, and StorageError if only an
+        incomplete 0-0 checkpoint is left: without its voter set this node would assume a static quorum.
         """
         found: list[OffsetAndEpoch] = []
         with storage_errors("list", self._directory):
@@ -214,30 +213,31 @@ class SnapshotStore:
         self._ids = tuple(found)
 
     def _is_whole(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Check a snapshot once. Raises CorruptFile."""
+        """Return whether a snapshot is complete; check it once. Raises CorruptFile."""
         if snapshot_id not in self._timestamps:
             try:
                 self._timestamps[snapshot_id] = check_snapshot(self.path(snapshot_id), self.files)
             except IncompleteSnapshot as error:
                 self.ignored += f" (ignored: {error})"
-                log.error("incomplete_snapshot_ignored", extra={"reason": str(error)})  # noqa: TRY400  # no traceback: the reason says all
+                # the reason is enough, without a traceback
+                log.error("incomplete_snapshot_ignored", extra={"reason": str(error)})  # noqa: TRY400
                 return False
         return True
 
     def begin(self, snapshot_id: OffsetAndEpoch) -> FileSnapshotSink:
-        """Start writing a snapshot; an unfinished one of the same id is replaced."""
+        """Start writing a snapshot, replacing an incomplete one of the same id."""
         return FileSnapshotSink(self, snapshot_id)
 
     def add(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
-        """Take in a snapshot that has just become whole."""
+        """Add a snapshot that has just been completed."""
         self._timestamps[snapshot_id] = timestamp_ms
         with self._change:
             self._ids = tuple(sorted({*self._ids, snapshot_id}))
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int] | None:
-        """(bytes from `position`, total size), or None when there is no such whole snapshot.
+        """Return (bytes from `position`, total size); None when there is no such complete snapshot.
 
-        The file is checked before its first byte is served. Raises CorruptFile, StorageError.
+        The file is checked before its first byte is returned. Raises CorruptFile, StorageError.
         """
         if snapshot_id not in self._ids:
             return None
@@ -256,15 +256,15 @@ class SnapshotStore:
             return self.files.pread(descriptor, max_bytes, position), size
 
     def size(self, snapshot_id: OffsetAndEpoch) -> int:
-        """Bytes of a snapshot's file; 0 when it is gone."""
+        """Return the size of a snapshot's file in bytes; 0 when it does not exist."""
         return self.files.size_of(self.path(snapshot_id)) or 0
 
     def timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """Time of the last record in a snapshot; None when the file turns out not to be whole."""
+        """Return the time of the last record in a snapshot; None when the file is incomplete."""
         return self._timestamps[snapshot_id] if self._is_whole(snapshot_id) else None
 
     def forget_before(self, snapshot_id: OffsetAndEpoch) -> list[Path]:
-        """Drop older snapshots -> their files, for the I/O thread to delete."""
+        """Remove older snapshots; return their files for the I/O thread to delete."""
         with self._change:
             older = [each for each in self._ids if each < snapshot_id]
             self._ids = tuple(each for each in self._ids if each >= snapshot_id)
