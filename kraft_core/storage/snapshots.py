@@ -219,8 +219,7 @@ class SnapshotStore:
                 self._timestamps[snapshot_id] = check_snapshot(self.path(snapshot_id), self.files)
             except IncompleteSnapshot as error:
                 self.ignored += f" (ignored: {error})"
-                # the reason is enough, without a traceback
-                log.error("incomplete_snapshot_ignored", extra={"reason": str(error)})  # noqa: TRY400
+                log.error("incomplete_snapshot_ignored", extra={"reason": str(error)})  # noqa: TRY400  # no traceback
                 return False
         return True
 
