@@ -18,7 +18,7 @@ from kraft_core.protocol.messages import (
     DescribeConfigsRequestDescribeConfigsResource,
 )
 from tests.interop.conclave import Quorum, RawBroker, controller_client, create_topics
-from tests.interop.load import CLIENT_METRICS, set_interval
+from tests.interop.metadata_load import CLIENT_METRICS, set_interval
 
 FAILURES = (ConnectionError, KafkaError, OSError)
 REGISTER = "register"

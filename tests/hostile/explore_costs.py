@@ -16,7 +16,7 @@ from kraft_core.broker.apis.kafka_apis import SERVED
 from kraft_core.protocol.api_keys import ApiKey, apis_of, request_class
 from tests.hostile.costly_requests import Attack, Bystander, array_paths, attack, strike
 from tests.interop.conclave import call, create_topics, resident_mb
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 
 WORTH_A_LOOK_S = 0.3
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.hostile.node_load import Accounts, Sower, TopicOwner, settle
 from tests.interop import conclave
-from tests.interop.embedded.embedded import EmbeddedNode
+from tests.interop.embedded.embedded_node import EmbeddedNode
 from tests.interop.embedded.small_disk import NoSmallDiskError, mounted
 
 OWNERS = 4

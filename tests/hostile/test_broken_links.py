@@ -20,8 +20,8 @@ from tests.hostile.faulty_links import FaultyLinks
 from tests.hostile.tormentor import ProxiedQuorum, stop_together
 from tests.interop.conclave import RawBroker, call, controller_client, create_topics, describe_quorum
 from tests.interop.kafka import PATIENCE_S
-from tests.interop.load import CLIENT_METRICS, set_interval
 from tests.interop.log_files import raw_batches
+from tests.interop.metadata_load import CLIENT_METRICS, set_interval
 
 FETCH_TIMEOUT_S = 2.0
 NAMES = (f"topic-{number}" for number in itertools.count())

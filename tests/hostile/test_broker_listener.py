@@ -15,7 +15,7 @@ from tests.hostile.drawn_messages import Draw
 from tests.hostile.frames import frame, header
 from tests.hostile.twins import CLOSED, SILENT, epoch_at, send
 from tests.interop.conclave import call, create_topics, resident_mb
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S
 
 SEED = 431

@@ -27,7 +27,7 @@ from kraft_core.protocol.messages import (
 )
 from tests.broker.batches import batch
 from tests.interop.conclave import call
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S
 
 FILES = 256

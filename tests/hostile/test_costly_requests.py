@@ -30,7 +30,7 @@ from tests.broker.batches import batch
 from tests.hostile.costly_requests import Attack, Bystander, array_paths, attack, strike
 from tests.hostile.twins import CLOSED, send
 from tests.interop.conclave import call, create_topics, resident_mb
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S, wait_until
 
 LONGEST_WAIT_S = 5.0

@@ -15,7 +15,7 @@ from kraft_core.protocol.wire import Message
 from tests.hostile.costly_requests import Bystander
 from tests.hostile.twins import epoch_at
 from tests.interop.conclave import resident_mb
-from tests.interop.embedded.embedded import running_node
+from tests.interop.embedded.embedded_node import running_node
 
 CONNECTIONS = 200
 FLOOD_S = 4.0

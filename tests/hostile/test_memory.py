@@ -13,7 +13,7 @@ from tests.hostile.costly_requests import Bystander
 from tests.hostile.record_bombs import MIB, bombs
 from tests.hostile.test_record_bombs import PRODUCE_BY_NAME, produce, produce_request
 from tests.interop.conclave import call, create_topics, resident_mb
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S, wait_until
 
 SENT_BYTES = 20 * MIB

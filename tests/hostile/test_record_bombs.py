@@ -36,7 +36,7 @@ from tests.broker.crafted import crafted, record
 from tests.hostile.costly_requests import Bystander
 from tests.hostile.record_bombs import MANY, append_to_log, bombs, many_records
 from tests.interop.conclave import call, create_topics, resident_mb
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.kafka import PATIENCE_S, wait_until
 
 LONGEST_WAIT_S = 3.0

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.interop import kafka
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 
 pytestmark = pytest.mark.interop
 

@@ -56,7 +56,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.wire import Message
 from tests.broker.batches import batch
 from tests.interop import kafka
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 
 PARKED_FOR_MS = 60_000
 """How long to wait for the answer to a fetch that waits ten times as long for records."""

@@ -19,7 +19,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.metadata_version import BROKER_FEATURES, FEATURES
 from tests.interop import conclave, kafka
 from tests.interop.conclave import Quorum, RawBroker
-from tests.interop.embedded.embedded import running_node
+from tests.interop.embedded.embedded_node import running_node
 from tests.interop.embedded.test_embedded_broker_only import our_broker
 
 pytestmark = pytest.mark.interop

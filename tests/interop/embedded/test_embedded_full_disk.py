@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import DescribeLogDirsRequest
 from tests.interop import conclave
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.embedded.small_disk import small_disk
 from tests.interop.kafka import PATIENCE_S, wait_until
 

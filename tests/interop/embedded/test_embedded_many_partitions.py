@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import kafka
-from tests.interop.embedded.embedded import running_node
+from tests.interop.embedded.embedded_node import running_node
 
 
 def test_every_one_of_a_thousand_partitions_takes_records_and_goes_with_its_topic(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kraft_core.protocol.messages import DeleteTopicsRequest, DeleteTopicsReques
 from kraft_core.storage.format import FormatRequest, format_storage
 from tests.interop import conclave, kafka
 from tests.interop.conclave import Quorum
-from tests.interop.embedded.embedded import EmbeddedNode, running_node
+from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 from tests.interop.embedded.test_embedded_broker_only import FOR_OUR_BROKERS
 from tests.interop.kafka import PATIENCE_S, wait_until
 

@@ -25,7 +25,7 @@ from kraft_core.protocol.messages import (
 from tests.broker.batches import resealed
 from tests.broker.crafted import CODECS, crafted, record, sized
 from tests.interop import conclave, kafka
-from tests.interop.embedded.embedded import running_node
+from tests.interop.embedded.embedded_node import running_node
 from tests.interop.kafka import PATIENCE_S
 
 pytestmark = pytest.mark.interop

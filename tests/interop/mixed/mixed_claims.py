@@ -19,7 +19,7 @@ from tests.interop.log_files import (
     snapshots,
     voter_sets,
 )
-from tests.interop.mixed.mixed import JOINER, VOTERS
+from tests.interop.mixed.mixed_quorum import JOINER, VOTERS
 from tests.interop.mixed.mixed_story import BROKER, OTHER, PUSHED_WRITES, Story, states_of
 
 

@@ -18,9 +18,9 @@ from kraft_core.protocol.messages import (
 from tests.interop import kafka
 from tests.interop.admin import tools
 from tests.interop.conclave import controller_client, quorum
-from tests.interop.load import CLIENT_METRICS, Load, set_interval
 from tests.interop.log_files import first_segment, raw_batches, snapshots
-from tests.interop.mixed.mixed import JOINER, VOTERS, MixedQuorum
+from tests.interop.metadata_load import CLIENT_METRICS, Load, set_interval
+from tests.interop.mixed.mixed_quorum import JOINER, VOTERS, MixedQuorum
 
 FIRST_TWO, OTHER = (1, 2), 3
 """Two voters of one kind and one of the other: the first leader and the other lead, die and come back in turn."""

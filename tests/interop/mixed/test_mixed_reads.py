@@ -9,7 +9,7 @@ from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
 from tests.interop import kafka
 from tests.interop.conclave import Quorum, call, quorum
-from tests.interop.load import CLIENT_METRICS, set_interval
+from tests.interop.metadata_load import CLIENT_METRICS, set_interval
 
 OURS, APACHES = 1, (2, 3)
 READS = 200

@@ -43,7 +43,7 @@ from tests.interop.log_files import (
     snapshot_records,
     snapshots,
 )
-from tests.interop.mixed.mixed import VOTERS, MixedQuorum
+from tests.interop.mixed.mixed_quorum import VOTERS, MixedQuorum
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
 

@@ -13,7 +13,6 @@ import pytest
 from tests.interop import kafka
 from tests.interop.admin import tools
 from tests.interop.conclave import make_static, quorum
-from tests.interop.load import Load
 from tests.interop.log_files import (
     committed_prefix,
     first_segment,
@@ -25,7 +24,8 @@ from tests.interop.log_files import (
     snapshots,
     voter_sets,
 )
-from tests.interop.mixed.mixed import VOTERS, MixedQuorum
+from tests.interop.metadata_load import Load
+from tests.interop.mixed.mixed_quorum import VOTERS, MixedQuorum
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
 

@@ -15,7 +15,6 @@ from tests.interop.admin import tools
 from tests.interop.conclave import Quorum, call, make_static, quorum, retry
 from tests.interop.dumps import dumped_by_apache, dumped_by_us, files_of, index_report
 from tests.interop.kafka import PATIENCE_S
-from tests.interop.load import CLIENT_METRICS, set_interval
 from tests.interop.log_files import (
     image_records_of,
     partition_folder,
@@ -24,6 +23,7 @@ from tests.interop.log_files import (
     snapshot_records,
     snapshots,
 )
+from tests.interop.metadata_load import CLIENT_METRICS, set_interval
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # the first test waits for a whole chain
 

@@ -13,8 +13,8 @@ from tests.interop import kafka
 from tests.interop.admin import tools
 from tests.interop.conclave import Quorum, call, describe_quorum
 from tests.interop.dumps import attempt, conclave
-from tests.interop.load import Load
 from tests.interop.log_files import raw_batches
+from tests.interop.metadata_load import Load
 
 VOTERS = (1, 2, 3)
 JOINER = 4
