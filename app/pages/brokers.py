@@ -8,11 +8,12 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.brokers import broker_use
+from app.cluster.quorum_words import endpoint_texts
 from app.cluster.topic_table import TopicTable
 from app.http.errors import NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import page_of, render
+from app.pages.frame import page_items, page_of, render
 from app.reports.broker_state import broker_state
 from app.services import Admin, Reader, services_of
 from kraft_core.configs.config_resource import BROKER
@@ -79,7 +80,7 @@ def broker_row(broker: BrokerRegistration, table: TopicTable) -> BrokerRow:
         id=broker.id,
         state=broker_state(broker),
         rack=broker.rack,
-        endpoints=", ".join(f"{each.name}://{each.host}:{each.port}" for each in broker.listeners),
+        endpoints=", ".join(endpoint_texts((each.name, each.host, each.port) for each in broker.listeners)),
         replicas=totals.replicas_of.get(broker.id, 0),
         leaders=totals.leaders_of.get(broker.id, 0),
         out_of_sync=totals.out_of_sync_of.get(broker.id, 0),
@@ -102,9 +103,7 @@ def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistrat
         ((topic.name, index, each) for topic, index, each in image.topics.partitions_of_broker(broker.id)),
         key=lambda found: found[:2],
     )
-    pages = max(1, -(-len(held) // PARTITIONS_ON_PAGE))
-    page = min(max(1, page), pages)
-    start = (page - 1) * PARTITIONS_ON_PAGE
+    shown, page, pages = page_items(held, page, PARTITIONS_ON_PAGE)
     row = broker_row(broker, table)
     configs = {**dict(image.configs.of(BROKER, "")), **dict(image.configs.of(BROKER, str(broker.id)))}
     return BrokerView(
@@ -117,7 +116,7 @@ def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistrat
             HeldPartition(
                 topic, index, each.leader == broker.id, broker.id in each.isr, " ".join(map(str, each.replicas))
             )
-            for topic, index, each in held[start : start + PARTITIONS_ON_PAGE]
+            for topic, index, each in shown
         ],
         page=page,
         pages=pages,

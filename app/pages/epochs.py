@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.cluster.epochs import Leadership
-from app.pages.frame import UNKNOWN, duration, moment, page_of, render, whole_number
+from app.pages.frame import UNKNOWN, duration, moment, page_items, page_of, render, whole_number
 from app.services import Reader, services_of
 
 router = APIRouter(include_in_schema=False)
@@ -97,7 +97,6 @@ def lately(leaderships: Iterable[Leadership], now_ms: int, hours: int = 24) -> t
 async def epochs(request: Request, _caller: Reader) -> Response:
     """Return the page."""
     known = services_of(request).cluster.history.epochs.leaderships()
-    pages = max(1, -(-len(known) // ROWS))
-    page = whole_number(request.query_params.get("page", ""), 1, pages) or 1
-    view = EpochsView([epoch_row(each) for each in known[(page - 1) * ROWS : page * ROWS]], len(known), page, pages)
+    shown, page, pages = page_items(known, whole_number(request.query_params.get("page", ""), 1, 10**9) or 1, ROWS)
+    view = EpochsView([epoch_row(each) for each in shown], len(known), page, pages)
     return render(request, "epochs.html", page=page_of(request, "Leaders", "/quorum"), view=view)

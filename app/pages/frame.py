@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
@@ -36,6 +36,7 @@ NAVIGATION: Final = (
     ("/audit", "Audit", Role.ADMIN),
     ("/access", "Users and tokens", Role.ADMIN),
 )
+Item = TypeVar("Item")
 UNKNOWN: Final = "\N{EN DASH}"
 REFUSALS: Final = (KafkaError, ConnectionError, BrokerInUseError)
 """What a change raises when it is refused or cannot be sent; see `refusal`."""
@@ -185,6 +186,18 @@ def refusal(error: Exception) -> tuple[str, int]:
     assert isinstance(error, ConnectionError), "REFUSALS has no other class"
     answer, _ = of_connection(error)
     return answer.message, answer.status
+
+
+def page_items(items: Sequence[Item], page: int, size: int) -> tuple[Sequence[Item], int, int]:
+    """Return the items of a page, its number (that of the nearest page if there is none such), and the number of pages."""
+    pages = max(1, -(-len(items) // size))
+    page = min(max(1, page), pages)
+    return items[(page - 1) * size : page * size], page, pages
+
+
+def ids_text(ids: Sequence[int]) -> str:
+    """Return ids separated by commas, or "none"."""
+    return ", ".join(map(str, ids)) or "none"
 
 
 def whole_number(text: str, least: int, most: int) -> int | None:

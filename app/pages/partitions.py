@@ -11,12 +11,11 @@ from app.cluster.partitions import ElectionType, Outcome, Partition, needs_elect
 from app.http.errors import FORM_REFUSED
 from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, go_to, page_of, refusal, render, whole_number
+from app.pages.frame import counted, go_to, ids_text, page_of, refusal, render, whole_number
 from app.pages.reassignment_plan import (
     PLAN_BYTES_MAX,
     SHOWN_MAX,
     PlanError,
-    ids_text,
     plan_rows,
     plan_warnings,
     read_plan,

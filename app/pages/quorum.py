@@ -12,6 +12,7 @@ from app.cluster.cluster import Cluster
 from app.cluster.epochs import LONG_GAP_MS, Leadership
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import CAUGHT_UP_MS, Quorum, Replica
+from app.cluster.quorum_words import endpoint_texts
 from app.cluster.voter_changes import pending_change_text
 from app.pages.epochs import EpochRow, clock, epoch_row, lately, short_clock
 from app.pages.frame import UNKNOWN, age, duration, number, page_of, render, size
@@ -98,7 +99,7 @@ def replica_row(replica: Replica, quorum: Quorum, change: str = "", kind: str = 
         lag_time=UNKNOWN if replica.lag_ms is None else duration(replica.lag_ms),
         last_fetch="" if replica.is_leader else fetch,
         last_caught_up="" if replica.is_leader else short_clock(replica.last_caught_up_timestamp, now_ms),
-        endpoints=", ".join(f"{name}://{host}:{port}" for name, host, port in replica.endpoints) or UNKNOWN,
+        endpoints=", ".join(endpoint_texts(replica.endpoints)) or UNKNOWN,
         directory_id=UNKNOWN if replica.directory_id == ZERO_UUID else uuid_to_text(replica.directory_id),
         change_url=""
         if not change or replica.directory_id == ZERO_UUID

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.cluster.partitions import Partition
-from app.pages.frame import counted
+from app.pages.frame import counted, ids_text
 from kraft_core.image.metadata_image import MetadataImage
 
 PLAN_BYTES_MAX: Final = 1_000_000
@@ -15,11 +15,6 @@ SHOWN_MAX: Final = 200
 
 class PlanError(ValueError):
     """A plan that cannot be read; the message says where and what is allowed."""
-
-
-def ids_text(ids: Sequence[int]) -> str:
-    """Return ids separated by commas, or "none"."""
-    return ", ".join(map(str, ids)) or "none"
 
 
 def read_plan(text: str) -> dict[Partition, Sequence[int]]:

@@ -14,7 +14,7 @@ from app.http.errors import NotFoundError
 from app.pages.changes import FeedLine, feed_lines
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import page_of, render
+from app.pages.frame import page_items, page_of, render
 from app.pages.live import deleted_topic_text
 from app.security.roles import Role
 from app.services import Reader, TopicEditor, services_of, visitor_of
@@ -128,18 +128,13 @@ def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int
     table.refresh(cluster.image)
     row = table.row(topic.id)
     assert row is not None, "the table was refreshed from the image that has the topic"
-    pages = max(1, -(-len(topic.partitions) // PARTITIONS_ON_PAGE))
-    page = min(max(1, page), pages)
-    start = (page - 1) * PARTITIONS_ON_PAGE
+    shown, page, pages = page_items(topic.sorted_partitions(), page, PARTITIONS_ON_PAGE)
     nodes = cluster.topic_defaults()
     wanted = Concerns(topic)
     changes = cluster.history.newest(HISTORY_LINES, wanted)
     return TopicView(
         row=row,
-        partitions=[
-            partition_row(index, each, row.min_isr)
-            for index, each in topic.sorted_partitions()[start : start + PARTITIONS_ON_PAGE]
-        ],
+        partitions=[partition_row(index, each, row.min_isr) for index, each in shown],
         page=page,
         pages=pages,
         own_configs=[own_config(entry, nodes) for entry in own_entries(cluster, topic.name)],

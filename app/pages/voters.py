@@ -11,7 +11,7 @@ from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused
 from app.http.errors import CHANGE_REFUSED, NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page
 from app.pages.flash import Flash
-from app.pages.frame import REFUSALS, UNKNOWN, go_to, refusal
+from app.pages.frame import REFUSALS, UNKNOWN, go_to, ids_text, refusal
 from app.services import Admin, services_of
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
 
@@ -29,14 +29,10 @@ def _directory_id(text: str) -> uuid.UUID:
         raise NotFoundError(f"'{text[:40]}' is not a directory id.") from None
 
 
-def _ids(ids: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ids)) or "none"
-
-
 def change_rows(before: Standing, after: Standing) -> list[tuple[str, str, str]]:
     """Return what changes: (what, current, new)."""
     rows = [
-        ("Voters", _ids(before.voter_ids), _ids(after.voter_ids)),
+        ("Voters", ids_text(before.voter_ids), ids_text(after.voter_ids)),
         (
             "Majority",
             f"{before.majority} of {len(before.voter_ids)}",
@@ -47,7 +43,7 @@ def change_rows(before: Standing, after: Standing) -> list[tuple[str, str, str]]
     if before.behind or after.behind:
         now, then = str(before.failures_tolerated_now), str(after.failures_tolerated_now)
         rows += [
-            ("Voters behind or silent now", _ids(before.behind), _ids(after.behind)),
+            ("Voters behind or silent now", ids_text(before.behind), ids_text(after.behind)),
             ("Tolerated failures now", now, then),
         ]
     return rows
@@ -59,7 +55,7 @@ def done_text(change: VoterChange) -> str:
     done = "added" if change.operation == "ADD" else "removed"
     return (
         f"Voter {change.voter_id} {done} at offset {change.offset}."
-        f" Voters: {_ids(before.voter_ids)} → {_ids(after.voter_ids)};"
+        f" Voters: {ids_text(before.voter_ids)} → {ids_text(after.voter_ids)};"
         f" majority: {before.majority} of {len(before.voter_ids)} → {after.majority} of {len(after.voter_ids)};"
         f" tolerated failures: {before.failures_tolerated} → {after.failures_tolerated}."
     )
