@@ -99,7 +99,9 @@ async def update(
     """Preview another level as the controller validates it; with confirmed=yes set it."""
     services = services_of(request)
     if kind not in UpgradeType.__members__:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown upgrade type {kind[:40]}")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"'{kind[:40]}' is not one of {', '.join(UpgradeType.__members__)}."
+        )
     typed, wanted = level.strip()[:40], whole_number(level, 0, LEVEL_MAX)
 
     async def change(*, validate_only: bool) -> Flash:

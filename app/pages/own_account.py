@@ -1,4 +1,4 @@
-"""The account of the user who is logged in: password and sessions."""
+"""The account of the logged-in user: password and sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

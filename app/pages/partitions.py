@@ -245,7 +245,9 @@ async def elect(
     services = services_of(request)
     topic = known_topic(services.cluster, name)
     if election_type not in ElectionType.__members__:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type[:40]}")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"'{election_type[:40]}' is not one of {', '.join(ElectionType.__members__)}."
+        )
     election = ElectionType[election_type]
     wanted = _need_election(topic, election)
     if not wanted:

@@ -105,9 +105,8 @@ def plan_warnings(image: MetadataImage, plan: Mapping[Partition, Sequence[int]],
     lines = [copied if count else "No replica is copied."]
     fenced = fenced_targets(image, plan)
     if fenced:
-        who, pronoun = ("Broker", "it is") if len(fenced) == 1 else ("Brokers", "they are")
-        verb = "is" if len(fenced) == 1 else "are"
-        lines.append(f"{who} {ids_text(fenced)} {verb} fenced: replicas there are copied once {pronoun} back.")
+        subject, verb, pronoun = ("Broker", "is", "it is") if len(fenced) == 1 else ("Brokers", "are", "they are")
+        lines.append(f"{subject} {ids_text(fenced)} {verb} fenced: replicas there are copied once {pronoun} back.")
     if refused and plan:
         lines.append(f"{counted(refused, 'partition')} refused and left as is. The rest of the plan starts.")
     return [*lines, "A reassignment can be cancelled while it is in progress."]

@@ -126,12 +126,12 @@ def test_every_open_page_shows_the_leader_and_the_silent_voters(
         began = time.monotonic()
         assert context.request.get("/").status == 200
         assert time.monotonic() - began < 5, "a page waited for the quorum"
-        told = described(nodes, "--json")
-        assert told.returncode == 1
-        assert f"1 of 3 controllers answers (node {left})" in told.stderr
-        assert f"node {leader} at 127.0.0.1:{nodes.port_of(leader)}" in told.stderr
-        assert json.loads(told.stdout)["leaderId"] == -1
-        assert [each["answers"] for each in json.loads(told.stdout)["voters"]].count(True) == 1
+        printed = described(nodes, "--json")
+        assert printed.returncode == 1
+        assert f"1 of 3 controllers answers (node {left})" in printed.stderr
+        assert f"node {leader} at 127.0.0.1:{nodes.port_of(leader)}" in printed.stderr
+        assert json.loads(printed.stdout)["leaderId"] == -1
+        assert [each["answers"] for each in json.loads(printed.stdout)["voters"]].count(True) == 1
 
         for node_id in (leader, after):
             nodes.start(node_id)

@@ -105,15 +105,15 @@ def test_a_token_is_renewed_and_expired_and_the_page_says_what_changed(web: Live
         r"Expiry of token \S+ of User:admin \d{4}-\d\d-\d\d \S+ UTC in the given hours, at most until \d{4}-",
         words(page),
     )
-    told = words(send(admin, renew, hmac=hmac, hours="2"))
+    shown = words(send(admin, renew, hmac=hmac, hours="2"))
     assert re.search(
         rf"Token {made.token_id} of User:admin now expires \S+ \S+ UTC \(was \S+ \S+ UTC\), changed at offset \d+\.",
-        told,
+        shown,
     )
     now = web.services.cluster.image.delegation_tokens[made.token_id]
     assert now.expiration_timestamp < made.expiration_timestamp
-    told = words(send(admin, end, hmac=hmac))
-    assert f"Token {made.token_id} of User:admin expired at offset" in told
+    shown = words(send(admin, end, hmac=hmac))
+    assert f"Token {made.token_id} of User:admin expired at offset" in shown
     assert made.token_id not in web.services.cluster.image.delegation_tokens
     assert admin.get(end, headers=FORM).status_code == 404
 
@@ -121,13 +121,13 @@ def test_a_token_is_renewed_and_expired_and_the_page_says_what_changed(web: Live
 def test_the_hmac_of_another_token_is_reported(web: LiveWeb, admin: httpx.Client) -> None:
     made, _ = make(web, admin)
     _, other_hmac = make(web, admin)
-    told = words(send(admin, f"/rights/tokens/{made.token_id}/renew", hmac=other_hmac, hours="2"))
-    assert "This is the HMAC of another token" in told
+    shown = words(send(admin, f"/rights/tokens/{made.token_id}/renew", hmac=other_hmac, hours="2"))
+    assert "This is the HMAC of another token" in shown
     assert web.services.cluster.image.delegation_tokens[made.token_id] == made
 
 
 @pytest.mark.parametrize(
-    ("hmac", "hours", "said"),
+    ("hmac", "hours", "expected"),
     [
         ("not Base64!", "1", "The HMAC is not valid Base64."),
         ("c2VjcmV0", "1", "DELEGATION_TOKEN_NOT_FOUND"),
@@ -135,17 +135,17 @@ def test_the_hmac_of_another_token_is_reported(web: LiveWeb, admin: httpx.Client
     ],
 )
 def test_a_refused_change_says_why_and_does_not_repeat_the_hmac(
-    web: LiveWeb, admin: httpx.Client, hmac: str, hours: str, said: str
+    web: LiveWeb, admin: httpx.Client, hmac: str, hours: str, expected: str
 ) -> None:
     made, _ = make(web, admin)
     page = send(admin, f"/rights/tokens/{made.token_id}/renew", hmac=hmac, hours=hours)
-    assert said in words(page, "[role=alert]")
+    assert expected in words(page, "[role=alert]")
     assert hmac not in str(page)
     assert web.services.cluster.image.delegation_tokens[made.token_id] == made
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "expected"),
     [
         ({"owner": "alice"}, "'alice' is not a principal such as User:alice."),
         ({"renewers": "User:bob\n:c"}, "':c' is not a principal such as User:alice."),
@@ -153,10 +153,10 @@ def test_a_refused_change_says_why_and_does_not_repeat_the_hmac(
         ({"renewers": "Group:admins", "confirmed": "yes"}, "INVALID_PRINCIPAL_TYPE"),
     ],
 )
-def test_a_refused_token_says_why(web: LiveWeb, admin: httpx.Client, form: dict[str, str], said: str) -> None:
+def test_a_refused_token_says_why(web: LiveWeb, admin: httpx.Client, form: dict[str, str], expected: str) -> None:
     before = set(web.services.cluster.image.delegation_tokens)
     page = send(admin, "/rights/tokens", **form)
-    assert said in words(page, "[role=alert]")
+    assert expected in words(page, "[role=alert]")
     if "confirmed" not in form:
         shown = page.select_one("#token-owner")
         assert shown is not None

@@ -226,7 +226,7 @@ def test_a_template_parses_and_states_its_context(path: Path) -> None:
     assert re.match(r"\{# (needs: |Small pieces)", first), first
 
 
-def leadership(leader_id: int, previous: int | None, **told: object) -> Leadership:
+def leadership(leader_id: int, previous: int | None, **fields: object) -> Leadership:
     epoch = Epoch(
         epoch=6,
         leader_id=leader_id,
@@ -245,7 +245,7 @@ def leadership(leader_id: int, previous: int | None, **told: object) -> Leadersh
         ended="leads",
         ended_detail="",
     )
-    return replace(found, **told)  # type: ignore[arg-type]  # fields by name
+    return replace(found, **fields)  # type: ignore[arg-type]  # fields are passed by name
 
 
 def test_a_leadership_shows_its_votes_the_leaderless_time_and_the_epochs_before() -> None:
