@@ -152,7 +152,7 @@ class _Channel:
         self._advance(self._session)
 
     def received(self, wire: _Wire, data: bytes) -> None:
-        """Take in what arrived on the connection in use."""
+        """Pass bytes that arrived on the connection in use to the session."""
         if self.owns(wire) and self._session is not None:
             self._session.receive_data(data)
             self._advance(self._session)
@@ -160,7 +160,7 @@ class _Channel:
     # -- the session
 
     def _advance(self, session: ClientSession[_Call]) -> None:
-        """Take the events of the session, and write what it has to send. A callback may submit or close meanwhile."""
+        """Handle the events of the session and write its output. A callback may submit requests or close the channel."""
         while (event := self._next_event(session)) is not None:
             match event:
                 case Ready():

@@ -152,7 +152,7 @@ class ClientSession(Generic[RequestT]):
         self._send_step(api_versions_request(), ApiVersionsRequest.VERSIONS[1], now_ms)
 
     def send(self, request: RequestT) -> None:
-        """Take in a request; `next_event` sends it when the session is ready."""
+        """Queue a request; `next_event` sends it when the session is ready."""
         assert self._phase is not _Phase.CLOSED, "a closed session takes no request"
         self._held.append(request)
 
@@ -167,7 +167,7 @@ class ClientSession(Generic[RequestT]):
         return False
 
     def receive_data(self, data: bytes) -> None:
-        """Take in what arrived on the connection."""
+        """Add bytes that arrived on the connection."""
         self._frames.receive_data(data)
 
     def next_event(self, now_ms: int) -> Ready | Answered[RequestT] | NotSent[RequestT] | None:
@@ -265,7 +265,7 @@ class ClientSession(Generic[RequestT]):
             self._continue_login(self._login, self._login.received(answer), now_ms)
 
     def _negotiated(self, answer: ApiVersionsResponse, now_ms: int) -> None:
-        """Take the node's versions; ask again in a version it has after error 35, in version 0 if it names none."""
+        """Store the node's versions; after error 35 retry in a version that the node has, in 0 if it names none."""
         versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and self._step_version > 0:
             _, highest = versions.get(ApiKey.API_VERSIONS, (0, 0))

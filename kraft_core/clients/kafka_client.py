@@ -216,7 +216,7 @@ class KafkaConnection(asyncio.Protocol):
     # The session
 
     def _advance(self) -> None:
-        """Take the events of the session, and write what it has to send."""
+        """Handle the events of the session and write its output."""
         try:
             while (event := self._session.next_event(self._now_ms())) is not None:
                 self._take(event)
@@ -386,7 +386,7 @@ class ControllerClient:
 
     async def _try_bootstrap(self) -> bool:
         for _ in range(len(self._bootstrap)):
-            self._bootstrap.rotate()  # the next search begins at another node
+            self._bootstrap.rotate()  # the next search starts with another node
             if await self._try(*self._bootstrap[0]):
                 return True
         return False
@@ -466,7 +466,7 @@ async def _find_leader_as_administrator(connection: KafkaConnection) -> LeaderEn
         raise KafkaError(ErrorCode(quorum.error_code), f"{connection.host}:{connection.port} refused DescribeQuorum")
     partition = quorum.topics[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
-        return None  # not the leader itself
+        return None  # this node is not the leader
     return LeaderEndpoint(partition.leader_id, connection.host, connection.port)
 
 

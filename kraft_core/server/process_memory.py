@@ -1,8 +1,8 @@
-"""Freed memory goes back to the operating system, so that a burst of requests does not keep a node large.
+"""Returns freed memory to the operating system, so that a node shrinks again after a burst of requests.
 
-glibc keeps what was freed for the next allocation: blocks as large as the largest that was ever freed, and everything below the last
-block in use. Two things keep that small: large blocks are always maps of their own, and a node that is larger than it was asks
-glibc to return free pages. Other C libraries return memory early themselves; nothing is done there.
+glibc keeps freed memory for later allocations: up to the size of the largest block ever freed, and everything below the
+last block in use. So large blocks are always allocated with mmap, and a node that has grown calls malloc_trim now and
+then. Other C libraries return memory early, so nothing is done for them.
 
 Source: mallopt(3), malloc_trim(3).
 """
@@ -18,13 +18,14 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _MAP_BYTES: Final = MIB
-"""Blocks from this size on are maps of their own; glibc's own bound rises to 32 MiB. The buffers of sockets stay below."""
+"""Blocks of this size and more are allocated with mmap; glibc's dynamic threshold rises to 32 MiB. Socket buffers are
+smaller."""
 _KEPT_BYTES: Final = 8 * MIB
-"""Free memory that is worth a search."""
+"""Growth of resident memory from which malloc_trim is called."""
 _ARENAS: Final = 2
 _INTERVAL_S: Final = 2.0
 _INTERVAL_MAX_S: Final = 8.0
-"""After searches that found little."""
+"""Longest interval, after calls that freed little."""
 _STATM: Final = Path("/proc/self/statm")
 
 
@@ -43,7 +44,7 @@ def resident_bytes() -> int:
 
 
 class FreeMemory:
-    """Returns free memory of this process now and then, on the event loop that it is started on."""
+    """Returns free memory of this process periodically, on the event loop on which it was started."""
 
     def __init__(self) -> None:
         self._library = _c_library()
@@ -52,7 +53,7 @@ class FreeMemory:
         self._next: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Set the bounds of glibc, and begin."""
+        """Set glibc's thresholds and start the timer."""
         if self._library is None:
             return
         self._library.mallopt(_M_MMAP_THRESHOLD, _MAP_BYTES)
@@ -62,7 +63,7 @@ class FreeMemory:
         self._schedule()
 
     def stop(self) -> None:
-        """End."""
+        """Cancel the timer."""
         if self._next is not None:
             self._next.cancel()
 
@@ -70,7 +71,7 @@ class FreeMemory:
         self._next = asyncio.get_running_loop().call_later(self._interval_s, self._search)
 
     def _search(self) -> None:
-        assert self._library is not None, "started with one"
+        assert self._library is not None, "only started with glibc"
         before = after = resident_bytes()
         was_s, self._interval_s = self._interval_s, _INTERVAL_S
         if before > self._least_bytes + _KEPT_BYTES:

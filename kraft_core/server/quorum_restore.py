@@ -13,7 +13,7 @@ numbers that were never in use:
    the ISR becomes the ELR; without, only the last leader remains in sync.
 6. This node is the only voter: other controllers join by fetching, so that there is one history.
 
-The metadata log of a broker is as good a copy as a controller's, and usually newer.
+The metadata log of a broker can be restored as well as a controller's, and is usually newer.
 """
 
 import shutil
