@@ -14,7 +14,7 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def class_archive(folder: Path, java_home: Path) -> Path | None:
-    """Return the path of the archive for this Java and the installed Spark in `folder`, None without Spark. It may not exist."""
+    """Return the path of the archive for this Java and Spark in `folder`, which may not exist. None without Spark."""
     spark = importlib.util.find_spec("pyspark")
     java = (java_home / "bin" / "java").resolve()
     if spark is None or spark.origin is None:

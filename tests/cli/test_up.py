@@ -200,6 +200,6 @@ def test_a_child_that_dies_later_is_started_again_and_the_user_is_told(
     assert pids[0] != pids[1]
     assert node.backoff_seconds == pytest.approx(0.2)
     output = capsys.readouterr().out
-    assert "node ended with exit code -9 and is started again" in output
+    assert "node ended with exit code -9 and is restarted" in output
     assert output.rstrip().endswith("Stopped.")
     assert all(each.exit_code is not None for each in supervisor._children)

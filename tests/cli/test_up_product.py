@@ -65,7 +65,7 @@ def test_the_product_starts_from_nothing_survives_a_dead_node_and_comes_back(tmp
         first = children_of(product.process.pid)
         assert set(first) == {"node", "web"}
         os.kill(first["node"], signal.SIGKILL)
-        product.wait_for("node ended with exit code -9 and is started again")
+        product.wait_for("node ended with exit code -9 and is restarted")
         wait_until(lambda: children_of(product.process.pid).get("node", first["node"]) != first["node"], "a new node")
         assert children_of(product.process.pid)["web"] == first["web"]
         assert product.stop(signal.SIGINT) == 0
