@@ -46,7 +46,7 @@ class ReportActions:
         actor = caller.principal.audit_name
         if validate_only:
             cron_trigger(cron)
-            return await self._database.rehearse(store.put_schedule, name, cron, actor, enabled=enabled)
+            return await self._database.dry_run(store.put_schedule, name, cron, actor, enabled=enabled)
         schedule = await self._schedules.put(name, cron, actor, enabled=enabled)
         await self._record(caller, "report.schedule", f"schedule/{name}", {"cron": cron, "enabled": enabled})
         return schedule

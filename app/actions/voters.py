@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app.actions.audited import Audited, Caller
 from app.cluster.quorum import Endpoint
-from app.cluster.quorum_words import endpoint_texts
+from app.cluster.quorum_text import endpoint_texts
 from app.cluster.voter_changes import VoterChange
 from kraft_core.protocol.uuids import uuid_to_text
 

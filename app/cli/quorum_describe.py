@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 import typer
 
-from app.cluster.look_around import look_around
+from app.cluster.leaderless_quorum import describe_without_leader
 from app.cluster.quorum import Quorum, Replica, describe_quorum, quorum_of
-from app.cluster.quorum_words import endpoint_texts, state_text
+from app.cluster.quorum_text import endpoint_texts, state_text
 from app.config import parse_host_port
 from kraft_core.clients.kafka_client import ControllerClient, NoActiveController
 from kraft_core.protocol.errors import KafkaError
@@ -96,7 +96,7 @@ async def _look(client: ControllerClient, *, as_json: bool) -> tuple[str, KafkaE
     except KafkaError as refused:
         return json.dumps({"error": str(refused)}) if as_json else f"No answer: {refused}", refused
     except ConnectionError as cause:
-        quorum = await look_around(client.bootstrap, client.security, str(cause))
+        quorum = await describe_without_leader(client.bootstrap, client.security, str(cause))
         said = str(cause) if quorum.standing == "unknown" else state_text(quorum, "controller")
         state = {**quorum_state(quorum), "error": said}
         return json.dumps(state) if as_json else "\n".join(missing_lines(quorum)), NoActiveController(said)

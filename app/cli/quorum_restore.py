@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from app.cluster.quorum_words import endpoint_texts
+from app.cluster.quorum_text import endpoint_texts
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.uuids import uuid_to_text
 from kraft_core.server.config.kafka_config import KafkaConfig

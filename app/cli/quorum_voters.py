@@ -15,7 +15,7 @@ from uuid import UUID
 import typer
 
 from app.cli.quorum_describe import TIMEOUT_MS, ask_quorum, with_client
-from app.cluster.quorum_words import endpoint_texts
+from app.cluster.quorum_text import endpoint_texts
 from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.protocol.errors import ErrorCode, KafkaError

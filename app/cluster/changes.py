@@ -8,9 +8,9 @@ change in the feed. So the next read from this process includes the change.
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from app.cluster.dry_run import dry_run_response
 from app.cluster.history import History
 from app.cluster.quorum_watch import QuorumWatch
-from app.cluster.rehearsal import rehearse
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -44,10 +44,10 @@ class Changes:
     async def _ask(self, request: Message, answer: type[Answer], *, dry_run: bool = False) -> Answer:
         """Send a request to the active controller and return its response, an instance of `answer`.
 
-        A dry run is for requests without a validate-only field: `rehearse` evaluates them here, on the newest image.
+        A dry run is for requests without a validate-only field: `dry_run_response` evaluates them here, on the newest image.
         """
         if dry_run:
-            return rehearse(self._observer.image, request, answer)
+            return dry_run_response(self._observer.image, request, answer)
         return cast("Answer", await self._client.request(request, self._timeout_ms))
 
     async def _committed(self, before: int, wanted: Callable[[MetadataRecord], bool]) -> int:

@@ -14,7 +14,7 @@ from app.cluster.history import Change, History, OffsetGone
 from app.cluster.identity import ClusterIdentity
 from app.cluster.quorum import Quorum
 from app.cluster.quorum_watch import QuorumWatch
-from app.cluster.statics import BrokerStatics
+from app.cluster.static_configs import BrokerStaticConfigs
 from app.cluster.topic_table import TopicTable
 from app.db.database import Database
 from kraft_core.clients.kafka_client import ControllerClient
@@ -79,7 +79,7 @@ class Cluster:
         self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
         self._quorum.on_move = self._notify_waiting
         self.admin = Admin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.statics = BrokerStatics()
+        self.static_configs = BrokerStaticConfigs()
         self._topic_table = TopicTable()
         self._identity = ClusterIdentity(bootstrap, database, self.observer, self.client, cluster_id, security)
         self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self.cluster_id)
@@ -114,7 +114,7 @@ class Cluster:
         await self._quorum.stop()
         await self._epoch_keeper.stop()
         await self.observer.stop()
-        await self.statics.stop()
+        await self.static_configs.stop()
         self.client.close()
 
     def _on_image(self, old: MetadataImage, new: MetadataImage, _records: object) -> None:
@@ -125,7 +125,7 @@ class Cluster:
             self._changed_at = changed_at
             self._notify_waiting()
         if new.cluster is not old.cluster:
-            self.statics.follow(new)
+            self.static_configs.follow(new)
         if old.offset < 0:  # the first image: count its topics now, not in the first page
             asyncio.get_running_loop().call_soon(self.topic_table.totals)
 
@@ -207,12 +207,12 @@ class Cluster:
 
     def topic_defaults(self, image: MetadataImage | None = None) -> NodeConfigs:
         """Return the values that a topic inherits for configs that it does not set."""
-        return NodeConfigs.of((image or self.image).configs, static_configs=self.statics.of_any())
+        return NodeConfigs.of((image or self.image).configs, static_configs=self.static_configs.of_any())
 
     def broker_configs(self, broker_id: int, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return all configs of a broker, sorted by name."""
         image = image or self.image
-        return broker_entries(NodeConfigs.of(image.configs, broker_id, self.statics.of(broker_id)))
+        return broker_entries(NodeConfigs.of(image.configs, broker_id, self.static_configs.of(broker_id)))
 
     def configs_of_all_brokers(self, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return the values that every broker inherits for configs that it does not set, sorted by name."""
@@ -226,7 +226,7 @@ class Cluster:
     def group_configs(self, group_id: str, image: MetadataImage | None = None) -> list[ConfigEntry]:
         """Return all configs of a consumer group, sorted by name. The log does not say whether the group exists."""
         image = image or self.image
-        nodes = NodeConfigs.of(image.configs, static_configs=self.statics.of_any())
+        nodes = NodeConfigs.of(image.configs, static_configs=self.static_configs.of_any())
         return group_entries(image.configs.of(GROUP, group_id), nodes)
 
     def client_metrics_configs(self, name: str, image: MetadataImage | None = None) -> list[ConfigEntry]:

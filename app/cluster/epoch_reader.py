@@ -54,11 +54,15 @@ class EpochReader:
         ends: list[tuple[int, int]] = []
         epoch = self._leader_epoch
         while epoch > 0 and len(ends) < WALK_MAX:
-            told = (await self._fetch(BEYOND_EVERYTHING, epoch)).diverging_epoch
-            if not 0 < told.epoch <= epoch or told.end_offset <= 0 or (ends and told.end_offset >= ends[-1][1]):
+            diverging = (await self._fetch(BEYOND_EVERYTHING, epoch)).diverging_epoch
+            if (
+                not 0 < diverging.epoch <= epoch
+                or diverging.end_offset <= 0
+                or (ends and diverging.end_offset >= ends[-1][1])
+            ):
                 break
-            ends.append((told.epoch, told.end_offset))
-            epoch = told.epoch - 1
+            ends.append((diverging.epoch, diverging.end_offset))
+            epoch = diverging.epoch - 1
         return ends
 
     async def _first(self, epoch: int, start: int, epoch_before: int) -> Epoch | None:

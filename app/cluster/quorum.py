@@ -158,9 +158,9 @@ async def describe_quorum(client: ControllerClient, timeout_ms: int) -> Describe
         raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
     if not answer.topics or not answer.topics[0].partitions:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The response describes no quorum.")
-    told = answer.topics[0].partitions[0]
-    if told.error_code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(told.error_code), told.error_message or None)
+    described = answer.topics[0].partitions[0]
+    if described.error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(described.error_code), described.error_message or None)
     return answer
 
 

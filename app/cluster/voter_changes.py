@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from app.cluster.quorum import Endpoint, Quorum, Replica
-from app.cluster.quorum_words import endpoint_texts
+from app.cluster.quorum_text import endpoint_texts
 from kraft_core.image.metadata_image import ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text

@@ -39,11 +39,11 @@ def make_engine(url: str, *, migrates: bool = False) -> Engine:
     if parsed.get_backend_name() == "postgresql":
         if parsed.drivername in {"postgresql", "postgres"}:
             parsed = parsed.set(drivername="postgresql+psycopg")
-        from app.db.postgresql import CONNECT_SECONDS, make_patient  # imports psycopg, which only PostgreSQL needs
+        from app.db.postgresql import CONNECT_SECONDS, set_timeouts  # imports psycopg, which only PostgreSQL needs
 
         arguments = {"connect_timeout": CONNECT_SECONDS}
         engine = create_engine(parsed, pool_size=THREADS, max_overflow=2, pool_pre_ping=True, connect_args=arguments)
-        make_patient(engine, migrates=migrates)
+        set_timeouts(engine, migrates=migrates)
         return engine
     if parsed.get_backend_name() != "sqlite":
         raise ValueError(f"database '{parsed.get_backend_name()}' is not known: sqlite or postgresql")
@@ -90,7 +90,9 @@ class Database:
             True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs))
         )
 
-    async def rehearse(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def dry_run(
+        self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Run `work` as `write` does and roll back. It returns and raises what a write would."""
         return await self._on_thread(
             True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
@@ -103,11 +105,11 @@ class Database:
     async def _on_thread(self, writes: bool, work: Callable[[], T]) -> T:
         self.outage.check(writes=writes)
 
-        def unless_it_is_away() -> T:
+        def unless_unavailable() -> T:
             self.outage.check(writes=writes)  # an outage may have been found while this waited for a thread
             return work()
 
-        running = asyncio.get_running_loop().run_in_executor(self._threads, unless_it_is_away)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, unless_unavailable)
         running.add_done_callback(self._note)  # also when no caller waits for it any longer
         try:
             return await asyncio.shield(running)

@@ -13,7 +13,7 @@ ANSWER_SECONDS: Final = 15.0
 WAKE_SECONDS: Final = 0.1
 
 
-class PatientConnection(psycopg.Connection[Any]):
+class TimeLimitedConnection(psycopg.Connection[Any]):
     """A connection that closes when a statement is not answered within ANSWER_SECONDS."""
 
     answer_seconds = ANSWER_SECONDS
@@ -27,15 +27,15 @@ class PatientConnection(psycopg.Connection[Any]):
             raise psycopg.OperationalError(f"the server did not answer within {self.answer_seconds:.0f} s") from None
 
 
-class UnhurriedConnection(PatientConnection):
+class MigrationConnection(TimeLimitedConnection):
     """A connection for migrations, which may wait for another process and rewrite tables."""
 
     answer_seconds = 3600.0
 
 
-def make_patient(engine: Engine, *, migrates: bool) -> None:
+def set_timeouts(engine: Engine, *, migrates: bool) -> None:
     """Give an engine connections with timeouts, and a shorter one for the ping before each use."""
-    kind = UnhurriedConnection if migrates else PatientConnection
+    kind = MigrationConnection if migrates else TimeLimitedConnection
     event.listen(engine, "do_connect", lambda _dialect, _record, args, named: kind.connect(*args, **named))
     ping = engine.dialect.do_ping
 

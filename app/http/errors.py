@@ -8,7 +8,7 @@ status and error_code are Confluent's; endpoints that REST v3 lacks answer with 
     ConnectionError           no controller can be reached: 503 with Retry-After, 504 after a timeout
     DatabaseUnavailableError  the database cannot be used: 503 with Retry-After
 
-Every error status of the web process stands in this module. What a route answers on success stands in its declaration.
+Every error status of the web process is in this module. A route declares its status on success.
 """
 
 import re

@@ -50,7 +50,7 @@ def connections_allowed() -> int:
     return allowed
 
 
-class PatientProtocol(HttpToolsProtocol):
+class LimitedProtocol(HttpToolsProtocol):
     """HTTP/1.1 by llhttp's strict parser, with limits on incomplete requests.
 
     The parser buffers input until a line or a head is complete. So a connection is closed when its head is incomplete
@@ -58,9 +58,9 @@ class PatientProtocol(HttpToolsProtocol):
     KiB, is always accepted.) A connection that accepts nothing of its response for 60 s is dropped.
     """
 
-    def __init__(self, *args: Any, crowd: "Crowd", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, limits: "ConnectionLimits", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._crowd = crowd
+        self._limits = limits
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._unfinished_bytes = 0
@@ -70,15 +70,15 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio passes this kind
         """Start the timer of the first request, and drop a connection when there are too many."""
         super().connection_made(transport)
-        self._crowd.wait(self)
-        self._crowd.make_room(len(self.connections))
+        self._limits.wait(self)
+        self._limits.make_room(len(self.connections))
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         self._stop_waiting()
         self._stop_write_timer()
-        self._crowd.forget(self)
+        self._limits.forget(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -103,7 +103,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._head_bytes += len(data)
         self._read_bytes = len(data)
         super().data_received(data)
-        self._crowd.note_unfinished(self, self._head_bytes)
+        self._limits.note_unfinished(self, self._head_bytes)
         if self._unfinished_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
             if self._head_timer is not None and (self.cycle is None or self.cycle.response_complete):
                 self.transport.write(_HEAD_TOO_LARGE)
@@ -129,7 +129,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Stop the timer: the head arrived in time."""
         self._stop_waiting()
-        self._crowd.begin(self)
+        self._limits.begin(self)
         self._unfinished_bytes = self._head_bytes = 0
         super().on_headers_complete()
 
@@ -137,7 +137,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Wait for the next request, unless it is here already."""
         super().on_response_complete()
         if self.cycle is None or self.cycle.response_complete:
-            self._crowd.wait(self)
+            self._limits.wait(self)
 
     def drop(self) -> None:
         """Close the connection without a response."""
@@ -158,7 +158,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class Crowd:
+class ConnectionLimits:
     """The connections of a server without a running request, ordered by how long they have waited.
 
     When there are more connections than the process may hold, or too many bytes of incomplete heads, the connections
@@ -167,20 +167,20 @@ class Crowd:
 
     def __init__(self, connections_max: int) -> None:
         self.connections_max = connections_max
-        self._waiting: dict[PatientProtocol, int] = {}
+        self._waiting: dict[LimitedProtocol, int] = {}
         self._unfinished_bytes = 0
 
-    def wait(self, connection: PatientProtocol) -> None:
+    def wait(self, connection: LimitedProtocol) -> None:
         """Note that the connection has no running request."""
         self._waiting.setdefault(connection, 0)
 
-    def begin(self, connection: PatientProtocol) -> None:
+    def begin(self, connection: LimitedProtocol) -> None:
         """Note that a request runs on the connection."""
         self._unfinished_bytes -= self._waiting.pop(connection, 0)
 
     forget = begin
 
-    def note_unfinished(self, connection: PatientProtocol, count: int) -> None:
+    def note_unfinished(self, connection: LimitedProtocol, count: int) -> None:
         """Note how many bytes of an incomplete head the connection holds."""
         if connection not in self._waiting:
             return
@@ -213,7 +213,7 @@ class WebServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(PatientProtocol, crowd=Crowd(connections_max)),  # type: ignore[arg-type]  # uvicorn accepts a callable
+                http=partial(LimitedProtocol, limits=ConnectionLimits(connections_max)),  # type: ignore[arg-type]  # uvicorn accepts a callable
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -244,7 +244,7 @@ class WebServer(uvicorn.Server):
 
     def _drop_the_rest(self) -> None:
         for connection in list(self.server_state.connections):
-            if isinstance(connection, PatientProtocol):
+            if isinstance(connection, LimitedProtocol):
                 connection.transport.abort()
 
     @contextlib.contextmanager

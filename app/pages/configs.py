@@ -155,7 +155,7 @@ async def broker_configs(request: Request, _caller: Reader, broker_id: int, quer
         query,
         [config_row(each, ConfigSource.DYNAMIC_BROKER_CONFIG) for each in cluster.broker_configs(broker_id)],
         Role.ADMIN,
-        note="" if cluster.statics.of(broker_id) else NO_STATIC_CONFIGS,
+        note="" if cluster.static_configs.of(broker_id) else NO_STATIC_CONFIGS,
         parents="Brokers",
         parents_url="/brokers",
         parent=str(broker_id),

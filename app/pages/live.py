@@ -19,7 +19,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
-from app.cluster.quorum_words import clock, state_text, state_tone
+from app.cluster.quorum_text import clock, state_text, state_tone
 from app.http.errors import BadRequestError
 from app.services import Reader, services_of
 from kraft_core.image.metadata_image import MetadataImage

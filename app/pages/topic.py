@@ -146,7 +146,7 @@ def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int
 
 def delete_refused(cluster: Cluster) -> str:
     """Return why topics cannot be deleted on this cluster, "" if they can. Read from the brokers' static configs."""
-    if cluster.statics.of_any().get("delete.topic.enable") == "false":
+    if cluster.static_configs.of_any().get("delete.topic.enable") == "false":
         return "Disabled on this cluster: delete.topic.enable=false."
     return ""
 

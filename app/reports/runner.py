@@ -116,11 +116,11 @@ class ReportRunner:
         """Raise what `run_now` would raise: NoImageError or ReportBusyError."""
         if self._image() is None:
             raise NoImageError("No metadata yet: the quorum has not been reached.")
-        await self._database.rehearse(store.create_run, requested_by)
+        await self._database.dry_run(store.create_run, requested_by)
 
     async def check_cancel(self, run_id: int, by: str) -> bool:
         """Return what `cancel` would return, without a change."""
-        return await self._database.rehearse(leases.request_cancel, run_id, by, utc_now())
+        return await self._database.dry_run(leases.request_cancel, run_id, by, utc_now())
 
     async def cancel(self, run_id: int, by: str) -> bool:
         """Cancel an active run of any web process. Returns False when it is not active."""

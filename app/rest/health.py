@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from app.answers import NATIVE
-from app.cluster.quorum_words import state_text
+from app.cluster.quorum_text import state_text
 from app.http.errors import NOT_READY
 from app.metrics import CONTENT_TYPE, Metrics
 from app.rest.routing import JsonRoute

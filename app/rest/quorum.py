@@ -10,7 +10,7 @@ from app.cluster.epochs import Leadership
 from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import Replica
-from app.cluster.quorum_words import state_text
+from app.cluster.quorum_text import state_text
 from app.http.errors import NotFoundError
 from app.rest.paging import PageDep
 from app.rest.responses import answer

@@ -1,4 +1,4 @@
-"""Who a request comes from when proxies stand in front: their word counts only if they are trusted by address."""
+"""The origin of a request behind proxies, whose headers count only if their addresses are trusted."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ HOPS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The address a request began at, and the scheme the browser spoke."""
+    """The address from which a request came, and the scheme that the browser used."""
 
     address: str
     scheme: str
 
 
 def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Network]) -> Origin:
-    """Tell where a request came from.
+    """Return the origin of a request.
 
-    X-Forwarded-For is read from its end, where the nearest proxy wrote: as long as the address before is trusted, the
-    next one is believed. So a client cannot make itself another by sending the header itself.
+    X-Forwarded-For is read from its end, which the nearest proxy wrote. An entry counts as long as the address after it is
+    trusted, so a client cannot forge its address by sending the header itself.
     """
     if not trusted or not _is_trusted(peer, trusted):
         return Origin(peer, scheme)
@@ -37,12 +37,12 @@ def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Networ
         if not _is_trusted(address, trusted):
             break
     protocols = _listed(headers, "x-forwarded-proto")
-    told = protocols[-1].lower() if protocols else ""
-    return Origin(address, told if told in {"http", "https"} else scheme)
+    protocol = protocols[-1].lower() if protocols else ""
+    return Origin(address, protocol if protocol in {"http", "https"} else scheme)
 
 
 def network_of(address: str) -> str:
-    """Return what limits count an address under: itself, or an IPv6 address's /64, which one subscriber has whole."""
+    """Return the key of an address for limits: itself, or the /64 of an IPv6 address, which one subscriber owns."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:
@@ -59,7 +59,7 @@ def _listed(headers: Headers, name: str) -> list[str]:
 
 
 def _address(text: str) -> str | None:
-    """An address, without the port that some proxies add; None when it is none."""
+    """Return an address without the port that some proxies add, None for any other text."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

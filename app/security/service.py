@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import structlog
 from sqlalchemy.orm import Session as OrmSession
@@ -29,6 +29,9 @@ from app.security.streams import Streams
 from app.security.text import plain_text
 
 log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LOGIN_REFUSED: Final = "The name or the password is wrong."
 LINK_REFUSED: Final = "This login link is unknown, used, or too old."
@@ -72,11 +75,11 @@ class Security(Recorder):
         """
         self._key = load_or_make_key(self._key_path)
         now = self._clock()
-        somebody_came = self._database.write_now(lambda session: accounts.ensure_first_user(session, now))
+        has_logged_in = self._database.write_now(lambda session: accounts.ensure_first_user(session, now))
         token = self._admin_token
         if token is not None:
             self._database.write_now(lambda session: api_tokens.take_environment_token(session, token, now))
-        if somebody_came:
+        if has_logged_in:
             self._link_path.unlink(missing_ok=True)
             return None
         return self.new_login_link_now(accounts.FIRST_USER, base_url)
@@ -240,8 +243,7 @@ class Security(Recorder):
         self, principal: Principal, name: str, session_id: int, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
         """End one session of a user. Raises AccountError."""
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.end_session, name, session_id)
+        await self._write(validate_only, accounts.end_session, name, session_id)
         if not validate_only:
             self.streams.check_soon()
             await self.record(
@@ -252,8 +254,7 @@ class Security(Recorder):
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
         """End all sessions of a user, except that of the caller. Raises AccountError."""
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.end_sessions_of, name, principal.session_id)
+        await self._write(validate_only, accounts.end_sessions_of, name, principal.session_id)
         if not validate_only:
             self.streams.check_soon()
             await self.record(principal.actor, "session.end-all", f"user/{name}", "ok", info)
@@ -269,8 +270,7 @@ class Security(Recorder):
         """Set another user's password. All sessions and links of that user end. Raises AccountError."""
         check_may_make_users(principal)
         hashed = await self._new_hash(password, name)
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.set_password, name, hashed, self._clock())
+        await self._write(validate_only, accounts.set_password, name, hashed, self._clock())
         if not validate_only:
             self.streams.check_soon()
             await self.record(principal.actor, "user.password", f"user/{name}", "ok", info)
@@ -297,8 +297,7 @@ class Security(Recorder):
                 raise accounts.AccountForbiddenError(error, "present_password")
             self._by_present.succeeded(name)
         hashed = await self._new_hash(password, name)
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.set_password, name, hashed, self._clock(), principal.session_id)
+        await self._write(validate_only, accounts.set_password, name, hashed, self._clock(), principal.session_id)
         if not validate_only:
             self.streams.check_soon()
             await self.record(principal.actor, "user.password", f"user/{name}", "ok", info)
@@ -315,6 +314,13 @@ class Security(Recorder):
         except ValueError as weak:
             raise accounts.AccountError(str(weak), "password") from None
         return await self._passwords.hash(password)
+
+    async def _write(
+        self, validate_only: bool, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a change of accounts in a transaction, which a dry run rolls back."""
+        write = self._database.dry_run if validate_only else self._database.write
+        return await write(work, *args, **kwargs)
 
     # users and tokens
 
@@ -339,8 +345,7 @@ class Security(Recorder):
         """Add a user. Raises AccountError."""
         check_may_make_users(principal)
         hashed = None if password is None else await self._new_hash(password, name)
-        write = self._database.rehearse if validate_only else self._database.write
-        user = await write(accounts.add_user, name, role, hashed, self._clock())
+        user = await self._write(validate_only, accounts.add_user, name, role, hashed, self._clock())
         if not validate_only:
             await self.record(principal.actor, "user.create", f"user/{name}", "ok", info, detail={"role": role})
         return user
@@ -357,8 +362,7 @@ class Security(Recorder):
     ) -> User:
         """Change a user's role or state. The user's sessions end. Raises AccountError."""
         check_may_make_users(principal)
-        write = self._database.rehearse if validate_only else self._database.write
-        user = await write(accounts.change_user, name, self._clock(), role, disabled)
+        user = await self._write(validate_only, accounts.change_user, name, self._clock(), role, disabled)
         if not validate_only:
             self.streams.check_soon()
             detail = {"role": role, "disabled": disabled}
@@ -369,8 +373,7 @@ class Security(Recorder):
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
         """Remove a user. Raises AccountError."""
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(accounts.remove_user, name)
+        await self._write(validate_only, accounts.remove_user, name)
         if not validate_only:
             self.streams.check_soon()
             await self.record(principal.actor, "user.delete", f"user/{name}", "ok", info)
@@ -380,8 +383,7 @@ class Security(Recorder):
     ) -> str:
         """Create a one-time login link for a user. The link of a dry run is invalid. Raises AccountError."""
         check_may_make_users(principal)
-        write = self._database.rehearse if validate_only else self._database.write
-        token = await write(accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
+        token = await self._write(validate_only, accounts.make_login_link, name, self._clock(), LINK_LIFETIME)
         if not validate_only:
             await self.record(principal.actor, "user.login-link", f"user/{name}", "ok", info)
         return f"{base_url}/login/link?token={token}"
@@ -402,8 +404,8 @@ class Security(Recorder):
         validate_only: bool = False,
     ) -> tuple[ApiToken, str]:
         """Add an API token. Its text is returned only here. Raises AccountError."""
-        write = self._database.rehearse if validate_only else self._database.write
-        made, text = await write(
+        made, text = await self._write(
+            validate_only,
             lambda session: api_tokens.add_token(
                 session,
                 name=name,
@@ -412,7 +414,7 @@ class Security(Recorder):
                 maker=principal,
                 now=self._clock(),
                 expires_at=expires_at,
-            )
+            ),
         )
         if not validate_only:
             detail = {"role": role, "scopes": scopes, "expires_at": expires_at.isoformat() if expires_at else None}
@@ -423,8 +425,7 @@ class Security(Recorder):
         self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False
     ) -> None:
         """Revoke a token permanently. Raises AccountError."""
-        write = self._database.rehearse if validate_only else self._database.write
-        await write(api_tokens.revoke_token, name, self._clock())
+        await self._write(validate_only, api_tokens.revoke_token, name, self._clock())
         if not validate_only:
             self.streams.check_soon()
             await self.record(principal.actor, "token.revoke", f"token/{name}", "ok", info)

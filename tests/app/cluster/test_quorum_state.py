@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.cluster.quorum import Quorum, Replica, unmeasured, with_reach
-from app.cluster.quorum_words import state_text, state_tone
+from app.cluster.quorum_text import state_text, state_tone
 from app.cluster.reach import Address, Reach
 
 LOST_AT_MS = 1_000_000_000_000

@@ -31,7 +31,7 @@ HIDDEN: Final = "[hidden]"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class BrokerStatics:
+class BrokerStaticConfigs:
     """Static configs by broker id. `follow` is called with each new image."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ _ELECTIONS: Final = LeaderElection(_REPLICATION, _CONFIG.leader_balance_max_elec
 _REASSIGNMENTS: Final = PartitionReassignments(_REPLICATION)
 
 
-def rehearse(image: MetadataImage, request: Message, answer: type[Answer]) -> Answer:
+def dry_run_response(image: MetadataImage, request: Message, answer: type[Answer]) -> Answer:
     """Return the response that the active controller would give on `image`; `answer` is its class.
 
     Raises KafkaError where the controller would respond with an error alone. Raises TypeError for a request that has a

@@ -17,7 +17,7 @@ from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.security.sasl_client_authenticator import LoginFailed
 
 
-async def look_around(bootstrap: Sequence[Address], security: ClientSecurity, error: str) -> Quorum:
+async def describe_without_leader(bootstrap: Sequence[Address], security: ClientSecurity, error: str) -> Quorum:
     """Ask every bootstrap server, and every controller registered with one of them, whether it answers.
 
     Only a leader reports the voter set, so the registered controllers stand in for it. A node that does not answer
