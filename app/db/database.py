@@ -90,9 +90,7 @@ class Database:
             True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs))
         )
 
-    async def dry_run(
-        self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def dry_run(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` as `write` does and roll back. It returns and raises what a write would."""
         return await self._on_thread(
             True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
