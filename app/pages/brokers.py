@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.brokers import broker_use
-from app.cluster.quorum_words import endpoint_texts
+from app.cluster.quorum_text import endpoint_texts
 from app.cluster.topic_table import TopicTable
 from app.http.errors import NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply

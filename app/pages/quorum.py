@@ -12,7 +12,7 @@ from app.cluster.cluster import Cluster
 from app.cluster.epochs import LONG_GAP_MS, Leadership
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import CAUGHT_UP_MS, Quorum, Replica
-from app.cluster.quorum_words import endpoint_texts
+from app.cluster.quorum_text import endpoint_texts
 from app.cluster.voter_changes import pending_change_text
 from app.pages.epochs import EpochRow, clock, epoch_row, lately, short_clock
 from app.pages.frame import UNKNOWN, age, duration, number, page_of, render, size
