@@ -47,9 +47,6 @@ class Figure:
         return ours >= self.budget if self.more_is_better else ours <= self.budget
 
 
-Figures = dict[str, Figure]
-
-
 def shown(value: float | None) -> str:
     """Three significant figures, a dash for what is not there."""
     if value is None:

@@ -13,7 +13,7 @@ from typing import Final
 from kraft_core.image.applied_records import AppliedRecords
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
-from kraft_core.protocol.control_records import ControlRecord, LeaderChangeMessage, VotersRecord, decode_control
+from kraft_core.protocol.control_records import ControlRecord, VotersRecord, decode_control
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
@@ -65,7 +65,6 @@ class ObservedLog:
         self._change_start = -1
         self.high_watermark = -1
         self.voters: VotersRecord | None = None
-        self.leader_change: tuple[Offset, LeaderChangeMessage] | None = None
 
     @property
     def image(self) -> MetadataImage:
@@ -179,8 +178,6 @@ class ObservedLog:
             found.append((record.offset, control))
             if isinstance(control, VotersRecord):
                 self.voters = control
-            elif isinstance(control, LeaderChangeMessage):
-                self.leader_change = (record.offset, control)
         return found
 
     def load_snapshot(self, data: bytes, end_offset: int, epoch: int) -> None:

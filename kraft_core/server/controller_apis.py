@@ -162,11 +162,6 @@ class ControllerApis:
         self._request_ids = itertools.count(1)
         self._answers: dict[int, Answer] = {}
 
-    @property
-    def unanswered(self) -> int:
-        """How many requests the node has not answered yet."""
-        return len(self._answers)
-
     def handle(self, request: Request) -> None:
         """Handle one request. Raises KafkaError if it cannot be decoded, which closes its connection."""
         header = request.header

@@ -99,7 +99,6 @@ class Settings:
     queued_max_request_bytes = Setting[int]()
     request_timeout_ms = Setting[int]()
     socket_request_max_bytes = Setting[int]()
-    telemetry_max_bytes = Setting[int]()
 
     # Replication
     replica_fetch_wait_max_ms = Setting[int]()
@@ -107,7 +106,6 @@ class Settings:
     replica_socket_timeout_ms = Setting[int]()
 
     # Logs of the broker
-    compression_type = Setting[str]()
     log_cleaner_backoff_ms = Setting[int]()
     log_dir_failure_timeout_ms = Setting[int]()
     log_cleaner_enable = Setting[bool]()

@@ -51,6 +51,16 @@ class Admission(Enum):
     NO_FILES = "refused: descriptors run short"
 
 
+class IdleConnection(Protocol):
+    """A connection without a request in flight. Those without any request yet go first, then the longest idle."""
+
+    has_asked: bool
+    last_activity: float
+
+    def close(self, cause: str) -> None:
+        """Close the connection."""
+
+
 class QuotaListener(Protocol):
     """The interface of a listener that the quotas use."""
 
@@ -67,19 +77,9 @@ class QuotaListener(Protocol):
     def resume_accepting(self) -> None:
         """Accept connections again, since there may be room."""
 
-    def least_recently_used(self) -> "IdleConnection | None":
+    def least_recently_used(self) -> IdleConnection | None:
         """Return the idle connection to close first; None if none is idle."""
         ...
-
-
-class IdleConnection(Protocol):
-    """A connection without a request in flight. Those without any request yet go first, then the longest idle."""
-
-    has_asked: bool
-    last_activity: float
-
-    def close(self, cause: str) -> None:
-        """Close the connection."""
 
 
 class _Rate:
