@@ -1,1 +1,1 @@
-"""Ours and Apache Kafka's controllers side by side, in one run, under one load program: `python -m benchmarks`."""
+"""Benchmarks of our controllers and Apache Kafka's with one load program in one run: `python -m benchmarks`."""

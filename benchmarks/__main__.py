@@ -1,6 +1,6 @@
-"""`python -m benchmarks [NAME …] [--quick] [--ours] [--json FILE]`: measure, print a table with ratios and budgets.
+"""`python -m benchmarks [NAME …] [--quick] [--ours] [--json FILE]`: measure and print a table with ratios and budgets.
 
-Exit codes: 0 measured (budgets missed or not), 1 a benchmark failed, 2 wrong use. See docs/benchmarks.md.
+Exit codes: 0 measured (even if a budget is missed), 1 a benchmark failed, 2 invalid arguments. See docs/benchmarks.md.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from benchmarks.pages import pages
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.raft import raft_latency, raft_throughput
 from benchmarks.report import report
-from benchmarks.sides import JVM_OPTIONS, apache_is_here
+from benchmarks.sides import JVM_OPTIONS, missing_for_apache
 from benchmarks.start_up import memory, restart, start_up
 from benchmarks.topic_creation import latency, throughput
 from benchmarks.topic_deletion import deletion
@@ -30,7 +30,7 @@ from benchmarks.topic_deletion import deletion
 
 @contextmanager
 def installed_bytecode() -> Iterator[None]:
-    """Give our nodes compiled bytecode, as an installation has: pip compiles, but an environment may forbid it to us."""
+    """Compile bytecode for our nodes, as pip does for an installation, even where the environment disables it."""
     with tempfile.TemporaryDirectory(prefix="conclave-bench-") as folder:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = folder
@@ -58,17 +58,17 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run what was asked for."""
+    """Run the named benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ours and Apache Kafka's side by side.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all when none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; default: all")
     parser.add_argument("--quick", action="store_true", help="one round and a quarter of the requests")
-    parser.add_argument("--ours", action="store_true", help="measure ours alone")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every single result there")
+    parser.add_argument("--ours", action="store_true", help="measure only ours")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every result to this file")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
-        parser.error(f"unknown benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
-    missing = None if options.ours else apache_is_here()
+        parser.error(f"unknown benchmark {', '.join(unknown)}; allowed: {', '.join(BENCHMARKS)}")
+    missing = None if options.ours else missing_for_apache()
     if missing is not None:
         print(f"Apache Kafka is left out: {missing}", file=sys.stderr)
     plan = dataclasses.replace(QUICK if options.quick else FULL, has_apache=not options.ours and missing is None)
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
             print(f"{condition}\n{table(found)}", file=sys.stderr)
             figures += found
             conditions.append(condition)
-            if options.json is not None:  # what has been measured is kept, whatever comes after
+            if options.json is not None:  # keep the results so far if a later benchmark fails
                 write_json(options.json, figures, conditions, JVM_OPTIONS if plan.has_apache else ())
     print(table(figures))
     return 0

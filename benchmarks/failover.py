@@ -1,4 +1,4 @@
-"""The leader of three nodes dies or freezes: how long until a topic can be created again."""
+"""Failover: the time until a topic can be created after the leader of three nodes is killed or paused."""
 
 import itertools
 import signal
@@ -18,14 +18,14 @@ from kraft_core.protocol.framing import decode_response
 
 TIMES = 5
 OUR_KILLS = 30
-"""Ours take a second each, and one in ten meets a split vote: that shows in many kills only."""
+"""Kills of our leader. Each takes a second; many are needed to show the one in ten with a split vote."""
 PAUSE_S = 0.002
 WAIT_S = 30.0
 _names = itertools.count()
 
 
 class _Attempts:
-    """One thread for each survivor, on a connection that was open before: create topics until one is created."""
+    """Per surviving node a thread, connected before the failure, that tries to create topics until one exists."""
 
     def __init__(self, ports: list[int]) -> None:
         self._created = threading.Event()
@@ -38,11 +38,11 @@ class _Attempts:
             thread.start()
 
     def begin(self) -> None:
-        """Let the attempts begin."""
+        """Start the attempts."""
         self._go.set()
 
     def wait(self) -> float:
-        """Moment (perf_counter) of the first success. Raises TimeoutError when there is none for WAIT_S."""
+        """Return the time (perf_counter) of the first success. Raises TimeoutError without one in WAIT_S."""
         with self._stack:
             try:
                 if not self._created.wait(WAIT_S):
@@ -72,7 +72,7 @@ class _Attempts:
 
 
 def _one(cluster: Cluster, strike: Callable[[], None]) -> float:
-    """Milliseconds from the strike at the leader to the first topic created on another node."""
+    """Return the milliseconds from the failure of the leader to the first topic created on another node."""
     survivors = [cluster.quorum.port_of(each) for each in cluster.quorum.node_ids if each != cluster.leader_id]
     attempts = _Attempts(survivors)
     struck = time.perf_counter()
@@ -97,12 +97,12 @@ def _frozen(cluster: Cluster) -> float:
         process.send(signal.SIGCONT)
     deadline = time.monotonic() + WAIT_S
     while cluster.wait_for_leader() == frozen_id and time.monotonic() < deadline:
-        time.sleep(PAUSE_S)  # it still answers as the leader of its old epoch
+        time.sleep(PAUSE_S)  # the resumed node still claims to lead its old epoch
     return took
 
 
 def failover(plan: Plan) -> list[Figure]:
-    """SIGKILL and SIGSTOP of the leader, five times each; 30 kills of ours."""
+    """Measure SIGKILL and SIGSTOP of the leader, five times each, but 30 kills of ours."""
     figures = []
     for what, strike, p50_ms, max_ms in (("SIGKILL", _killed, 250, 600), ("SIGSTOP", _frozen, 1_000, 1_500)):
         p50 = Figure(f"failover after {what}, p50", "ms", p50_ms)

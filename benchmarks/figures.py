@@ -1,4 +1,4 @@
-"""Figures: what was measured, for each side, with its budget; as a table and as JSON."""
+"""Measured figures of each side with their budgets, as a table and as JSON."""
 
 import datetime as dt
 import json
@@ -14,7 +14,7 @@ from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, Side
 
 @dataclass(slots=True)
 class Figure:
-    """One quantity. `values` has every round's result for each side; `budget` is what ours aims at."""
+    """One quantity. `values` has the results of all rounds by side; `budget` is the goal of ours."""
 
     name: str
     unit: str
@@ -23,16 +23,16 @@ class Figure:
     values: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, side: Side, *values: float) -> None:
-        """Note results of one side."""
+        """Add results of one side."""
         self.values.setdefault(side.name, []).extend(values)
 
     def of(self, side: Side) -> float | None:
-        """The median over the rounds, None where the side was not measured."""
+        """Return the median over the rounds, None if the side was not measured."""
         found = self.values.get(side.name)
         return statistics.median(found) if found else None
 
     def ratio(self, side: Side) -> float | None:
-        """How many times better ours is than `side`; below 1 it is worse."""
+        """Return how many times better ours is than `side`; below 1, ours is worse."""
         ours, theirs = self.of(OURS), self.of(side)
         if not ours or not theirs:
             return None
@@ -40,7 +40,7 @@ class Figure:
 
     @property
     def meets_budget(self) -> bool | None:
-        """Whether ours is within its budget; None without one."""
+        """Report whether ours is within its budget; None without one."""
         ours = self.of(OURS)
         if ours is None or self.budget is None:
             return None
@@ -48,7 +48,7 @@ class Figure:
 
 
 def shown(value: float | None) -> str:
-    """Three significant figures, a dash for what is not there."""
+    """Return a value with three significant figures, a dash for None."""
     if value is None:
         return "-"
     if abs(value) >= 100:
@@ -61,7 +61,7 @@ def _ratio(value: float | None) -> str:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures as a Markdown table: medians over the rounds, and how many times better ours is."""
+    """Return the figures as a Markdown table: medians over the rounds, and how many times better ours is."""
     rows: list[tuple[str, ...]] = [
         ("what", "unit", "ours", "apache", "apache, linger 0", "ours is better by", "budget", "met")
     ]
@@ -81,7 +81,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How busy the machine was around one benchmark: load averages of a minute, which count the benchmark too."""
+    """Load of the machine around one benchmark: one-minute load averages, which include the benchmark itself."""
 
     name: str
     load_before: float
@@ -89,14 +89,14 @@ class Condition:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Return the condition in one line."""
         return f"{self.name}: {self.seconds:.0f} s, load {self.load_before:.1f} before, {self.load_after:.1f} after"
 
 
 def write_json(
     path: Path, figures: Sequence[Figure], conditions: Sequence[Condition], jvm_options: Sequence[str]
 ) -> None:
-    """Every single result with medians and ratios, and the machine it was measured on."""
+    """Write all results with medians and ratios, and a description of the machine."""
     machine: Mapping[str, object] = {
         "cpus": os.cpu_count(),
         "python": platform.python_version(),

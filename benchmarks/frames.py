@@ -1,4 +1,4 @@
-"""Requests as frames, ready to be sent, and what their answers say."""
+"""Encoded requests and checks of their answers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ TOPIC_RESOURCE = 2
 
 
 def create_topics_frame(names: Sequence[str], partitions: int, replicas: int = len(BROKERS)) -> bytes:
-    """Create topics, with a replica on each broker where nothing else is said."""
+    """Return a CreateTopics request; by default each broker gets a replica."""
     request = CreateTopicsRequest(
         timeout_ms=60_000,
         topics=tuple(
@@ -46,7 +46,7 @@ def create_topics_frame(names: Sequence[str], partitions: int, replicas: int = l
 
 
 def create_topic_frames(prefix: str, count: int, partitions: int = 3, per_request: int = 1) -> list[bytes]:
-    """`count` requests that create topics whose names nobody else uses."""
+    """Return `count` CreateTopics requests; topic names begin with `prefix`."""
     return [
         create_topics_frame([f"{prefix}-{number}-{each}" for each in range(per_request)], partitions)
         for number in range(count)
@@ -54,7 +54,7 @@ def create_topic_frames(prefix: str, count: int, partitions: int = 3, per_reques
 
 
 def alter_config_frames(topic: str, count: int) -> list[bytes]:
-    """`count` changes of one topic's retention, each to another value."""
+    """Return `count` changes of one topic's retention.ms, each to another value."""
     return [
         encode_request(
             IncrementalAlterConfigsRequest(
@@ -81,14 +81,14 @@ def alter_config_frames(topic: str, count: int) -> list[bytes]:
 def heartbeat_frame(
     cluster: Cluster, broker_id: int, *, want_fence: bool = False, want_shut_down: bool = False
 ) -> bytes:
-    """A heartbeat of a registered broker; one that wants to be fenced or shut down loses its leaderships by it."""
+    """Return a heartbeat of a registered broker. With WantFence or WantShutDown it loses its leaderships."""
     request = cluster.heartbeat_of(broker_id)
     wish = msgspec.structs.replace(request, want_fence=want_fence, want_shut_down=want_shut_down)
     return encode_request(wish, HEARTBEAT_VERSION, 1, "bench")
 
 
 def delete_topics_frame(names: Sequence[str]) -> bytes:
-    """Delete topics by name."""
+    """Return a DeleteTopics request."""
     request = DeleteTopicsRequest(
         timeout_ms=60_000, topics=tuple(DeleteTopicsRequestDeleteTopicState(name=name) for name in names)
     )
@@ -102,7 +102,7 @@ def alter_partition_frame(
     partitions: Mapping[int, PartitionRegistration],
     isr: Mapping[int, int],
 ) -> bytes:
-    """A leader's word that `isr` (broker id -> broker epoch) is in sync in each of these partitions, which it leads."""
+    """Return an AlterPartition of the leader `broker_id`. `isr` (broker id -> epoch) is the ISR of each partition."""
     states = tuple(
         AlterPartitionRequestBrokerState(broker_id=replica, broker_epoch=epoch) for replica, epoch in isr.items()
     )
@@ -120,10 +120,10 @@ def alter_partition_frame(
     return encode_request(request, ALTER_PARTITION_VERSION, 1, "bench")
 
 
-def must_succeed(
+def check_answers(
     answers: Iterable[bytes], api_key: int, version: int, codes: Callable[[Message], Iterable[int]]
 ) -> None:
-    """Every answer must be free of errors: a figure of refused requests would say nothing."""
+    """Raise AssertionError when an answer has an error: figures of refused requests are meaningless."""
     found: Counter[int] = Counter()
     for answer in answers:
         found.update(codes(decode_response(api_key, version, answer)[1]))
@@ -132,29 +132,29 @@ def must_succeed(
         raise AssertionError(f"requests were refused: {wrong}")
 
 
-def topics_must_be_created(answers: Iterable[bytes]) -> None:
-    """Every topic of every CreateTopics answer was created."""
-    must_succeed(answers, 19, CREATE_TOPICS_VERSION, lambda answer: [each.error_code for each in answer.topics])  # type: ignore[attr-defined]  # a CreateTopicsResponse
+def check_topics_created(answers: Iterable[bytes]) -> None:
+    """Raise AssertionError unless all topics of the CreateTopics answers were created."""
+    check_answers(answers, 19, CREATE_TOPICS_VERSION, lambda answer: [each.error_code for each in answer.topics])  # type: ignore[attr-defined]  # a CreateTopicsResponse
 
 
-def topics_must_be_deleted(answers: Iterable[bytes]) -> None:
-    """Every topic of every DeleteTopics answer was deleted."""
-    must_succeed(answers, 20, DELETE_TOPICS_VERSION, lambda answer: [each.error_code for each in answer.responses])  # type: ignore[attr-defined]  # a DeleteTopicsResponse
+def check_topics_deleted(answers: Iterable[bytes]) -> None:
+    """Raise AssertionError unless all topics of the DeleteTopics answers were deleted."""
+    check_answers(answers, 20, DELETE_TOPICS_VERSION, lambda answer: [each.error_code for each in answer.responses])  # type: ignore[attr-defined]  # a DeleteTopicsResponse
 
 
-def configs_must_be_changed(answers: Iterable[bytes]) -> None:
-    """Every IncrementalAlterConfigs was carried out."""
-    must_succeed(answers, 44, ALTER_CONFIGS_VERSION, lambda answer: [each.error_code for each in answer.responses])  # type: ignore[attr-defined]  # an IncrementalAlterConfigsResponse
+def check_configs_altered(answers: Iterable[bytes]) -> None:
+    """Raise AssertionError unless all IncrementalAlterConfigs requests succeeded."""
+    check_answers(answers, 44, ALTER_CONFIGS_VERSION, lambda answer: [each.error_code for each in answer.responses])  # type: ignore[attr-defined]  # an IncrementalAlterConfigsResponse
 
 
-def heartbeats_must_be_well(answers: Iterable[bytes]) -> None:
-    """Every heartbeat was taken in."""
-    must_succeed(answers, 63, HEARTBEAT_VERSION, lambda answer: [answer.error_code])  # type: ignore[attr-defined]  # a BrokerHeartbeatResponse
+def check_heartbeats(answers: Iterable[bytes]) -> None:
+    """Raise AssertionError unless all heartbeats succeeded."""
+    check_answers(answers, 63, HEARTBEAT_VERSION, lambda answer: [answer.error_code])  # type: ignore[attr-defined]  # a BrokerHeartbeatResponse
 
 
-def partitions_must_be_altered(answers: Iterable[bytes]) -> None:
-    """Every AlterPartition was carried out, for each of its partitions."""
-    must_succeed(
+def check_partitions_altered(answers: Iterable[bytes]) -> None:
+    """Raise AssertionError unless all AlterPartition requests succeeded for each partition."""
+    check_answers(
         answers,
         56,
         ALTER_PARTITION_VERSION,

@@ -1,7 +1,7 @@
-"""The load program: frames that were encoded before the clock started, plain sockets, answers kept and judged afterwards.
+"""The load program: requests are encoded before the clock starts, and answers are checked after it stops.
 
-One blocking connection for latency; for many connections one epoll loop. It costs some 10 µs a request, so the
-controllers are what is measured.
+Latency uses one blocking connection, many connections use one epoll loop. The loop costs about 10 µs per request, so
+the controllers dominate the result.
 """
 
 import select
@@ -17,7 +17,7 @@ RECEIVE_BYTES = 1 << 18
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run brought: its length, how long each answer took, and the answers without their size prefix."""
+    """The result of a run: its duration, the latency of each answer, and the answers without their size prefix."""
 
     seconds: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
@@ -25,26 +25,26 @@ class Outcome:
 
     @property
     def per_second(self) -> float:
-        """Answers a second."""
+        """Return the answers per second."""
         return len(self.answers) / self.seconds
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value `share` of the way through the sorted list."""
+    """Return the value at `share` (0 to 1) of the sorted values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 @contextmanager
 def connected(port: int, timeout_s: float = 60) -> Iterator[socket.socket]:
-    """A connection that sends at once."""
+    """Yield a connection with TCP_NODELAY."""
     with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
 
 def read_answer(connection: socket.socket) -> bytes:
-    """Read one whole answer, a large one without copying it again and again.
+    """Return the next answer. Large answers are read into one buffer.
 
     Raises ConnectionError when the connection ends first.
     """
@@ -59,7 +59,7 @@ def read_answer(connection: socket.socket) -> bytes:
     if have == size:
         return data[4:]
     if have > size:
-        raise ConnectionError("more than one answer came")
+        raise ConnectionError("more than one answer was received")
     answer = bytearray(size)
     answer[: max(0, have)] = data[4:]
     rest = memoryview(answer)[max(0, have) :]
@@ -72,7 +72,7 @@ def read_answer(connection: socket.socket) -> bytes:
 
 
 def one_at_a_time(port: int, frames: Sequence[bytes]) -> Outcome:
-    """Send a request, wait for its answer, send the next."""
+    """Send each request after the answer to the previous one."""
     outcome = Outcome()
     with connected(port) as connection:
         began = time.perf_counter()
@@ -86,7 +86,7 @@ def one_at_a_time(port: int, frames: Sequence[bytes]) -> Outcome:
 
 
 class _Client:
-    """One connection of `many_at_once` with its frames and up to `window` of them unanswered."""
+    """One connection of `many_at_once`, with its frames and up to `window` requests in flight."""
 
     __slots__ = ("_buffer", "_connection", "_frames", "_sent", "waiting")
 
@@ -98,7 +98,7 @@ class _Client:
         self.waiting = 0
 
     def send(self, window: int) -> None:
-        """Send as many frames as the window lets through, as one write."""
+        """Send as many frames as the window allows in one write."""
         batch = []
         while self.waiting < window:
             frame = next(self._frames, None)
@@ -111,7 +111,7 @@ class _Client:
             self._connection.sendall(b"".join(batch))
 
     def receive(self, outcome: Outcome) -> None:
-        """Take in every whole answer that is there."""
+        """Read the complete answers that have arrived."""
         data = self._connection.recv(RECEIVE_BYTES)
         if not data:
             raise ConnectionError("the controller closed a connection under load")
@@ -129,7 +129,7 @@ class _Client:
 
 
 def many_at_once(port: int, frames_of: Sequence[Sequence[bytes]], window: int = 1) -> Outcome:
-    """One connection for each list of frames; each keeps `window` requests unanswered until its list ends."""
+    """Send each list of frames on its own connection, with up to `window` requests in flight."""
     outcome = Outcome()
     with ExitStack() as stack:
         poll = select.epoll()

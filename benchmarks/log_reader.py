@@ -1,4 +1,4 @@
-"""The committed metadata log, read from its first offset by a reader that is no voter; and the image it makes."""
+"""Read the committed metadata log from its first offset as an observer, and replay it to an image."""
 
 import struct
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _BATCH_START = struct.Struct(">qii")
 
 
 def fetch_log(cluster: Cluster) -> Iterator[bytes]:
-    """Fetch the whole log in 8 MB fetches; yields whole batches, whose headers lead to the next fetch."""
+    """Yield the log in complete batches, with fetches of 8 MB."""
     identity = ObserverIdentity(cluster_id=cluster.quorum.cluster_id)
     offset, epoch = 0, 0
     leader_epoch = cluster.leader_epoch()
@@ -46,7 +46,7 @@ def fetch_log(cluster: Cluster) -> Iterator[bytes]:
             while position + _BATCH_START.size <= len(records):
                 base, length, batch_epoch = _BATCH_START.unpack_from(records, position)
                 if position + 12 + length > len(records):
-                    break  # Apache cuts the last batch where the size asked for ends: it comes again, whole
+                    break  # Apache truncates the last batch at the fetch size; the next fetch returns it again
                 offset, epoch = base + int.from_bytes(records[position + 23 : position + 27]) + 1, batch_epoch
                 position += 12 + length
             assert position, f"no whole batch in {len(records)} bytes"
@@ -54,7 +54,7 @@ def fetch_log(cluster: Cluster) -> Iterator[bytes]:
 
 
 def committed_image(cluster: Cluster) -> MetadataImage:
-    """Replay the whole log, which a leader hands out to observers as far as it is committed."""
+    """Return the image of the log. A leader returns only committed records to observers."""
     loader = MetadataLoader()
     for records in fetch_log(cluster):
         for batch in read_batches(records):

@@ -1,6 +1,6 @@
-"""How long an open page in Chromium takes to show a change, counted from the moment the change is acknowledged. Ours only.
+"""The time from the acknowledgement of a change until an open page in Chromium shows it. Ours only.
 
-`python -m benchmarks.open_page` starts the product and prints the median and the worst of a hundred.
+`python -m benchmarks.open_page` starts the product and prints the median and the maximum of a hundred changes.
 """
 
 import statistics
@@ -15,7 +15,7 @@ from tests.browser.conftest import ARGUMENTS, chromium_program
 from tests.product import Product, running_product
 
 CHANGES = 100
-PAUSE_SECONDS = 0.35  # so that each change stands alone, as one that a person makes does
+PAUSE_SECONDS = 0.35  # separates the changes, as if a person made them
 
 WATCH = """([place, text]) => {
   window.shownAt = new Promise((resolve, reject) => {
@@ -34,7 +34,7 @@ WATCH = """([place, text]) => {
 
 
 def milliseconds_until_shown(product: Product, page: Page, place: str, names: list[str]) -> list[float]:
-    """Create a topic for each name; the time from each acknowledgement until `place` shows the name, at least 0."""
+    """Create a topic per name. Return the ms from each acknowledgement until `place` shows the name, at least 0."""
     found = []
     for name in names:
         page.evaluate(WATCH, [place, name])

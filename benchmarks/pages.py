@@ -1,4 +1,4 @@
-"""The first page of the topics at 10,000 topics and 40,000 partitions, as the web process answers it. Ours only."""
+"""Latency of the first page of topics with 10,000 topics and 40,000 partitions. Ours only."""
 
 import http.client
 import os
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.figures import Figure
-from benchmarks.frames import create_topic_frames, topics_must_be_created
+from benchmarks.frames import check_topics_created, create_topic_frames
 from benchmarks.load import one_at_a_time
 from benchmarks.plan import Plan
 from benchmarks.sides import OURS, running
@@ -22,13 +22,13 @@ PAGES = {"topics page": "/topics", "REST topics": "/v3/clusters/{}/topics"}
 
 
 class Browser:
-    """One kept connection to the web process."""
+    """A persistent connection to the web process."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def get(self, path: str) -> tuple[int, bytes, float]:
-        """GET -> (status, body, milliseconds from the request to the last byte)."""
+        """Return (status, body, milliseconds from the request to the last byte) of a GET."""
         began = time.perf_counter()
         self._connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
         answer = self._connection.getresponse()
@@ -57,12 +57,12 @@ def _ready(port: int) -> Browser:
 
 
 def pages(plan: Plan) -> list[Figure]:
-    """The page and the REST list, each for the first time and again."""
+    """Measure the page and the REST list, each at the first request and at later ones."""
     figures = []
     requests = plan.count(TOPICS // TOPICS_PER_REQUEST, 1)
     with running(OURS, 1) as cluster, tempfile.TemporaryDirectory(prefix="conclave-bench-") as folder:
         frames = create_topic_frames("topic", requests, PARTITIONS, TOPICS_PER_REQUEST)
-        topics_must_be_created(one_at_a_time(cluster.leader_port, frames).answers)
+        check_topics_created(one_at_a_time(cluster.leader_port, frames).answers)
         (port,) = kafka.free_ports(1)
         with _web(Path(folder), cluster.quorum.bootstrap, port) as process:
             browser = _ready(port)

@@ -1,4 +1,4 @@
-"""How much a run measures, and the order of the sides: A B A B, so that a busy minute does not hit one side alone."""
+"""The amount that a run measures, and the order of the sides: A B A B, so that background load affects both."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,22 +9,22 @@ from benchmarks.sides import OURS, Side
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was asked for. `scale` divides the counts; `has_apache` is false when only ours can or shall be measured."""
+    """Rounds and counts of a run. `scale` divides the counts; `has_apache` is false when only ours is measured."""
 
     rounds: int = 2
     scale: int = 1
     has_apache: bool = True
 
     def count(self, full: int, least: int = 1) -> int:
-        """How many requests of `full` to send."""
+        """Return the number of requests to send when a full run sends `full`."""
         return max(least, full // self.scale)
 
     def once(self) -> Self:
-        """The same in one round, for what takes long or repeats itself."""
+        """Return the same plan with one round, for benchmarks that are long or repeat internally."""
         return replace(self, rounds=1)
 
     def turns(self, sides: Sequence[Side]) -> Iterator[tuple[int, Side]]:
-        """(round, side) in measuring order."""
+        """Yield (round, side) in measuring order."""
         for number in range(self.rounds):
             for side in sides:
                 if side is OURS or self.has_apache:

@@ -1,8 +1,8 @@
-"""Raft alone: commit latency and appends per second, one node and three, ours beside Apache's TestRaftServer.
+"""Raft without a controller: commit latency and appends per second, compared with Apache's TestRaftServer.
 
-Both servers carry the same load (benchmarks.raft_load) and print the same line about latency, from just before an append
-to its committed batch. How much is committed is asked from outside, of both in the same way: the high watermark that an
-observer's Fetch tells. Source of the other side: kafka.tools.TestRaftServer in kafka_2.13-4.3.1.jar.
+Both servers generate the same load (benchmarks.raft_load) and print the same line about the latency from append to
+commit. The committed amount is read from outside, for both in the same way: the high watermark in the answer to an
+observer's Fetch. Apache's side is kafka.tools.TestRaftServer in kafka_2.13-4.3.1.jar.
 """
 
 import re
@@ -35,14 +35,14 @@ from tests.interop import kafka
 
 RECORD_BYTES: Final = 256
 ONE_BY_ONE: Final = 100
-"""Appends a second that do not meet one another."""
+"""Appends per second that do not overlap."""
 DEFAULT_RATE: Final = 5_000
-"""TestRaftServer's own default."""
+"""Default of TestRaftServer."""
 FIRST_RATE: Final = 25_000
 LAST_RATE: Final = 800_000
 SUSTAINED: Final = 0.95
 LATENCY_S: Final = 66
-"""Then the line speaks of the second 30 seconds and later; the first ones warm the JIT."""
+"""The last line then covers the second window of 30 s and later; the first one warms up the JIT."""
 ALONE_S: Final = 26
 WARM_UP_S: Final = 8
 MEASURED_S: Final = 8
@@ -51,15 +51,15 @@ FETCH_VERSION: Final = 17
 APACHE_TOPIC_ID: Final = UUID(int=2)
 _LINE: Final = re.compile(r"^Throughput .*Latency \(ms\): ([\d.]+) p75 ([\d.]+) p99 ([\d.]+) p999", re.MULTILINE)
 _STOPPED: Final = "Error due to"
-"""What TestRaftServer says when its load has ended with an exception: it does not survive being overtaken."""
+"""Output of TestRaftServer when its load ends with an exception, as it does when it cannot keep up."""
 
 
 class OvertakenError(Exception):
-    """A node has ended, or its load has, or it no longer answers, since it could not keep up."""
+    """A node or its load has ended, or the node does not respond, because it could not keep up."""
 
 
 class RaftQuorum:
-    """Raft-only servers of one side with static voters."""
+    """Raft-only servers of one side, with static voters."""
 
     def __init__(self, side: Side, folder: Path, size: int, per_second: int) -> None:
         self._topic_id = APACHE_TOPIC_ID if side.is_apache else METADATA_TOPIC_ID
@@ -101,7 +101,7 @@ class RaftQuorum:
             process.kill()
 
     def wait_for_leader(self) -> None:
-        """Wait until a leader has committed something. Raises OvertakenError when the load ends meanwhile."""
+        """Wait until a leader has committed a record. Raises OvertakenError when the load ends first."""
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             self._check_load()
@@ -114,7 +114,10 @@ class RaftQuorum:
         raise TimeoutError(f"no leader within {WAIT_S} s\n{self._outputs()}")
 
     def committed(self) -> int:
-        """The leader's high watermark. Raises OvertakenError when it does not answer, AssertionError when it leads no more."""
+        """Return the leader's high watermark.
+
+        Raises OvertakenError when the leader does not respond, AssertionError when it has lost the leadership.
+        """
         answer = self._ask(self._leader_id) or self._ask(self._leader_id)
         if answer is None:
             raise OvertakenError
@@ -123,22 +126,22 @@ class RaftQuorum:
         return answer.high_watermark
 
     @property
-    def load_goes_on(self) -> bool:
-        """Whether every node is alive and the load has not ended with an exception."""
+    def is_load_running(self) -> bool:
+        """Report whether every node is alive and no load has ended with an exception."""
         return all(process.alive and _STOPPED not in process.output for process in self._processes.values())
 
     def _check_load(self) -> None:
-        if not self.load_goes_on:
+        if not self.is_load_running:
             raise OvertakenError
 
     def latencies_ms(self) -> tuple[float, float]:
-        """p75 and p99 of the last line that the leader has printed."""
+        """Return p75 and p99 of the last line that the leader printed."""
         lines = _LINE.findall(self._processes[self._leader_id].output)
         assert lines, f"no line about latency\n{self._outputs()}"
         return float(lines[-1][0]), float(lines[-1][1])
 
     def _ask(self, node_id: int) -> FetchResponsePartitionData | None:
-        """Fetch the first batch, for what the answer says besides; None when the node does not answer."""
+        """Fetch the first batch for the state in the answer. Return None when the node does not respond."""
         wanted = FetchRequestFetchPartition(
             current_leader_epoch=self._epoch, fetch_offset=0, last_fetched_epoch=0, partition_max_bytes=1
         )
@@ -168,7 +171,7 @@ class RaftQuorum:
 
 @contextmanager
 def raft_quorum(side: Side, size: int, per_second: int) -> Iterator[RaftQuorum]:
-    """A quorum that has a leader and carries its load; killed and removed at the end."""
+    """Yield a quorum with a leader under load; it is killed and removed at the end."""
     with tempfile.TemporaryDirectory(prefix="conclave-bench-", ignore_cleanup_errors=True) as folder:
         quorum = RaftQuorum(side, Path(folder), size, per_second)
         try:
@@ -181,12 +184,12 @@ def raft_quorum(side: Side, size: int, per_second: int) -> Iterator[RaftQuorum]:
 def _latencies_ms(side: Side, size: int, per_second: int, seconds: int) -> tuple[float, float]:
     with raft_quorum(side, size, per_second) as quorum:
         time.sleep(seconds)
-        assert quorum.load_goes_on, f"{side.name} was overtaken by {per_second} appends a second"
+        assert quorum.is_load_running, f"{side.name} was overtaken by {per_second} appends a second"
         return quorum.latencies_ms()
 
 
 def committed_per_second(side: Side, size: int, per_second: int, plan: Plan) -> float | None:
-    """What a quorum commits a second of an offered load; None when it does not survive being overtaken."""
+    """Return the records that a quorum commits per second of an offered load; None when it fails under it."""
     try:
         with raft_quorum(side, size, per_second) as quorum:
             time.sleep(plan.count(WARM_UP_S, 1))
@@ -199,7 +202,7 @@ def committed_per_second(side: Side, size: int, per_second: int, plan: Plan) -> 
 
 
 def appends_per_second(side: Side, size: int, plan: Plan) -> float:
-    """The most that a quorum commits: the offered load is doubled until it is not sustained."""
+    """Return the highest rate that a quorum commits: the load is doubled until it is not sustained."""
     best, offered, step = 0.0, FIRST_RATE, 2.0
     while offered <= LAST_RATE:
         found = committed_per_second(side, size, offered, plan)
@@ -210,14 +213,14 @@ def appends_per_second(side: Side, size: int, plan: Plan) -> float:
                 break
         elif step < 2:
             break
-        else:  # between the last that was well and the first that was not
+        else:  # continue between the last sustained rate and the first that failed
             offered, step = offered // 2, 1.4
         offered = int(offered * step)
     return best
 
 
 def raft_latency(plan: Plan) -> list[Figure]:
-    """Latency from append to commit, at two rates of appends, on one node and on three."""
+    """Measure the latency from append to commit at two rates, on one and three nodes."""
     figures = []
     for size, where in ((1, "one node"), (3, "three nodes")):
         alone = Figure(f"raft commit latency, {where}, {ONE_BY_ONE} appends/s, p75", "ms")
@@ -234,7 +237,7 @@ def raft_latency(plan: Plan) -> list[Figure]:
 
 
 def raft_throughput(plan: Plan) -> list[Figure]:
-    """Appends committed a second, on one node and on three."""
+    """Measure committed appends per second on one and three nodes."""
     figures = []
     for size, where in ((1, "one node"), (3, "three nodes")):
         figure = Figure(f"raft appends, {where}", "per s", more_is_better=True)

@@ -1,9 +1,9 @@
-"""The load of a raft-only server and what it measures, by the rules of Apache's TestRaftServer.
+"""The load generator of a raft-only server and its statistics, by the rules of Apache's TestRaftServer.
 
-Whoever leads appends records of zeros, one an append, so many a second, paced in whole milliseconds; whoever falls
-behind appends without pause until it has caught up. A record's latency runs from just before its append to the moment
-at which its committed batch is handled. Every five seconds a line tells the percentiles of the present window of 30 s
-and of the one before it. Apache's counts whole milliseconds and nothing above 250; ours counts hundredths, up to 10 s.
+The leader appends records of zeros, one per append, at a fixed rate that is paced in whole milliseconds. When it falls
+behind, it appends without pause until it has caught up. The latency of a record runs from just before its append until
+its committed batch is handled. Every five seconds a line has the percentiles of the current window of 30 s and the
+previous one. Apache's counts whole milliseconds up to 250; ours counts hundredths up to 10 s.
 """
 
 import time
@@ -24,11 +24,11 @@ WINDOW_S: Final = 30.0
 PER_MS: Final = 100
 LONGEST: Final = 10_000 * PER_MS
 APPENDS_A_TURN: Final = 250
-"""So many appends, then the sockets have their turn, however far the load has fallen behind."""
+"""Upper bound on appends per turn of the loop, so that sockets are served even when the load is behind."""
 
 
 class Throttle:
-    """When the next record is due: record n at round(n / rate) after the start, in ms. Source: ThroughputThrottler."""
+    """Paces records: record n is due round(n / rate) ms after the start. Source: ThroughputThrottler."""
 
     def __init__(self, per_second: int) -> None:
         self._per_ms = per_second / 1000
@@ -36,21 +36,21 @@ class Throttle:
         self.sent = 0
 
     def restart(self, now_s: float) -> None:
-        """Begin anew."""
+        """Restart the schedule."""
         self._start_s = now_s
         self.sent = 0
 
     def due(self, now_s: float) -> int:
-        """How many records should have been sent and were not."""
+        """Return the number of records that are due and not sent yet."""
         return max(0, int((int((now_s - self._start_s) * 1000) + 0.5) * self._per_ms) - self.sent)
 
     def wait_s(self, now_s: float) -> float:
-        """How long until the next one is due."""
+        """Return the seconds until the next record is due."""
         return max(0.0, self._start_s + round((self.sent + 1) / self._per_ms) / 1000 - now_s)
 
 
 class WriteStats:
-    """Latencies of the present window and the last one, printed from time to time."""
+    """Latencies of the current and the previous window, printed every PRINT_INTERVAL_S."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -59,13 +59,13 @@ class WriteStats:
         self._started_s = self._window_s = self._printed_s = 0.0
 
     def restart(self, now_s: float) -> None:
-        """Forget everything."""
+        """Clear all latencies."""
         self._windows = (Counter(), Counter())
         self._bytes = 0
         self._started_s = self._window_s = self._printed_s = now_s
 
     def record(self, latencies: list[int], size: int, now_s: float) -> None:
-        """Note records of `size` bytes in all; latencies in hundredths of a ms."""
+        """Add latencies in hundredths of a ms, of records with `size` bytes in total."""
         if now_s - self._window_s >= WINDOW_S:
             self._windows = (self._windows[1], Counter())
             self._window_s = now_s
@@ -90,7 +90,7 @@ class WriteStats:
 
 
 class Workload:
-    """A listener of raft that appends while its node leads, one record an append, and hears what is committed."""
+    """A raft listener that appends while its node leads, one record per append, and measures commits."""
 
     def __init__(self, raft: KafkaRaftClient, node_id: int, per_second: int, record_size: int) -> None:
         self._raft = raft
@@ -103,11 +103,11 @@ class Workload:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether its node leads, so that `run` is to be called."""
+        """Report whether the node leads, so that `run` must be called."""
         return self._epoch >= 0
 
     def run(self) -> float:
-        """Append what is due, up to APPENDS_A_TURN -> seconds until more is due."""
+        """Append the records that are due, at most APPENDS_A_TURN. Return the seconds until more are due."""
         throttle, pending, now_s = self._throttle, self._pending, time.perf_counter
         raft, epoch, values = self._raft, self._epoch, self._values
         try:
@@ -118,13 +118,13 @@ class Workload:
                 pending.append((offset, began_s))
                 throttle.sent += 1
         except (NotController, BufferExhausted):
-            pass  # the listener will hear of the one, and the next turn finds room after the other
+            pass  # the listener is notified of a new leader; a full buffer has room in a later turn
         return throttle.wait_s(now_s())
 
     # -- Listener
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
-        """Begin anew in an epoch that this node leads; do nothing in another."""
+        """Start the load in an epoch that this node leads, stop it in any other."""
         now_s = time.perf_counter()
         self._epoch = leader.epoch if leader.is_leader(self._node_id) else -1
         self._pending.clear()
@@ -132,7 +132,7 @@ class Workload:
         self._stats.restart(now_s)
 
     def handle_commit(self, reader: BatchReader) -> None:
-        """Take in committed batches; only those of the epoch that this node leads tell latencies."""
+        """Measure committed batches of the epoch that this node leads."""
         for batch in reader if self.is_claimed else ():
             if batch.leader_epoch == self._epoch and not batch.is_control:
                 self._note(batch)
@@ -148,9 +148,9 @@ class Workload:
         self._stats.record(latencies, batch.record_count * len(self._values[0]), now_s)
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:
-        """Nothing of a snapshot matters here."""
+        """Ignore a snapshot."""
         reader.close()
 
     def begin_shutdown(self) -> None:
-        """Append no more."""
+        """Stop appending."""
         self._epoch = -1

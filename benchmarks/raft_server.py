@@ -1,9 +1,8 @@
-"""A server that is raft and nothing else, with a load of its own: `python -m benchmarks.raft_server --config FILE`.
+"""A raft-only server with a load generator: `python -m benchmarks.raft_server --config FILE`.
 
-It is to ours what kafka.tools.TestRaftServer is to Apache's: the same options, the same load (see raft_load), the same
-line of output, so that the two can stand side by side. The parts are the product's own: socket server, channels, the
-log on disk, quorum-state and KafkaRaftClient; there is no controller and no image. The voters are those of
-controller.quorum.voters, and nothing needs to be formatted.
+It is the counterpart of Apache's kafka.tools.TestRaftServer, with the same options, load (see raft_load) and output, so
+that both can be compared. It uses the product's socket server, channels, log, quorum-state and KafkaRaftClient, without
+a controller and an image. The voters are those of controller.quorum.voters; formatting is not needed.
 """
 
 import argparse
@@ -53,7 +52,7 @@ SHUTDOWN_TIMEOUT_MS: Final = 2_000
 
 
 class RaftServer:
-    """One node, from `start` to `stop`; `ended` is set when it can not go on."""
+    """One node, from `start` to `stop`. `ended` is set when it stops or fails."""
 
     def __init__(self, config: KafkaConfig, directory_id: UUID, per_second: int, record_size: int) -> None:
         loop = asyncio.get_running_loop()
@@ -86,7 +85,7 @@ class RaftServer:
         self.ended = asyncio.Event()
 
     async def start(self) -> None:
-        """Take the addresses, start raft, listen."""
+        """Bind the listeners, start raft, then accept connections."""
         for server in self._socket_servers:
             await server.bind()
         self._raft.start(self._clock.now_ms())
@@ -95,7 +94,7 @@ class RaftServer:
             await server.start()
 
     async def stop(self) -> None:
-        """Hand the leadership over and close."""
+        """Resign the leadership and close."""
         self.ended.clear()
         self.post(Shutdown(SHUTDOWN_TIMEOUT_MS))
         await asyncio.wait_for(self.ended.wait(), SHUTDOWN_TIMEOUT_MS / 1000 + 1)
@@ -115,7 +114,7 @@ class RaftServer:
         return self._clock.now_ms()
 
     def post(self, event: NodeEvent) -> None:
-        """Give raft an event, together with all others of this turn of the loop."""
+        """Queue an event for raft; all events of one turn of the loop are handled together."""
         self._events.append(event)
         if not self._scheduled:
             self._scheduled = True
@@ -193,7 +192,7 @@ async def _serve(config: KafkaConfig, directory_id: UUID, per_second: int, recor
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until told to stop."""
+    """Serve until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.raft_server")
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--throughput", type=int, default=5_000, help="records a second")

@@ -1,7 +1,7 @@
-"""The placement report of 1,000,000 partitions, stage by stage, and of a tiny cluster. Ours only: Apache has none.
+"""The placement report of 1,000,000 partitions by stage, and of a tiny cluster. Ours only: Apache has none.
 
-The image is made by replaying seeded records: 10,000 topics, 300 brokers in 6 racks, three replicas in three racks,
-one partition in a hundred with a replica out of sync, one in a thousand with two replicas in one rack.
+The image is replayed from seeded records: 10,000 topics, 300 brokers in 6 racks, three replicas in three racks. One
+partition in a hundred has a replica out of sync, one in a thousand has two replicas in one rack.
 """
 
 import itertools
@@ -55,7 +55,7 @@ def _brokers(random: Random, count: int) -> Iterator[MetadataRecord]:
 
 
 def _topic(random: Random, name: str, partitions: int, directories: list[UUID]) -> Iterator[MetadataRecord]:
-    """A topic striped over the brokers, so that neighbours are in different racks."""
+    """Yield the records of a topic that is striped over the brokers, so that replicas are in different racks."""
     topic_id, brokers = random_uuid(random), len(directories)
     yield TopicRecord(name=name, topic_id=topic_id)
     start = random.randrange(brokers)
@@ -76,7 +76,7 @@ def _topic(random: Random, name: str, partitions: int, directories: list[UUID]) 
 
 
 def synthetic_image(topics: int, partitions: int, brokers: int = BROKERS) -> MetadataImage:
-    """An image of `topics` topics with `partitions` partitions each, the same for every run."""
+    """Return an image of `topics` topics with `partitions` partitions each, equal in every run."""
     random = Random(SEED)
     image = replay_all(MetadataImage.EMPTY, _brokers(random, brokers), brokers, 1)
     directories = [image.cluster.brokers[broker_id].directories[0] for broker_id in range(brokers)]
@@ -87,7 +87,7 @@ def synthetic_image(topics: int, partitions: int, brokers: int = BROKERS) -> Met
 
 
 def _start_job(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start the report job on `folder`/snapshot; what it prints goes to run.log there."""
+    """Start the report job on `folder`/snapshot. Its output goes to run.log in that folder."""
     command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot")]
     command += ["--out", str(folder / "out"), "--memory", MEMORY, *options]
     java = find_java(folder, "")
@@ -97,7 +97,7 @@ def _start_job(folder: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def _run_job(folder: Path, partitions: int, export: threading.Thread, classes: Path) -> list[tuple[str, float]]:
-    """Run the job, and the export beside it -> (stage, seconds) as its progress file tells."""
+    """Run the job and the export in parallel. Return (stage, seconds) from the job's progress file."""
     stages: list[tuple[str, float]] = []
     with _start_job(folder, "--awaited-partitions", str(partitions), "--class-archive", str(classes)) as process:
         export.start()
@@ -119,7 +119,7 @@ def _run_job(folder: Path, partitions: int, export: threading.Thread, classes: P
 
 
 def _keep_classes(image: MetadataImage, classes: Path) -> Figure:
-    """As the web process does once, after the second report: with what a small report loads."""
+    """Archive the classes that a small report loads, as the web process does once after the second report."""
     figure = Figure("Spark's classes are kept, once, in the background", "s")
     with tempfile.TemporaryDirectory(prefix="conclave-bench-") as temporary:
         folder = Path(temporary)
@@ -132,7 +132,7 @@ def _keep_classes(image: MetadataImage, classes: Path) -> Figure:
 
 
 def _report(image: MetadataImage, partitions: int, name: str, budget_s: float, classes: Path) -> list[Figure]:
-    """As the web process makes one: the job starts Spark while a thread of this process writes the image."""
+    """Make a report as the web process does: the job starts Spark while a thread exports the image."""
     total = Figure(f"{name}: export and job", "s", budget_s)
     exporting = Figure(f"{name}: export, while Spark starts", "s")
     figures = [total, exporting]
@@ -155,9 +155,9 @@ def _report(image: MetadataImage, partitions: int, name: str, budget_s: float, c
 
 
 def report(plan: Plan) -> list[Figure]:
-    """Reports of 1,000,000 partitions (fewer with --quick) and of three brokers with 30 partitions.
+    """Measure reports of 1,000,000 partitions (fewer with --quick) and of 30 partitions on three brokers.
 
-    The first ones of a new installation, then those with Spark's classes kept.
+    Each is measured as the first report of a new installation, then with Spark's classes archived.
     """
     each = plan.count(100)
     large, small = synthetic_image(TOPICS, each), synthetic_image(10, 3, 3)

@@ -1,7 +1,7 @@
-"""The sides of a comparison, and a cluster of one side: fresh folders, real processes, brokers registered over the wire.
+"""The sides of a comparison, and clusters of one side: new folders, real processes, brokers registered over the wire.
 
-Both sides get the same server.properties, the same formatted folders and the same requests. Apache's runs with the
-options of its own start script (G1, the full JIT) and a heap of 512 MB to 1 GB.
+Both sides get the same server.properties, formatted folders and requests. Apache's runs with the options of its start
+script (G1, the full JIT) and a heap of 512 MB to 1 GB.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from tests.interop import conclave, kafka
 
 BROKERS = (101, 102, 103)
 SETTINGS = {"broker.session.timeout.ms": 600_000, "auto.leader.rebalance.enable": "false"}
-"""For both sides: the registered brokers are only names; heartbeats and elections would disturb what is measured."""
+"""For both sides: the registered brokers do not run, and expired sessions or elections would disturb the figures."""
 FETCH_AGE_MS = 2_000
-"""A follower that is there has fetched since: it does so every 500 ms."""
+"""Age of the last Fetch at which a follower counts as gone; it fetches every 500 ms."""
 HEAP = "1g"
 JVM_OPTIONS = (
     "-server",
@@ -37,7 +37,7 @@ JVM_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of those that are compared; `linger_ms` is controller.quorum.append.linger.ms, None for the default."""
+    """One side. `linger_ms` is controller.quorum.append.linger.ms, None for its default."""
 
     name: str
     is_apache: bool
@@ -45,7 +45,7 @@ class Side:
 
     @property
     def settings(self) -> dict[str, object]:
-        """What this side's server.properties has besides the common settings."""
+        """Return this side's configs in addition to the common ones."""
         return {} if self.linger_ms is None else {"controller.quorum.append.linger.ms": self.linger_ms}
 
 
@@ -56,8 +56,8 @@ WITH_LINGER = (OURS, APACHE, APACHE_NO_LINGER)
 PLAIN = (OURS, APACHE)
 
 
-def apache_is_here() -> str | None:
-    """None when Apache Kafka can be run, else what is missing."""
+def missing_for_apache() -> str | None:
+    """Return what is missing to run Apache Kafka, None when it can run."""
     try:
         kafka.fetch()
     except kafka.KafkaUnavailableError as missing:
@@ -66,14 +66,14 @@ def apache_is_here() -> str | None:
 
 
 def apache_command(heap: str = HEAP) -> list[str]:
-    """The java command with everything before the name of the class; `heap` is the most it may take."""
+    """Return the java command up to the class name. `heap` is the maximum heap."""
     home = kafka.fetch()
     logging = [f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}", "-Dconclave.log.level=WARN"]
     return ["java", "-Xms512m", f"-Xmx{heap}", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*"]
 
 
 class Cluster:
-    """Controllers of one side in fresh folders. Nodes are started one by one or by `start`."""
+    """Controllers of one side in new folders. Nodes are started one by one or by `start`."""
 
     def __init__(self, side: Side, folder: Path, size: int, heap: str = HEAP) -> None:
         self.side = side
@@ -103,28 +103,28 @@ class Cluster:
         self.wait_for_leader()
 
     def wait_for_leader(self, timeout_s: float = 60) -> int:
-        """Wait for a leader, note it and return its id."""
+        """Wait for a leader, store its id and return it."""
         self.leader_id = self.quorum.wait_for_leader(timeout_s)
         return self.leader_id
 
     @property
     def leader_port(self) -> int:
-        """Port of the leader found last."""
+        """Return the port of the last known leader."""
         return self.quorum.port_of(self.leader_id)
 
     @property
     def leader_process(self) -> kafka.Process:
-        """Process of the leader found last."""
+        """Return the process of the last known leader."""
         return self.quorum.processes[self.leader_id]
 
     def leader_epoch(self) -> int:
-        """Epoch of the leader found last, by its own word."""
+        """Return the epoch that the last known leader reports."""
         found = asyncio.run(conclave.describe_quorum(self.leader_port))
-        assert found is not None, "the leader is gone"
+        assert found is not None, "the leader does not respond"
         return int(found.leader_epoch)
 
     def register_brokers(self) -> None:
-        """Register three brokers and have them unfenced."""
+        """Register three brokers and unfence them."""
 
         async def register() -> None:
             client = conclave.controller_client(self.quorum.bootstrap)
@@ -137,7 +137,7 @@ class Cluster:
         asyncio.run(register())
 
     def heartbeat_of(self, broker_id: int) -> BrokerHeartbeatRequest:
-        """A heartbeat of a registered broker."""
+        """Return a heartbeat of a registered broker."""
         return BrokerHeartbeatRequest(
             broker_id=broker_id,
             broker_epoch=self.broker_epochs[broker_id],
@@ -147,7 +147,7 @@ class Cluster:
         )
 
     def wait_until_caught_up(self, timeout_s: float = 60) -> None:
-        """Wait until every voter is there and has the leader's log, so that the next kill leaves a majority."""
+        """Wait until every voter runs and has the leader's log, so that the next kill leaves a majority."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             self.wait_for_leader()
@@ -160,7 +160,7 @@ class Cluster:
                 if len(others) == self.quorum.size - 1 and all((*fresh, *near, *map(_listens, self.quorum.ports))):
                     return
             time.sleep(0.05)
-        raise AssertionError(f"a follower never caught up\n{self.quorum.outputs()}")
+        raise AssertionError(f"a follower did not catch up within {timeout_s} s\n{self.quorum.outputs()}")
 
 
 def _listens(port: int) -> bool:
@@ -173,7 +173,7 @@ def _listens(port: int) -> bool:
 
 @contextmanager
 def cluster(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
-    """A formatted cluster that is not started yet; its processes are killed and its folders removed at the end."""
+    """Yield a formatted cluster that is not started. Its processes are killed and its folders removed at the end."""
     with tempfile.TemporaryDirectory(prefix="conclave-bench-", ignore_cleanup_errors=True) as folder:
         found = Cluster(side, Path(folder) / "quorum", size, heap)
         try:
@@ -184,16 +184,16 @@ def cluster(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
 
 @contextmanager
 def running(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
-    """A cluster with all its nodes, a leader that has settled, and three registered brokers."""
+    """Yield a running cluster with a stable leader and three registered brokers."""
     with cluster(side, size, heap) as found:
         found.start()
         found.register_brokers()
-        found.wait_until_caught_up()  # the first leader may go again while the last node starts
+        found.wait_until_caught_up()  # the leader may change while the last node starts
         yield found
 
 
 def ask(port: int, message: Message, version: int, timeout_s: float = 10) -> Message:
-    """One request on a blocking connection of its own."""
+    """Send one request on a new blocking connection and return its answer."""
     with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
         connection.sendall(encode_request(message, version, 1, "bench"))
         with connection.makefile("rb") as stream:

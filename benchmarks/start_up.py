@@ -1,4 +1,4 @@
-"""Starting: three nodes to a leader, one process to its first answer, one with a long log; and an idle one's memory."""
+"""Start-up times of three nodes, of one process and of one with a long log; memory of an idle controller."""
 
 import asyncio
 import re
@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from benchmarks.figures import Figure
-from benchmarks.frames import CREATE_TOPICS_VERSION, create_topics_frame, topics_must_be_created
+from benchmarks.frames import CREATE_TOPICS_VERSION, check_topics_created, create_topics_frame
 from benchmarks.load import one_at_a_time
 from benchmarks.plan import Plan
 from benchmarks.sides import PLAIN, Cluster, Side, ask, cluster, running
@@ -21,7 +21,7 @@ POLL_S = 0.01
 WAIT_S = 60.0
 PARTITIONS_A_TOPIC = 1_000
 RESTART_HEAP = "4g"
-"""What Apache's needs for a million partitions."""
+"""Heap that Apache's needs for a million partitions."""
 
 
 async def _leader(found: Cluster) -> int:
@@ -48,7 +48,7 @@ def _first_answer(port: int) -> None:
 
 
 def start_up(plan: Plan) -> list[Figure]:
-    """Cold start of three nodes to a leader; one node's process start to its first answer."""
+    """Measure the cold start of three nodes to a leader, and of one process to its first answer."""
     three = Figure("cold start of three nodes to a leader", "s", 1.5)
     one = Figure("process start to first ApiVersions answer", "s")
     for _, side in plan.turns(PLAIN):
@@ -67,7 +67,7 @@ def start_up(plan: Plan) -> list[Figure]:
 
 
 def memory(plan: Plan) -> list[Figure]:
-    """Resident memory of a controller that has three registered brokers and nothing to do, after 10 s."""
+    """Measure the resident memory of a controller with three registered brokers after 10 s without load."""
     figure = Figure("resident memory of an idle controller", "MB", 90)
     for _, side in plan.once().turns(PLAIN):
         with running(side, 1) as found:
@@ -78,11 +78,11 @@ def memory(plan: Plan) -> list[Figure]:
 
 def _create(found: Cluster, topics: int) -> None:
     requests = [create_topics_frame([f"restart-{number}"], PARTITIONS_A_TOPIC) for number in range(topics)]
-    topics_must_be_created(one_at_a_time(found.leader_port, requests).answers)
+    check_topics_created(one_at_a_time(found.leader_port, requests).answers)
 
 
 def restart(plan: Plan) -> list[Figure]:
-    """Stop one controller with 1,000,000 partitions in good order and start it again: until it creates a topic."""
+    """Measure the restart of one controller with 1,000,000 partitions until it creates a topic."""
     topics = plan.count(1_000)
     name = f"restart with {topics * PARTITIONS_A_TOPIC:,} partitions"
     took = Figure(f"{name}: until a topic is created", "s", 10)
@@ -105,19 +105,19 @@ def restart(plan: Plan) -> list[Figure]:
 
 
 def live_mb(process: kafka.Process, side: Side) -> float:
-    """What a process needs: ours what is resident, a JVM's the heap that is left by a full collection."""
+    """Return the memory in use: resident for ours, the heap after a full collection for a JVM."""
     if not side.is_apache:
         return resident_mb(process)
     pid = str(process.popen.pid)
     subprocess.run(["jcmd", pid, "GC.run"], check=True, capture_output=True)
-    said = subprocess.run(["jcmd", pid, "GC.heap_info"], check=True, capture_output=True, text=True).stdout
-    used_kb = re.search(r"heap\s+total \d+K, used (\d+)K", said)
-    assert used_kb is not None, said
+    heap_info = subprocess.run(["jcmd", pid, "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+    used_kb = re.search(r"heap\s+total \d+K, used (\d+)K", heap_info)
+    assert used_kb is not None, heap_info
     return int(used_kb[1]) / 1024
 
 
 def _create_once(found: Cluster) -> None:
-    """Create a topic, trying again while the controller is not active or its brokers are not yet back."""
+    """Create a topic; retry while the controller is not active or its brokers are fenced."""
     deadline = time.monotonic() + WAIT_S
     frames = [create_topics_frame(["after"], 1, replicas=1)]
     while time.monotonic() < deadline:

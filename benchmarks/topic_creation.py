@@ -1,7 +1,7 @@
-"""Creating topics: latency one at a time, and throughput with many clients, large requests and large topics."""
+"""Topic creation: latency one at a time; throughput with many clients, large requests and large topics."""
 
 from benchmarks.figures import Figure
-from benchmarks.frames import create_topic_frames, create_topics_frame, topics_must_be_created
+from benchmarks.frames import check_topics_created, create_topic_frames, create_topics_frame
 from benchmarks.load import many_at_once, one_at_a_time, percentile
 from benchmarks.plan import Plan
 from benchmarks.sides import WITH_LINGER, Cluster, Side, running
@@ -12,8 +12,8 @@ THROUGHPUT_BUDGET = {1: 3_000.0, 3: 2_500.0}
 
 
 def warm_up(cluster: Cluster, count: int) -> None:
-    """Let the JVM compile and our codecs be built before the clock starts."""
-    topics_must_be_created(
+    """Create topics before the measurement, so that the JVM has compiled and our codecs are built."""
+    check_topics_created(
         many_at_once(
             cluster.leader_port, [create_topic_frames(f"warm-{client}", count // 16) for client in range(16)]
         ).answers
@@ -21,7 +21,7 @@ def warm_up(cluster: Cluster, count: int) -> None:
 
 
 def latency(plan: Plan) -> list[Figure]:
-    """Create topics of 3 partitions, RF 3, one at a time, on one node and on three."""
+    """Measure creating topics of 3 partitions, RF 3, one at a time, on one and three nodes."""
     figures = []
     for size in (1, 3):
         where = "one node" if size == 1 else "three nodes"
@@ -31,7 +31,7 @@ def latency(plan: Plan) -> list[Figure]:
             with running(side, size) as cluster:
                 warm_up(cluster, plan.count(1_600, 16))
                 outcome = one_at_a_time(cluster.leader_port, create_topic_frames("one", plan.count(400, 5)))
-                topics_must_be_created(outcome.answers)
+                check_topics_created(outcome.answers)
                 p50.add(side, percentile(outcome.latencies_ms, 0.5))
                 p99.add(side, percentile(outcome.latencies_ms, 0.99))
         figures += [p50, p99]
@@ -42,12 +42,12 @@ def _clients(cluster: Cluster, side: Side, plan: Plan, figure: Figure) -> None:
     each = plan.count(60, 2)
     frames_of = [create_topic_frames(f"client-{client}", each) for client in range(CLIENTS)]
     outcome = many_at_once(cluster.leader_port, frames_of)
-    topics_must_be_created(outcome.answers)
+    check_topics_created(outcome.answers)
     figure.add(side, outcome.per_second)
 
 
 def throughput(plan: Plan) -> list[Figure]:
-    """64 clients at once on one node and on three; on one node also 100 topics a request and 1,000-partition topics."""
+    """Measure 64 clients on one and three nodes; on one also 100 topics per request and 1,000-partition topics."""
     clients = {
         size: Figure(f"64 clients, {where}", "topics/s", THROUGHPUT_BUDGET[size], more_is_better=True)
         for size, where in ((1, "one node"), (3, "three nodes"))
@@ -61,11 +61,11 @@ def throughput(plan: Plan) -> list[Figure]:
             outcome = one_at_a_time(
                 cluster.leader_port, create_topic_frames("many", plan.count(40, 2), per_request=100)
             )
-            topics_must_be_created(outcome.answers)
+            check_topics_created(outcome.answers)
             large_requests.add(side, 100 * outcome.per_second)
             names = [f"large-{number}" for number in range(plan.count(60, 2))]
             outcome = one_at_a_time(cluster.leader_port, [create_topics_frame([name], 1_000) for name in names])
-            topics_must_be_created(outcome.answers)
+            check_topics_created(outcome.answers)
             large_topics.add(side, 1_000 * outcome.per_second)
     for _, side in plan.turns(WITH_LINGER):
         with running(side, 3) as cluster:

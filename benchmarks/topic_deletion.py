@@ -1,12 +1,12 @@
-"""Deleting topics: one at a time, 100 in a request, and one with many partitions."""
+"""Topic deletion: one at a time, 100 per request, and topics with many partitions."""
 
 from benchmarks.figures import Figure
 from benchmarks.frames import (
+    check_topics_created,
+    check_topics_deleted,
     create_topic_frames,
     create_topics_frame,
     delete_topics_frame,
-    topics_must_be_created,
-    topics_must_be_deleted,
 )
 from benchmarks.load import many_at_once, one_at_a_time, percentile
 from benchmarks.plan import Plan
@@ -17,14 +17,14 @@ LARGE = 1_000
 
 
 def deletion(plan: Plan) -> list[Figure]:
-    """Delete topics of 3 partitions, one at a time and 100 in a request, and topics of 1,000 partitions; one node."""
+    """Measure deleting topics of 3 partitions, single and 100 per request, and of 1,000 partitions; one node."""
     p50 = Figure("delete topic, one node, p50", "ms")
     many = Figure(f"delete {AT_ONCE} topics a request", "topics/s", more_is_better=True)
     large = Figure(f"delete a topic of {LARGE:,} partitions, p50", "ms")
     for _, side in plan.turns(WITH_LINGER):
         with running(side, 1) as cluster:
             warm, single, groups = plan.count(400, 16), plan.count(400, 5), plan.count(20, 2)
-            topics_must_be_created(
+            check_topics_created(
                 many_at_once(
                     cluster.leader_port,
                     [
@@ -38,7 +38,7 @@ def deletion(plan: Plan) -> list[Figure]:
 
             def delete(names: list[list[str]], port: int = cluster.leader_port) -> list[float]:
                 outcome = one_at_a_time(port, [delete_topics_frame(each) for each in names])
-                topics_must_be_deleted(outcome.answers)
+                check_topics_deleted(outcome.answers)
                 return outcome.latencies_ms
 
             delete([[f"warm-{number}-0"] for number in range(warm)])
