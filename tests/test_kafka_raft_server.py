@@ -52,7 +52,10 @@ def test_a_port_in_use_is_refused_and_the_folder_is_unlocked(tmp_path: Path) -> 
             [
                 sys.executable,
                 "-c",
-                f"import socket, time; s = socket.create_server(('127.0.0.1', {found.ports[0]})); print(flush=True); time.sleep(600)",
+                (
+                    f"import socket, time; s = socket.create_server(('127.0.0.1', {found.ports[0]})); "
+                    "print(flush=True); time.sleep(600)"
+                ),
             ],
             stdout=subprocess.PIPE,
         )

@@ -160,7 +160,7 @@ class _Channel:
     # -- the session
 
     def _advance(self, session: ClientSession[_Call]) -> None:
-        """Handle the events of the session and write its output. A callback may submit requests or close the channel."""
+        """Handle the events of the session and write its output. A callback may submit requests or close."""
         while (event := self._next_event(session)) is not None:
             match event:
                 case Ready():

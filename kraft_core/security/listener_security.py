@@ -215,7 +215,8 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in SecurityProtocol.__members__:
         raise SecurityConfigError(
-            f"Invalid value {protocol} for configuration security.protocol: must be one of {', '.join(SecurityProtocol.__members__)}"
+            f"Invalid value {protocol} for configuration security.protocol: "
+            f"must be one of {', '.join(SecurityProtocol.__members__)}"
         )
     if protocol == "PLAINTEXT":
         return PLAINTEXT_CLIENT

@@ -57,7 +57,8 @@ def parse_security_protocol_map(entries: str, controller_names: Sequence[str], *
             )
         if protocol not in SecurityProtocol.__members__:
             raise ConfigError(
-                f"Invalid value {protocol} for configuration {key}: must be one of {', '.join(SecurityProtocol.__members__)}"
+                f"Invalid value {protocol} for configuration {key}: "
+                f"must be one of {', '.join(SecurityProtocol.__members__)}"
             )
         if name in found:
             raise ConfigError(f"Invalid value {entries} for configuration {key}: listener '{name}' is named twice")

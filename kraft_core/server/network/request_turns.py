@@ -1,11 +1,11 @@
-"""A share of each turn of the event loop for the requests of all connections, so that the node's own work is never behind them.
+"""RequestTurns: limits the share of requests in each turn of the event loop, so that the node's work is not delayed.
 
-Timers, raft, heartbeats and answers of other nodes run on the same loop. Requests of all listeners of a process together
-take TURN_BUDGET_S of a turn, and one request more at most; the rest waits for the next turn, in which everything else had
-its time. Connections wait by the rank of their next request: first what keeps the quorum and the brokers alive, then
-small requests, then large ones, of which one a turn is served whatever else waits.
+Timers, raft, heartbeats and answers of other nodes run on the same loop. The requests of all listeners of a process
+take TURN_BUDGET_S of a turn plus at most one request; the others wait for the next turn. Connections wait by the rank
+of their next request: first the requests that keep the quorum and the brokers alive, then small ones, then large ones,
+of which at least one is served each turn.
 
-Sans-IO but for the clock: a test gives its own.
+Sans-IO except for the clock, which tests replace.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from weakref import WeakKeyDictionary
 TURN_BUDGET_S: Final = 0.005
 LARGE_REQUEST_BYTES: Final = 65_536
 _UNCOUNTED_S: Final = TURN_BUDGET_S / 5
-"""Time of requests that is carried into the next turn, so that a turn of few small requests costs no callback of the loop."""
+"""Time that is carried into the next turn, so that a turn with few small requests needs no callback on the loop."""
 
 
 class Rank(IntEnum):
-    """Which requests go first."""
+    """Priority of requests; the lowest number first."""
 
     URGENT = 0
     SMALL = 1
@@ -31,14 +31,14 @@ class Rank(IntEnum):
 
 
 class WaitingConnection(Protocol):
-    """A connection whose next request waits."""
+    """A connection whose next request waits for a turn."""
 
     def take_turn(self) -> None:
-        """Take requests as far as there is time, and wait again with the rest."""
+        """Handle requests while there is time, and wait again if there are more."""
 
 
 class RequestTurns:
-    """The time that requests took in this turn, and the connections that wait for the next."""
+    """The time that requests took in this turn, and the connections that wait for the next turn."""
 
     def __init__(
         self, call_soon: Callable[[Callable[[], None]], object], clock_s: Callable[[], float] = perf_counter
@@ -52,11 +52,11 @@ class RequestTurns:
 
     @property
     def waiting(self) -> int:
-        """Connections that wait."""
+        """Number of waiting connections."""
         return sum(map(len, self._waiting))
 
     def may_take(self, rank: Rank) -> bool:
-        """Whether a request of this rank may be served now; else its connection waits."""
+        """Return whether a request of this rank may be served now; otherwise its connection must wait."""
         if self._serving is not None:
             return rank is self._serving and self._spent_s < self._budget_s(rank)
         if self._is_open and any(self._waiting[: rank + 1]):
@@ -65,22 +65,22 @@ class RequestTurns:
 
     @staticmethod
     def _budget_s(rank: Rank) -> float:
-        """Urgent requests have time left when others have used the turn's."""
+        """Return the budget of a turn: urgent requests may use twice as much as the others together."""
         return 2 * TURN_BUDGET_S if rank is Rank.URGENT else TURN_BUDGET_S
 
     def begin(self) -> float:
-        """Begin a request; give the result to `end`."""
+        """Return the start time of a request, for `end`."""
         return self.clock_s()
 
     def end(self, began_s: float) -> None:
-        """Count the time of a request."""
+        """Add the time of a request to the turn."""
         self._spent_s += self.clock_s() - began_s
         if self._spent_s > _UNCOUNTED_S and not self._is_open:
             self._is_open = True
             self._call_soon(self._next_turn)
 
     def wait(self, connection: WaitingConnection, rank: Rank) -> None:
-        """Let a connection wait for a turn."""
+        """Add a connection that waits for a turn."""
         self._waiting[rank].append(connection)
         if not self._is_open:
             self._is_open = True
@@ -99,7 +99,7 @@ class RequestTurns:
             self._call_soon(self._next_turn)
 
     def _serve(self, rank: Rank) -> None:
-        """Serve those that wait now, while there is time; one large request always."""
+        """Serve the waiting connections of a rank while there is time; at least one large request."""
         self._serving = rank
         queue = self._waiting[rank]
         if rank is Rank.LARGE and queue:
@@ -114,7 +114,7 @@ _BY_LOOP: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, RequestTurns]] = We
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> RequestTurns:
-    """Return the one object of an event loop, which all its listeners share."""
+    """Return the object of an event loop that all its listeners share."""
     found = _BY_LOOP.get(loop)
     if found is None:
         found = _BY_LOOP[loop] = RequestTurns(loop.call_soon)

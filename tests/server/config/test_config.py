@@ -1,4 +1,4 @@
-"""server.properties: types, defaults and errors are Kafka's; an error is one line with key, value and what is allowed."""
+"""server.properties: types, defaults and errors are Kafka's; an error is one line with key, value and the rule."""
 
 import logging
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_every_typed_attribute_has_the_type_of_its_definition():
     for attribute in vars(Settings).values():
         if isinstance(attribute, Setting):
             definition = definitions()[attribute.key]
-            written = str(attribute.__orig_class__.__args__[0])  # type: ignore[attr-defined]  # set by typing at run time
+            written = str(attribute.__orig_class__.__args__[0])  # type: ignore[attr-defined]  # set at run time
             assert expected[definition.type].__name__ in written, attribute.key
             assert ("None" in written) == (definition.default is None and not definition.is_required), attribute.key
             checked += 1

@@ -1,4 +1,4 @@
-"""Who is served in which turn of the loop, under a clock of the test's own."""
+"""RequestTurns with a simulated clock and loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ COST_S = TURN_BUDGET_S / 2
 
 @dataclass
 class Loop:
-    """A loop whose turns the test takes."""
+    """A loop whose turns the test runs."""
 
     due: list[Callable[[], None]] = field(default_factory=list)
     now_s: float = 0.0
@@ -19,7 +19,7 @@ class Loop:
         self.turns = RequestTurns(self.due.append, lambda: self.now_s)
 
     def turn(self) -> float:
-        """Take one turn; how long it was."""
+        """Run one turn and return its duration."""
         began_s, due, self.due[:] = self.now_s, list(self.due), []
         for callback in due:
             callback()
@@ -28,7 +28,7 @@ class Loop:
 
 @dataclass
 class Client:
-    """A connection with requests that cost so much each."""
+    """A connection with requests of given durations."""
 
     loop: Loop
     rank: Rank = Rank.SMALL
@@ -49,7 +49,7 @@ class Client:
             turns.wait(self, self.rank)
 
 
-def test_requests_are_taken_at_once_while_the_turn_has_time() -> None:
+def test_requests_are_served_at_once_while_the_turn_has_time() -> None:
     loop = Loop()
     client = Client(loop, left=2)
     client.take_turn()
@@ -57,7 +57,7 @@ def test_requests_are_taken_at_once_while_the_turn_has_time() -> None:
     assert not loop.turns.waiting
 
 
-def test_few_small_requests_a_turn_cost_the_loop_no_callback() -> None:
+def test_a_turn_with_few_small_requests_needs_no_callback() -> None:
     loop = Loop()
     for _ in range(9):
         Client(loop, cost_s=TURN_BUDGET_S / 50).take_turn()
@@ -66,7 +66,7 @@ def test_few_small_requests_a_turn_cost_the_loop_no_callback() -> None:
     assert loop.due
 
 
-def test_requests_of_all_connections_together_take_no_more_of_a_turn_than_its_budget_and_one_request() -> None:
+def test_all_connections_together_use_at_most_the_budget_of_a_turn_and_one_request() -> None:
     loop = Loop()
     clients = [Client(loop, left=100) for _ in range(200)]
     for client in clients:
@@ -87,7 +87,7 @@ def test_connections_are_served_one_after_another() -> None:
     assert not any(client.left for client in clients)
 
 
-def test_what_is_urgent_goes_before_everything_that_waits_and_into_a_turn_that_others_have_used() -> None:
+def test_urgent_requests_precede_waiting_ones_and_may_exceed_the_budget() -> None:
     loop = Loop()
     flood = [Client(loop, left=1_000) for _ in range(50)]
     for client in flood:
@@ -97,7 +97,7 @@ def test_what_is_urgent_goes_before_everything_that_waits_and_into_a_turn_that_o
     assert vote.left == 0
 
 
-def test_a_flood_of_urgent_requests_does_not_take_the_loop() -> None:
+def test_a_flood_of_urgent_requests_does_not_block_the_loop() -> None:
     loop = Loop()
     flood = [Client(loop, Rank.URGENT, left=1_000) for _ in range(50)]
     for client in flood:
