@@ -18,13 +18,13 @@ from starlette.middleware import Middleware
 from app import logs
 from app.actions.actions import Actions
 from app.actions.reports import ReportActions
-from app.answers import Answers
 from app.child_environment import forget_secrets
 from app.cluster.brokers import BrokerInUseError
 from app.cluster.cluster import Cluster
 from app.cluster.history import OffsetGone
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
+from app.error_responses import ErrorResponses
 from app.http.errors import ApiError
 from app.http.server import WebServer, connections_allowed, listen
 from app.http.templating import static_files
@@ -116,7 +116,9 @@ def create_app(
     metrics = Metrics(services.cluster, services.database.outage)
     retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
     startup = Startup(on_started or (lambda: None))
-    answers = Answers(site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes])
+    error_responses = ErrorResponses(
+        site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes]
+    )
     url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
 
     @asynccontextmanager
@@ -136,12 +138,12 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
         middleware=[
-            Middleware(Edge, settings=settings, render=answers.render, observe=metrics.observe),
+            Middleware(Edge, settings=settings, render=error_responses.render, observe=metrics.observe),
             Middleware(StartupGate, startup=startup),
             Middleware(Guard, security=services.security, settings=settings, slots=slots),
             Middleware(Negotiation),
         ],
-        exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(answers)),
+        exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(error_responses)),
     )
     app.state.services = services
     app.state.connections_max = connections
@@ -192,9 +194,9 @@ def _prepare_first_visit(app: FastAPI) -> None:
         templates.get_template(name)
 
 
-def _handler(answers: Answers) -> Callable[[Request, Exception], Coroutine[None, None, Response]]:
+def _handler(error_responses: ErrorResponses) -> Callable[[Request, Exception], Coroutine[None, None, Response]]:
     async def handle(request: Request, error: Exception) -> Response:
-        return answers.render(request, error)
+        return error_responses.render(request, error)
 
     return handle
 

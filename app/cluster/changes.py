@@ -6,6 +6,7 @@ change in the feed. So the next read from this process includes the change.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from app.cluster.dry_run import dry_run_response
@@ -21,30 +22,38 @@ T = TypeVar("T")
 Answer = TypeVar("Answer", bound=Message)
 
 
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What a change needs: the way to the active controller, and what this process has read of the log.
+
+    `timeout_ms` bounds each change, including the wait until this process has read it.
+    """
+
+    client: ControllerClient
+    observer: MetadataObserver
+    history: History
+    quorum: QuorumWatch
+    timeout_ms: int
+
+
 class Changes:
-    """Base of all changes. `timeout_ms` bounds each change, including the wait.
+    """Base of all changes.
 
     All raise KafkaError when the controller refuses, and a subclass of ConnectionError when none can be reached.
     """
 
-    def __init__(
-        self,
-        client: ControllerClient,
-        observer: MetadataObserver,
-        history: History,
-        quorum: QuorumWatch,
-        timeout_ms: int,
-    ) -> None:
-        self._client = client
-        self._observer = observer
-        self._history = history
-        self._quorum = quorum
-        self._timeout_ms = timeout_ms
+    def __init__(self, connections: Connections) -> None:
+        self._client = connections.client
+        self._observer = connections.observer
+        self._history = connections.history
+        self._quorum = connections.quorum
+        self._timeout_ms = connections.timeout_ms
 
     async def _ask(self, request: Message, answer: type[Answer], *, dry_run: bool = False) -> Answer:
         """Send a request to the active controller and return its response, an instance of `answer`.
 
-        A dry run is for requests without a validate-only field: `dry_run_response` evaluates them here, on the newest image.
+        A dry run is for requests without a validate-only field: `dry_run_response` evaluates it here, on the newest
+        image.
         """
         if dry_run:
             return dry_run_response(self._observer.image, request, answer)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.cluster.admin import Admin
+from app.cluster.changes import Connections
 from app.cluster.epoch_keeper import EpochKeeper
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.identity import ClusterIdentity
@@ -78,7 +79,7 @@ class Cluster:
         )
         self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
         self._quorum.on_move = self._notify_waiting
-        self.admin = Admin(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.admin = Admin(Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms))
         self.static_configs = BrokerStaticConfigs()
         self._topic_table = TopicTable()
         self._identity = ClusterIdentity(bootstrap, database, self.observer, self.client, cluster_id, security)

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.db.models import ApiToken, AuditEvent, User
+from app.error_responses import NATIVE
 from app.rest.responses import DRY_RUN, answer, checked, created, list_body, location_of, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.accounts import (

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.brokers import broker_use
+from app.error_responses import NATIVE
 from app.rest.paging import PageDep
 from app.rest.partitions import replica_data
 from app.rest.responses import DRY_RUN, accepted, answer, planned

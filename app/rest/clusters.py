@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.answers import NATIVE
+from app.error_responses import NATIVE
 from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
 from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from app.answers import NATIVE
+from app.error_responses import NATIVE
 from app.rest.paging import PageDep
 from app.rest.responses import answer
 from app.rest.routing import JsonRoute

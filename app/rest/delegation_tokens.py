@@ -6,8 +6,8 @@ from typing import Any, Final
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.delegation_tokens import AT_ONCE, DEFAULT_PERIOD, read_hmac
+from app.error_responses import NATIVE
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, created, location_of, planned
 from app.rest.routing import DryRun, JsonRoute

@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.features import FeatureUpdate
+from app.error_responses import NATIVE
 from app.rest.paging import Page, PageDep
 from app.rest.responses import answer, checked
 from app.rest.routing import DryRun, JsonRoute

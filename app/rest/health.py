@@ -8,8 +8,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from app.answers import NATIVE
 from app.cluster.quorum_text import state_text
+from app.error_responses import NATIVE
 from app.http.errors import NOT_READY
 from app.metrics import CONTENT_TYPE, Metrics
 from app.rest.routing import JsonRoute

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
+from app.error_responses import NATIVE
 from app.http.errors import of_kafka
 from app.rest.paging import Page, PageDep
 from app.rest.responses import answer, checked, multi_status

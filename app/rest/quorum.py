@@ -5,12 +5,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.epochs import Leadership
 from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.observers import Observer, observers_of
 from app.cluster.quorum import Replica
 from app.cluster.quorum_text import state_text
+from app.error_responses import NATIVE
 from app.http.errors import NotFoundError
 from app.rest.paging import PageDep
 from app.rest.responses import answer

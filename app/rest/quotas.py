@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.quotas import QuotaEntity
+from app.error_responses import NATIVE
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, no_content, planned
 from app.rest.routing import DryRun, JsonRoute

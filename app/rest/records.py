@@ -8,8 +8,8 @@ import msgspec
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
-from app.answers import NATIVE
 from app.cluster.history import Change, OffsetGone
+from app.error_responses import NATIVE
 from app.http.errors import BadRequestError
 from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
-from app.answers import NATIVE
+from app.error_responses import NATIVE
 from app.http.errors import (
     BadRequestError,
     ConflictError,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.answers import NATIVE
+from app.error_responses import NATIVE
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, no_content, planned
 from app.rest.routing import DryRun, JsonRoute

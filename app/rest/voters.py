@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.answers import NATIVE
 from app.cluster.voter_changes import Standing, VoterChange
+from app.error_responses import NATIVE
 from app.rest.responses import answer, checked, created, no_content
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.voters import AddVoterBody, VoterChangeData

@@ -1,4 +1,4 @@
-"""HTTP answers to exceptions: JSON for programs, a page for browsers, never a stack trace."""
+"""HTTP error_responses to exceptions: JSON for programs, a page for browsers, never a stack trace."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -49,7 +49,7 @@ HtmlErrorPage = Callable[[Request, ApiError], Response]
 """Renders an error as a page. `request.state` has principal and csrf_token only after the guard."""
 
 
-class Answers:
+class ErrorResponses:
     """Turns exceptions into responses. `page` renders an error page; `routes` are all routes of the application."""
 
     def __init__(self, page: HtmlErrorPage, routes: Sequence[BaseRoute]) -> None:
@@ -61,13 +61,13 @@ class Answers:
         answer, extra = _as_api_error(request, error)
         if isinstance(answer, MethodNotAllowedError):
             answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request))
-        if is_for_people(request):
-            return self._for_people(request, answer)
+        if wants_page(request):
+            return self._page_response(request, answer)
         media_type = PROBLEM_JSON if wants_problem_json(request.headers.get("accept", "")) else "application/json"
         body = problem(answer, request.state.request_id, extra)
         return JSONResponse(body, answer.status, headers=answer.headers, media_type=media_type)
 
-    def _for_people(self, request: Request, answer: ApiError) -> Response:
+    def _page_response(self, request: Request, answer: ApiError) -> Response:
         if isinstance(answer, UnauthorizedError) and request.url.path not in {"/login", "/login/link"}:
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             login = "/login" if wanted == "/" or request.method != "GET" else f"/login?next={quote(wanted, safe='')}"
@@ -79,7 +79,7 @@ class Answers:
         return response
 
 
-def is_for_people(request: Request) -> bool:
+def wants_page(request: Request) -> bool:
     """Return whether the response should be a page: a browser's request outside the API."""
     if request.url.path.startswith("/v3") or request.url.path in {"/healthz", "/readyz", "/metrics", "/openapi.json"}:
         return False
