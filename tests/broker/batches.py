@@ -1,4 +1,4 @@
-"""Record batches as producers make them."""
+"""Record batches as producers build them."""
 
 import gzip
 import struct
@@ -27,7 +27,7 @@ def batch(
     attributes: int = 0,
     compress: bool = False,
 ) -> bytes:
-    """One batch; the base offset and leader epoch are left to the broker."""
+    """Return one batch, without the base offset and leader epoch, which the broker sets."""
     names = keys if keys is not None else [b"key"] * len(values)
     data = bytearray(encode_batch(0, -1, timestamp, values, keys=names))
     if compress:
@@ -40,18 +40,18 @@ def batch(
 
 
 def produced(data: bytes, config: LogConfig, now_ms: int) -> ProducedBatch:
-    """The batch after the broker's checks. Raises KafkaError as they do."""
+    """Return the batch after the broker's checks. Raises KafkaError as they do."""
     return finished(validate_produced(data, config, now_ms, "t-0"))
 
 
 def append(log: UnifiedLog, data: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
-    """Check a client's batch and append it; a test's segments may be smaller than a batch."""
+    """Check a client's batch and append it, also to a log whose segments are smaller than the batch."""
     config = replace(log.config, segment_bytes=2**30)
     return log.append_produced(produced(data, config, now_ms), leader_epoch, now_ms)
 
 
 def finished(work: Work[T]) -> T:
-    """The result of work that pauses, without the pauses."""
+    """Run work to its end and return its result."""
     while True:
         try:
             next(work)
@@ -61,7 +61,7 @@ def finished(work: Work[T]) -> T:
 
 
 def resealed(data: bytes | bytearray) -> bytes:
-    """The batch with a CRC that fits what is in it now."""
+    """Return the batch with a CRC that matches its content."""
     changed = bytearray(data)
     set_crc(changed)
     return bytes(changed)

@@ -1,4 +1,4 @@
-"""Record batches made field by field, right and wrong, as no client library would make them."""
+"""Record batches built field by field, valid and invalid, beyond what client libraries send."""
 
 import gzip
 import struct
@@ -13,7 +13,7 @@ XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
 def xerial(data: bytes, block_bytes: int = 32 * 1024) -> bytes:
-    """Snappy in the framing of Kafka's Java client."""
+    """Compress with Snappy in the framing of Kafka's Java client."""
     blocks = [
         bytes(cramjam.snappy.compress_raw(data[at : at + block_bytes])) for at in range(0, len(data), block_bytes)
     ]
@@ -21,12 +21,12 @@ def xerial(data: bytes, block_bytes: int = 32 * 1024) -> bytes:
 
 
 def zstd(data: bytes) -> bytes:
-    """One zstd frame."""
+    """Return one zstd frame."""
     return bytes(cramjam.zstd.compress(data))
 
 
 def lz4(data: bytes) -> bytes:
-    """One lz4 frame of independent blocks of 64 KiB, as Kafka's Java client writes it."""
+    """Return one lz4 frame of independent 64 KiB blocks, as Kafka's Java client writes it."""
     blocks = [
         bytes(cramjam.lz4.compress_block(data[at : at + 65_536], store_size=False))
         for at in range(0, len(data), 65_536)
@@ -45,14 +45,14 @@ def record(
     headers: list[tuple[bytes, bytes | None]] | None = None,
     timestamp_delta: int = 0,
 ) -> bytes:
-    """One record, its length in front."""
+    """Return one record with its length prefix."""
     body = b"\x00" + encode_varint(timestamp_delta) + encode_varint(offset_delta) + _field(key) + _field(value)
     body += encode_varint(len(headers or [])) + b"".join(_field(each) for pair in headers or [] for each in pair)
     return sized(body)
 
 
 def sized(body: bytes) -> bytes:
-    """A record's body with its length in front."""
+    """Return a record body with its length prefix."""
     return encode_varint(len(body)) + body
 
 
@@ -74,7 +74,7 @@ def crafted(
     max_timestamp: int | None = None,
     producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> bytes:
-    """A batch whose CRC and length are right. `records` are compressed here unless `is_compressed`."""
+    """Return a batch with a valid CRC and length. `records` are compressed here unless `is_compressed`."""
     body = records if is_compressed else CODECS[codec](records)
     batch = bytearray(
         HEADER.pack(

@@ -1,4 +1,4 @@
-"""A disk that fails, or a machine that dies, at one chosen change of the files: the Nth of all that a piece of work makes."""
+"""A disk that fails, or a machine that crashes, at the Nth change of a file."""
 
 import errno
 import io
@@ -11,11 +11,11 @@ from unittest import mock
 
 
 class Crash(BaseException):
-    """The process ends here: no handler of errors runs, and the files stay as they are."""
+    """The process ends here: no error handler runs, and the files stay as they are."""
 
 
 class FaultyDisk:
-    """Counts every change of a file. The change number `at` raises `fault`; half of a write's bytes get there before."""
+    """Counts every change of a file. Change number `at` raises `fault` after half of a write's bytes."""
 
     def __init__(self, at: int | None, fault: Callable[[], BaseException]) -> None:
         self.changes: list[str] = []
@@ -28,22 +28,22 @@ class FaultyDisk:
         return self._at is not None and len(self.changes) >= self._at
 
     def change(self, what: str) -> bool:
-        """Note a change; True when it is the one that must not succeed."""
+        """Count a change. Return True if it must fail."""
         self.changes.append(what)
         return len(self.changes) == self._at
 
     def strike(self, what: str) -> None:
-        """Note a change, and raise when it is the chosen one."""
+        """Count a change, and raise if it is the chosen one."""
         if self.change(what):
             raise self._fault()
 
     @contextmanager
     def plugged_in(self) -> Iterator[Self]:
-        """Use it for every file of this process."""
+        """Use this disk for every file of the process."""
         names = ("ftruncate", "rename", "replace", "unlink", "mkdir", "rmdir")
         patches = [mock.patch.object(os, name, self._faulty(name, getattr(os, name))) for name in names]
         patches += [
-            mock.patch.object(os, name, self._faulty(name, lambda _: None))  # what was written stays in any case
+            mock.patch.object(os, name, self._faulty(name, lambda _: None))  # a failed sync keeps what was written
             for name in ("fdatasync", "fsync")
         ]
         patches += [
@@ -82,7 +82,7 @@ class FaultyDisk:
 
     def _open(self, real: Callable[..., int]) -> Callable[..., int]:
         def call(path: Any, flags: int, *rest: Any, **options: Any) -> int:
-            if flags & os.O_CREAT and not os.path.exists(path):  # noqa: PTH110  # pathlib is what is being watched
+            if flags & os.O_CREAT and not os.path.exists(path):  # noqa: PTH110 # pathlib is under observation
                 self.strike(f"create {path}")
             return real(path, flags, *rest, **options)
 
@@ -99,25 +99,25 @@ class FaultyDisk:
 
 
 class FullDisk(FaultyDisk):
-    """A disk on which nothing can be written, but everything removed."""
+    """A disk on which nothing can be written, but anything deleted."""
 
     def __init__(self) -> None:
         super().__init__(None, full)
 
     def change(self, what: str) -> bool:
-        """Note a change; True when it needs room."""
+        """Count a change. Return True if it needs space."""
         return what.startswith(("pwrite", "write"))
 
 
 class _File:
-    """A file opened for writing, whose writes are changes too."""
+    """A file opened for writing, whose writes count as changes."""
 
     def __init__(self, file: Any, disk: FaultyDisk) -> None:
         self._file = file
         self._disk = disk
 
     def write(self, data: Any) -> int:
-        """Write, half of it when this is the chosen change."""
+        """Write the data, or half of them if this is the chosen change."""
         if self._disk.change(f"write {self._file.name}"):
             self._file.write(data[: len(data) // 2])
             self._file.close()
@@ -137,17 +137,17 @@ class _File:
 
 
 def io_error() -> OSError:
-    """What a broken disk says."""
+    """Return the error of a broken disk."""
     return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def full() -> OSError:
-    """What a full disk says."""
+    """Return the error of a full disk."""
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def changes_of(work: Callable[[], None]) -> int:
-    """How many changes a piece of work makes when nothing goes wrong."""
+    """Return the number of changes that a piece of work makes without faults."""
     disk = FaultyDisk(None, Crash)
     with disk.plugged_in():
         work()
@@ -155,5 +155,5 @@ def changes_of(work: Callable[[], None]) -> int:
 
 
 def open_descriptors() -> int:
-    """How many files this process has open."""
+    """Return the number of files that this process has open."""
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # as above

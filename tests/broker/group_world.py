@@ -1,4 +1,4 @@
-"""A group coordinator with a list for a log and a clock of the test's own."""
+"""A group coordinator whose log is a list and whose clock the test sets."""
 
 import itertools
 import uuid
@@ -43,7 +43,7 @@ class Topics:
 
 @dataclass
 class Log:
-    """A list in place of __consumer_offsets; it can be told to fail."""
+    """A list in place of __consumer_offsets. It can be set to fail."""
 
     records: list[KeyAndValue] = field(default_factory=list)
     error: ErrorCode = ErrorCode.NONE
@@ -64,7 +64,7 @@ class World:
         self.coordinator = GroupCoordinator(config, self.log, Topics(), lambda: uuid.UUID(int=next(numbers)))
 
     def pass_ms(self, delta_ms: int) -> None:
-        """Let time pass, stopping at each deadline as the timer would."""
+        """Advance the time, stopping at each deadline as the timer would."""
         end = self.now_ms + delta_ms
         while (due := self.coordinator.next_deadline_ms()) is not None and due <= end:
             self.now_ms = max(self.now_ms, due)
@@ -83,7 +83,7 @@ class World:
         metadata: bytes = b"m",
         session_ms: int = SESSION_MS,
     ) -> list[JoinGroupResponse]:
-        """The list fills when the answer comes."""
+        """Join; the returned list receives the response."""
         answers: list[JoinGroupResponse] = []
         request = JoinGroupRequest(
             group_id=group,
@@ -144,7 +144,7 @@ class World:
         return self.coordinator.groups["g"].state
 
     def stable(self, count: int = 1) -> tuple[list[str], int]:
-        """A stable group of `count` members; (member ids, leader first; generation)."""
+        """Return the member ids, leader first, and the generation of a stable group of `count` members."""
         first = self.join()[0].member_id
         for _ in range(count - 1):
             self.join()

@@ -13,7 +13,10 @@ INCARNATION_ID = uuid.UUID(int=77)
 
 
 def image_of(topics: Mapping[str, tuple[uuid.UUID, int]], replica: int = BROKER_ID) -> MetadataImage:
-    """Topics by name with id and number of partitions, every partition on broker `replica`; broker 1 is registered."""
+    """Return an image of topics given by name with id and number of partitions.
+
+    Every partition is on broker `replica`; broker 1 is registered.
+    """
     records: list[MetadataRecord] = [
         RegisterBrokerRecord(broker_id=BROKER_ID, incarnation_id=INCARNATION_ID, broker_epoch=5)
     ]
@@ -36,5 +39,5 @@ def image_of(topics: Mapping[str, tuple[uuid.UUID, int]], replica: int = BROKER_
 
 
 def caught_up(**topics: tuple[uuid.UUID, int]) -> CaughtUpImage:
-    """The same, known to be complete."""
+    """Return the same image, marked as complete."""
     return CaughtUpImage(image_of(topics), BROKER_ID, INCARNATION_ID)

@@ -1,4 +1,4 @@
-"""A broker whose heartbeats fail ends."""
+"""The broker ends when its heartbeats fail."""
 
 import asyncio
 import uuid

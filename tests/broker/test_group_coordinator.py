@@ -1,4 +1,4 @@
-"""Classic groups under a clock of the test's own."""
+"""Classic groups under a clock that the test sets."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_members_get_what_the_leader_assigned() -> None:
     assert world.state is GroupState.STABLE
 
 
-def test_a_new_member_since_version_4_must_come_again_with_its_id() -> None:
+def test_a_new_member_since_version_4_must_join_again_with_its_id() -> None:
     """KIP-394."""
     world = World()
     refused = world.join(version=4)[0]
@@ -40,7 +40,7 @@ def test_a_new_member_since_version_4_must_come_again_with_its_id() -> None:
     assert world.join(refused.member_id, version=4)[0].error_code == ErrorCode.NONE
 
 
-def test_an_id_that_is_not_used_in_time_is_forgotten() -> None:
+def test_a_member_id_that_is_not_used_in_time_expires() -> None:
     world = World()
     refused = world.join(version=4)[0]
 
@@ -61,7 +61,7 @@ def test_an_empty_group_waits_for_more_members_before_its_first_generation() -> 
     assert first[0].generation_id == second[0].generation_id == 1
 
 
-def test_a_silent_member_is_dropped_after_its_session() -> None:
+def test_a_member_without_heartbeats_is_removed_after_its_session() -> None:
     world = World()
     (leader, other), generation = world.stable(2)
     world.pass_ms(SESSION_MS - 1)
@@ -73,7 +73,7 @@ def test_a_silent_member_is_dropped_after_its_session() -> None:
     assert world.join(leader)[0].generation_id == generation + 1
 
 
-def test_who_does_not_rejoin_in_time_is_left_out() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed() -> None:
     world = World()
     (leader, other), generation = world.stable(2)
     joined = world.join(leader, metadata=b"changed")
@@ -86,7 +86,7 @@ def test_who_does_not_rejoin_in_time_is_left_out() -> None:
     assert [member.member_id for member in joined[0].members] == [leader]
 
 
-def test_a_leader_that_does_not_sync_loses_its_place() -> None:
+def test_a_leader_that_does_not_sync_is_removed() -> None:
     world = World()
     (leader, other), generation = world.stable(2)
     world.join(leader, metadata=b"changed")
@@ -110,7 +110,7 @@ def test_a_rebalance_waits_for_a_member_that_was_given_its_id() -> None:
     assert joined[0].generation_id == generation + 1
 
 
-def test_a_static_member_that_does_not_rejoin_keeps_its_place_until_its_session_ends() -> None:
+def test_a_static_member_that_does_not_rejoin_stays_until_its_session_ends() -> None:
     world = World()
     static = world.join(instance="i", version=5, session_ms=200_000)[0].member_id
     world.join()
@@ -127,7 +127,7 @@ def test_a_static_member_that_does_not_rejoin_keeps_its_place_until_its_session_
     assert static in world.coordinator.groups["g"].members
 
 
-def test_who_lives_but_does_not_sync_in_time_is_dropped() -> None:
+def test_a_live_member_that_does_not_sync_in_time_is_removed() -> None:
     world = World()
     (leader, other), generation = world.stable(2)
     world.join(leader, metadata=b"changed")
@@ -180,14 +180,14 @@ def test_the_protocol_that_most_prefer_is_chosen_among_the_common_ones() -> None
     assert third[0].protocol_name == "c"
 
 
-def test_a_group_full_refuses_more_members() -> None:
+def test_a_full_group_rejects_more_members() -> None:
     world = World(GroupCoordinatorConfig(initial_rebalance_delay_ms=0, max_group_size=1))
     world.stable()
 
     assert world.join()[0].error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_a_static_member_comes_back_without_a_rebalance_and_fences_its_old_id() -> None:
+def test_a_static_member_returns_without_a_rebalance_and_fences_its_old_id() -> None:
     """KIP-345."""
     world = World()
     old = world.join(instance="i", version=5)[0]
@@ -214,7 +214,7 @@ def test_a_commit_needs_the_members_generation() -> None:
     assert world.coordinator.committed("g")["t", 0].offset == 5
 
 
-def test_a_commit_without_a_group_makes_one_and_bad_partitions_are_refused() -> None:
+def test_a_commit_without_a_group_creates_one_and_bad_partitions_are_rejected() -> None:
     world = World()
 
     assert world.commit(1) == ErrorCode.NONE
@@ -231,7 +231,7 @@ def test_a_commit_that_is_not_written_does_not_count() -> None:
     assert world.coordinator.committed("g") == {}
 
 
-def test_an_assignment_that_is_not_written_is_not_given_out() -> None:
+def test_an_assignment_that_is_not_written_is_not_sent() -> None:
     world = World()
     joined = world.join()[0]
     world.log.error = ErrorCode.NOT_COORDINATOR
@@ -288,7 +288,7 @@ def test_only_an_empty_group_is_deleted() -> None:
     assert "g" not in world.coordinator.groups
 
 
-def test_whoever_waits_is_told_when_another_broker_takes_over() -> None:
+def test_pending_requests_fail_when_another_broker_becomes_coordinator() -> None:
     world = World()
     world.stable()
     waiting = world.join()
@@ -301,7 +301,7 @@ def test_whoever_waits_is_told_when_another_broker_takes_over() -> None:
 
 @pytest.mark.parametrize("before", list(GroupState))
 @pytest.mark.parametrize("after", list(GroupState))
-def test_a_group_moves_only_as_the_table_says(before: GroupState, after: GroupState) -> None:
+def test_a_group_changes_state_only_as_the_table_allows(before: GroupState, after: GroupState) -> None:
     world = World()
     world.stable()
     group = world.coordinator.groups["g"]

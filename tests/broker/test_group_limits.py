@@ -1,4 +1,4 @@
-"""What members and groups may hold in memory, and that what is gone is no longer counted."""
+"""Limits of the memory that members and groups hold."""
 
 import pytest
 
@@ -13,7 +13,7 @@ LARGE = b"m" * 900_000
 DELAYED = GroupCoordinatorConfig(initial_rebalance_delay_ms=3_000)
 
 
-def test_a_member_with_too_much_metadata_is_refused_and_nothing_of_it_is_kept() -> None:
+def test_a_member_with_too_much_metadata_is_rejected_and_not_kept() -> None:
     world = World()
     refused = world.join(metadata=bytes(MEMBER_BYTES_MAX + 1))[0]
     assert refused.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -21,7 +21,7 @@ def test_a_member_with_too_much_metadata_is_refused_and_nothing_of_it_is_kept() 
     assert world.coordinator.memory.held_bytes == 0
 
 
-def test_200_members_of_900_kb_hold_no_more_than_one_group_may() -> None:
+def test_200_members_of_900_kb_stay_within_the_limit_of_a_group() -> None:
     world = World(DELAYED)
     codes = [answers[0].error_code for _ in range(200) if (answers := world.join(metadata=LARGE))]
     assert set(codes) == {ErrorCode.GROUP_MAX_SIZE_REACHED}
@@ -29,14 +29,14 @@ def test_200_members_of_900_kb_hold_no_more_than_one_group_may() -> None:
     assert len(world.coordinator.groups["g"].members) == 200 - len(codes)
 
 
-def test_a_member_that_comes_again_with_more_metadata_is_measured_by_what_it_adds() -> None:
+def test_a_member_that_rejoins_with_more_metadata_is_charged_the_difference() -> None:
     world = World()
     member = world.join(metadata=LARGE)[0].member_id
     assert world.join(member, metadata=LARGE + b"more")[0].error_code == ErrorCode.NONE
     assert world.join(member, metadata=bytes(MEMBER_BYTES_MAX + 1))[0].error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_all_groups_together_are_bounded_and_the_client_is_asked_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_groups_together_are_bounded_by_a_retriable_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_memory, "GROUPS_BYTES_MAX", 2_000_000)
     world = World(DELAYED)
     assert not world.join(group="a", metadata=LARGE)
@@ -47,7 +47,7 @@ def test_all_groups_together_are_bounded_and_the_client_is_asked_to_try_again(mo
     assert not world.join(group="c", metadata=LARGE), "the members of a and b never came back"
 
 
-def test_ids_that_were_handed_out_and_never_used_are_bounded_and_their_group_goes_with_them(
+def test_unused_member_ids_are_bounded_and_expire_with_their_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_memory, "GROUP_MEMBERS_MAX", 50)
@@ -60,15 +60,16 @@ def test_ids_that_were_handed_out_and_never_used_are_bounded_and_their_group_goe
     assert world.coordinator.memory.held_bytes == 0
 
 
-def test_a_join_or_commit_that_is_refused_leaves_no_group_behind() -> None:
+def test_a_rejected_join_or_commit_leaves_no_group() -> None:
     world = World()
     assert world.join(protocols=())[0].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert world.commit(1, topic="unknown") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not world.coordinator.groups
 
 
-def test_a_new_member_whose_group_never_gathers_is_dropped_after_five_minutes() -> None:
-    """As ClassicGroupMember.hasSatisfiedHeartbeat: waiting keeps a member alive only once it was in a generation."""
+def test_a_new_member_is_removed_if_its_first_rebalance_takes_five_minutes() -> None:
+    """As ClassicGroupMember.hasSatisfiedHeartbeat: a pending request replaces heartbeats only after the first
+    generation."""
     world = World()
     members, _ = world.stable()
     waiting = world.join(session_ms=1_800_000)
@@ -81,7 +82,7 @@ def test_a_new_member_whose_group_never_gathers_is_dropped_after_five_minutes() 
     assert list(group.members) == members
 
 
-def test_assignments_that_do_not_fit_into_a_record_fail_the_sync_and_the_group_gathers_again() -> None:
+def test_assignments_that_do_not_fit_into_a_record_fail_the_sync_and_cause_a_rebalance() -> None:
     world = World()
     member = world.join()[0].member_id
     world.log.error = ErrorCode.MESSAGE_TOO_LARGE
@@ -96,7 +97,7 @@ def test_a_commit_that_does_not_fit_into_a_batch_is_refused_as_kafka_does() -> N
     assert world.commit(1) == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
 
 
-def test_what_a_deleted_group_held_is_counted_out() -> None:
+def test_a_deleted_group_holds_no_memory() -> None:
     world = World()
     assert world.commit(1) == ErrorCode.NONE
     assert world.coordinator.memory.held_bytes > 0

@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets as a stranger may have written them."""
+"""Records of __consumer_offsets with arbitrary bytes."""
 
 from contextlib import suppress
 
@@ -22,7 +22,7 @@ VALUES = st.none() | st.binary(max_size=60) | st.binary(max_size=40).map(lambda 
 
 @given(key=KEYS, value=VALUES)
 def test_any_bytes_are_a_record_or_a_kafka_error(key: bytes, value: bytes | None) -> None:
-    """Anything else would end the load of a partition and leave its groups without a coordinator."""
+    """Any other error would stop the load of a partition and leave its groups without a coordinator."""
     with suppress(KafkaError):
         assert isinstance(read_record(key, value), OffsetRecord | GroupRecord | None)
 

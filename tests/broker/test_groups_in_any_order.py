@@ -1,4 +1,4 @@
-"""Classic groups whose members come, go, fall silent and speak out of turn."""
+"""Classic groups whose members send requests in any order."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
@@ -9,7 +9,10 @@ from tests.broker.group_world import World
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Members come, go, fall silent and speak out of turn: every request is answered, at most one generation is at work."""
+    """Members join, leave, stop and send requests at the wrong time.
+
+    Every request is answered, and at most one generation is active.
+    """
 
     known = Bundle("known")
 

@@ -58,7 +58,7 @@ def compact(log: UnifiedLog, now_ms: int = 2_000, keys_max: int = KEYS_MAX) -> N
 
 
 def write_copy(log: UnifiedLog, now_ms: int) -> None:
-    """What a compaction has done when it dies before the swap."""
+    """Do what a compaction does before the swap."""
     plan = plan_cleaning(log, now_ms)
     assert plan is not None
     pacer = Pacer()
@@ -122,7 +122,7 @@ def test_replaced_records_leave_the_disk(tmp_path: Path) -> None:
     assert len(log.segments) == 2
 
 
-def test_a_tombstone_goes_only_after_delete_retention(tmp_path: Path) -> None:
+def test_a_tombstone_is_removed_only_after_delete_retention(tmp_path: Path) -> None:
     log = opened(tmp_path)
     append(log, batch([b"v"], keys=[b"gone"]), 0, 1_000)
     append(log, batch([None], keys=[b"gone"]), 0, 1_000)
@@ -145,7 +145,7 @@ def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
     assert plan_cleaning(log, 2_000) is None
 
 
-def test_an_interrupted_swap_is_finished_at_the_next_start(tmp_path: Path) -> None:
+def test_an_interrupted_swap_is_completed_at_the_next_start(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for number in range(20):
         append(log, batch([b"%04d" % number], keys=[b"same"]), 0, 1_000)
@@ -162,7 +162,7 @@ def test_an_interrupted_swap_is_finished_at_the_next_start(tmp_path: Path) -> No
 
 
 def test_a_copy_whose_last_batch_was_dropped_still_covers_it(tmp_path: Path) -> None:
-    """Else the start after an interrupted swap would keep the old segment beside the copy."""
+    """Otherwise the start after an interrupted swap would keep the old segment next to the copy."""
     log = opened(tmp_path)
     append(log, batch([b"x" * 100], keys=[b"other"]), 0, 1_000)
     append(log, batch([b"x" * 100], keys=[b"gone"]), 0, 1_000)
@@ -179,7 +179,7 @@ def test_a_copy_whose_last_batch_was_dropped_still_covers_it(tmp_path: Path) -> 
     assert [key for _, key, _ in records(again)] == [b"other", b"active"]
 
 
-def test_an_unfinished_copy_is_thrown_away(tmp_path: Path) -> None:
+def test_an_unfinished_copy_is_deleted(tmp_path: Path) -> None:
     log = opened(tmp_path)
     append(log, batch([b"v"], keys=[b"k"]), 0, 1_000)
     log.close()
@@ -192,7 +192,7 @@ def test_an_unfinished_copy_is_thrown_away(tmp_path: Path) -> None:
     assert not half.exists()
 
 
-def test_a_manager_stopped_before_it_has_loaded_leaves_no_mark_of_a_clean_shutdown(tmp_path: Path) -> None:
+def test_a_manager_stopped_before_it_has_loaded_writes_no_clean_shutdown_file(tmp_path: Path) -> None:
     async def run() -> None:
         directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]
         await LogManager(directories, LogManagerConfig(), lambda topic: COMPACT, lambda: 2_000).stop(7)
@@ -215,7 +215,7 @@ def test_a_topic_with_the_longest_name_is_deleted(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> None:
+def test_the_manager_compacts_deletes_and_restarts_cleanly(tmp_path: Path) -> None:
     async def run() -> None:
         def manager() -> LogManager:
             config = LogManagerConfig()
@@ -247,7 +247,7 @@ def test_the_manager_compacts_deletes_and_comes_back_clean(tmp_path: Path) -> No
     asyncio.run(run())
 
 
-def test_a_log_that_cannot_be_flushed_at_the_end_leaves_no_mark(
+def test_a_log_that_cannot_be_flushed_at_the_end_prevents_the_clean_shutdown_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full() -> None:
@@ -265,8 +265,8 @@ def test_a_log_that_cannot_be_flushed_at_the_end_leaves_no_mark(
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_the_copy_is_cut_into_segments_that_keep_their_limits(tmp_path: Path) -> None:
-    """Of bytes, which positions in an index are 32 bits of, and of offsets behind the first one."""
+def test_the_copy_is_split_into_segments_within_their_limits(tmp_path: Path) -> None:
+    """The limits: bytes, since index positions have 32 bits, and offsets relative to the base offset."""
     log = opened(tmp_path)
     newest: dict[bytes, tuple[int, bytes]] = {}
     for number in range(60):
@@ -294,7 +294,7 @@ def test_the_copy_is_cut_into_segments_that_keep_their_limits(tmp_path: Path) ->
     again.close_files()
 
 
-def test_a_pass_whose_map_is_full_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_compaction_with_a_full_map_is_continued_by_the_next_one(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for number in range(60):
         append(
@@ -316,7 +316,7 @@ def test_a_pass_whose_map_is_full_goes_on_where_it_ended(tmp_path: Path) -> None
     log.close_files()
 
 
-def test_a_deleted_key_does_not_come_back_from_a_compressed_batch(tmp_path: Path) -> None:
+def test_a_deleted_key_does_not_reappear_from_a_compressed_batch(tmp_path: Path) -> None:
     log = opened(tmp_path)
     append(log, batch([b"old" * 30, b"kept" * 30], keys=[b"gone", b"kept"], compress=True), 0, 1_000)
     append(log, batch([None], keys=[b"gone"]), 0, 1_000)
@@ -362,8 +362,8 @@ def test_a_compaction_that_ends_at_any_change_of_a_file_leaves_every_key(
         log.close_files()
 
 
-def test_the_event_loop_goes_on_while_a_large_log_is_compacted(tmp_path: Path) -> None:
-    """100,000 records in five batches: the thread that reads them sleeps as long as it works."""
+def test_the_event_loop_keeps_running_while_a_large_log_is_compacted(tmp_path: Path) -> None:
+    """100,000 records in five batches: the cleaner's thread sleeps as long as it works."""
 
     async def run() -> float:
         directories = [LogDirectory(tmp_path, uuid.UUID(int=8))]

@@ -1,4 +1,4 @@
-"""One failing directory is taken out of service; the others and what cannot tell about a disk are left alone."""
+"""A failed log directory goes offline; other directories and errors that are not the disk's change nothing."""
 
 import asyncio
 import errno
@@ -95,7 +95,7 @@ def test_a_failed_operation_takes_its_directory_offline_and_no_other(
     asyncio.run(run())
 
 
-def test_a_new_partition_goes_where_there_is_room(tmp_path: Path) -> None:
+def test_a_new_partition_is_placed_in_a_directory_with_room(tmp_path: Path) -> None:
     async def run() -> None:
         directories = [LogDirectory(tmp_path / "a", FIRST), LogDirectory(tmp_path / "b", SECOND)]
         for directory in directories:

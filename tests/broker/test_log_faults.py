@@ -1,4 +1,4 @@
-"""Every change of a file that an append, a roll, a deletion or a checkpoint makes may fail, or be the last before a crash."""
+"""A failure or a crash at every change of a file during append, roll, deletion and checkpoint."""
 
 import uuid
 from collections.abc import Callable
@@ -24,7 +24,10 @@ Record = tuple[int, bytes | None]
 
 
 class Story:
-    """A log that grows through two leader epochs with two producers, rolls, and loses its beginning; `acknowledged` is what it answered for."""
+    """A log with two leader epochs and two producers that rolls and loses its beginning.
+
+    `acknowledged` are the records whose append succeeded.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -34,7 +37,7 @@ class Story:
         self.deleted_before = 0
 
     def run(self) -> None:
-        """Do it all."""
+        """Run the whole story."""
         for number in range(10):
             self.append(number)
         self.deleted_before = 4
@@ -48,7 +51,7 @@ class Story:
         self.log.close()
 
     def run_until_refused(self) -> int | None:
-        """Do it all -> the error that ended it early, None when none did."""
+        """Run the story. Return the error that ended it early, None without one."""
         try:
             self.run()
         except KafkaError as error:
@@ -74,7 +77,7 @@ def opened(folder: Path) -> UnifiedLog:
 
 
 def assert_whole(story: Story) -> None:
-    """Everything acknowledged is there once, at most the batch in flight beside it, and all that is derived fits the records."""
+    """Check the log: acknowledged records once, at most the batch in flight besides, and matching derived state."""
     log = opened(story.folder)
     found = [(record.offset, record.value) for each in log.batches(0) for record in each.records()]
     needed = [record for record in story.acknowledged if record[0] >= story.deleted_before]
@@ -128,7 +131,7 @@ def test_a_failure_of_any_change_of_a_file_is_reported_and_loses_nothing(
         story.log.on_failure = lambda operation, error, reported=reported: reported.append(operation)
         disk = FaultyDisk(at, fault)
         answered: object = OSError
-        with disk.plugged_in(), suppress(OSError):  # of what runs on the I/O thread, where the log manager reports it
+        with disk.plugged_in(), suppress(OSError):  # raised on the I/O thread, where the log manager reports it
             answered = story.run_until_refused()
         assert disk.has_struck
         assert answered in (OSError, ErrorCode.KAFKA_STORAGE_ERROR, None)
@@ -138,8 +141,8 @@ def test_a_failure_of_any_change_of_a_file_is_reported_and_loses_nothing(
         assert_whole(story)
 
 
-def test_deletion_makes_room_on_a_disk_that_has_none(tmp_path: Path) -> None:
-    """Nothing has to be written for it: not the epochs, not a snapshot, not an index."""
+def test_deletion_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+    """Deletion writes nothing: no epochs, no snapshot, no index."""
     log = opened(tmp_path)
     for number in range(12):
         append(log, batch([b"%d" % number * 60]), number // 4, NOW)

@@ -1,4 +1,4 @@
-"""Which folders of the log directories become logs, and that none is judged against metadata that may be incomplete."""
+"""Which folders become logs, and that no log is judged by metadata that may be incomplete."""
 
 import asyncio
 import errno
@@ -33,7 +33,7 @@ def manager(folder: Path) -> LogManager:
 
 
 def write(folder: Path, topic: str, topic_id: uuid.UUID, count: int, directory: uuid.UUID = FIRST) -> None:
-    """Make a log with `count` records in a manager of its own."""
+    """Create a log with `count` records."""
 
     async def run() -> None:
         logs = manager(folder)
@@ -46,7 +46,7 @@ def write(folder: Path, topic: str, topic_id: uuid.UUID, count: int, directory: 
 
 
 def load(folder: Path, image: CaughtUpImage) -> dict[tuple[str, int], tuple[uuid.UUID, str, int]]:
-    """Load a new manager: topic id, directory and log end by partition."""
+    """Load a new manager. Return topic id, directory and log end by partition."""
 
     async def run() -> dict[tuple[str, int], tuple[uuid.UUID, str, int]]:
         logs = manager(folder)
@@ -67,7 +67,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_an_image_without_this_lifes_registration_cannot_judge_logs() -> None:
+def test_an_image_without_this_starts_registration_decides_no_log() -> None:
     image = image_of({})
 
     for unproven in (MetadataImage.EMPTY, image):
@@ -76,7 +76,7 @@ def test_an_image_without_this_lifes_registration_cannot_judge_logs() -> None:
     assert CaughtUpImage(image, BROKER_ID, INCARNATION_ID).image is image
 
 
-def test_a_log_the_metadata_do_not_have_is_set_aside_and_taken_back_when_they_have_it(
+def test_a_log_that_is_not_in_the_metadata_is_set_aside_and_restored_once_it_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, "t", OLD, 7)
@@ -92,10 +92,10 @@ def test_a_log_the_metadata_do_not_have_is_set_aside_and_taken_back_when_they_ha
     assert warnings(caplog)[1:] == ["stray_log_taken_back"]
 
 
-def test_a_log_set_aside_takes_the_place_of_the_empty_one_begun_meanwhile(
+def test_a_log_set_aside_replaces_the_empty_one_created_meanwhile(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What a start with an old snapshot did: the records set aside, an empty log in their place, perhaps on another disk."""
+    """A start with an old snapshot sets the records aside and creates an empty log, perhaps on another disk."""
     write(tmp_path, "t", OLD, 7)
     load(tmp_path, caught_up())
     caplog.clear()
@@ -111,7 +111,7 @@ def test_a_log_set_aside_takes_the_place_of_the_empty_one_begun_meanwhile(
     assert load(tmp_path, caught_up(t=(OLD, 1))) == {("t", 0): (OLD, "first", 7)}
 
 
-def test_a_log_set_aside_takes_the_place_of_an_older_topics_log(tmp_path: Path) -> None:
+def test_a_log_set_aside_replaces_the_log_of_an_older_topic(tmp_path: Path) -> None:
     write(tmp_path, "t", NEW, 7)
     load(tmp_path, caught_up())
     write(tmp_path, "t", OLD, 9)
@@ -122,7 +122,7 @@ def test_a_log_set_aside_takes_the_place_of_an_older_topics_log(tmp_path: Path) 
     assert load(tmp_path, caught_up(t=(OLD, 1))) == {("t", 0): (OLD, "first", 9)}
 
 
-def test_of_two_logs_with_records_the_one_in_service_is_kept_and_the_other_named(
+def test_of_two_logs_with_records_the_one_in_service_is_kept_and_the_other_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, "t", OLD, 7)
@@ -168,7 +168,7 @@ def test_the_longest_name_keeps_its_partition_when_it_is_set_aside(tmp_path: Pat
 
 
 def test_the_start_of_a_deleted_topics_log_does_not_hide_the_records_of_its_successor(tmp_path: Path) -> None:
-    """The checkpoint knows names only, and a killed broker may not have written it again."""
+    """The checkpoint contains only names, and a killed broker may not have updated it."""
 
     async def first_life() -> None:
         logs = manager(tmp_path)
@@ -214,8 +214,8 @@ def test_deleted_records_stay_deleted_after_a_kill(tmp_path: Path) -> None:
         asyncio.run(later_life())
 
 
-def test_a_topic_made_again_while_its_old_log_is_compacted_keeps_its_folder(tmp_path: Path) -> None:
-    """A compaction keeps a deleted log's folder in place; renaming that folder later must not take its successor's."""
+def test_a_topic_recreated_while_its_old_log_is_compacted_keeps_its_folder(tmp_path: Path) -> None:
+    """Compaction delays renaming a deleted log's folder; the rename must not take the folder of the new log."""
 
     async def run() -> None:
         logs = manager(tmp_path)
@@ -253,7 +253,7 @@ def test_only_a_committed_removal_deletes_a_log(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_directory_that_fails_at_the_start_is_left_out_and_its_partitions_are_not_begun_anew(
+def test_a_directory_that_fails_at_the_start_is_offline_and_its_partitions_are_not_created_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, "t", OLD, 3)

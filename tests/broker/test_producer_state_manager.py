@@ -46,7 +46,7 @@ def test_sequences_wrap_to_zero(tmp_path: Path) -> None:
     written(manager, header(0))
 
 
-def test_a_batch_across_the_wrap_is_known_again(tmp_path: Path) -> None:
+def test_a_batch_across_the_wrap_is_recognized(tmp_path: Path) -> None:
     manager = ProducerStateManager(tmp_path)
     crossing = header(MAX_SEQUENCE, count=3, offset=50)
     written(manager, crossing)
@@ -84,7 +84,7 @@ def test_the_last_five_batches_are_known_and_no_more(tmp_path: Path) -> None:
     assert [found and found.first_offset for found in known] == [None, None, 102, 103, 104, 105, 106]
 
 
-def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+def test_idle_producers_expire(tmp_path: Path) -> None:
     manager = ProducerStateManager(tmp_path)
     written(manager, header(0))
 
@@ -94,7 +94,7 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     assert PRODUCER not in manager.producers
 
 
-def test_a_snapshot_carries_the_state_and_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
+def test_a_snapshot_restores_the_state_and_a_damaged_one_is_skipped(tmp_path: Path) -> None:
     manager = ProducerStateManager(tmp_path)
     written(manager, header(0))
     manager.take_snapshot(1)
@@ -135,7 +135,7 @@ def test_an_empty_snapshot_is_ten_bytes_like_kafkas(tmp_path: Path) -> None:
     assert ProducerStateManager(tmp_path).take_snapshot(0).stat().st_size == 10
 
 
-def test_snapshots_behind_the_end_of_the_log_are_deleted(tmp_path: Path) -> None:
+def test_snapshots_after_the_end_of_the_log_are_deleted(tmp_path: Path) -> None:
     manager = ProducerStateManager(tmp_path)
     ahead = manager.take_snapshot(20)
 
@@ -146,7 +146,7 @@ def test_snapshots_behind_the_end_of_the_log_are_deleted(tmp_path: Path) -> None
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sends=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(1, 3)), max_size=40))
 def test_accepts_exactly_the_next_batch_of_each_producer(tmp_path: Path, sends: list[tuple[int, int, int]]) -> None:
-    """Model: per producer the next sequence, and the last five (first, last) that were written."""
+    """The model has, per producer, the next sequence and the last five (first, last) that were written."""
     manager = ProducerStateManager(tmp_path)
     following: dict[int, int] = {}
     recent: dict[int, list[tuple[int, int]]] = {}

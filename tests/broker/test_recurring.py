@@ -1,4 +1,4 @@
-"""Work that recurs goes on after a turn that failed, and ends when it is told to."""
+"""Recurring work continues after a failed run and ends on stop."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from kraft_core.broker.recurring import Recurring
 
 
-def test_a_turn_that_fails_is_logged_and_the_next_one_comes(caplog: pytest.LogCaptureFixture):
+def test_a_failed_run_is_logged_and_the_next_one_starts(caplog: pytest.LogCaptureFixture):
     async def main() -> None:
         turns = 0
         third = asyncio.Event()
@@ -31,7 +31,7 @@ def test_a_turn_that_fails_is_logged_and_the_next_one_comes(caplog: pytest.LogCa
     assert [record.exc_info is not None for record in failed] == [False, True]
 
 
-def test_nothing_is_begun_after_the_stop():
+def test_no_run_starts_after_the_stop():
     async def main() -> None:
         turns = 0
 

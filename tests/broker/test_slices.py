@@ -1,4 +1,4 @@
-"""Long work in slices: short work ends at once, jobs take turns, and memory is shared out. Time is counted in steps."""
+"""Long work in slices: short work completes at once, jobs take turns and memory is shared. Time is counted in steps."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 
 
 class Steps:
-    """A clock that each step of a work moves on by a quarter of a slice, and a log of who stepped."""
+    """A clock that each step advances by a quarter of a slice, and a log of the steps."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -40,7 +40,7 @@ def run(scenario: Callable[[Steps], Coroutine[Any, Any, None]]) -> Steps:
     return steps
 
 
-def test_short_work_ends_at_once() -> None:
+def test_short_work_completes_at_once() -> None:
     async def scenario(steps: Steps) -> None:
         assert steps.begin("short", 3) is None
         assert steps.log == ["short"] * 3
@@ -48,7 +48,7 @@ def test_short_work_ends_at_once() -> None:
     run(scenario)
 
 
-def test_long_work_gives_way_after_its_first_slice() -> None:
+def test_long_work_yields_after_its_first_slice() -> None:
     async def scenario(steps: Steps) -> None:
         job = steps.begin("long", 10)
         assert steps.log == ["long"] * 4
@@ -60,7 +60,7 @@ def test_long_work_gives_way_after_its_first_slice() -> None:
 
 
 def test_the_first_slices_of_one_turn_are_bounded_together() -> None:
-    """However many connections hand over a request in one turn."""
+    """The bound holds for any number of connections that send a request in one turn."""
 
     async def scenario(steps: Steps) -> None:
         jobs = [steps.begin(str(number), 3) for number in range(100)]
@@ -100,7 +100,8 @@ def test_a_short_job_does_not_wait_for_long_ones() -> None:
 
 
 async def memory_flood(steps: Steps) -> list[asyncio.Future[None]]:
-    """Jobs of eight connections of one address, that take a quantum each and most of the memory; some of them were served."""
+    """Jobs of eight connections of one address; each takes a quantum and most of the memory, and some were served
+    before."""
     flood = [
         asyncio.ensure_future(steps.slices.run(steps.work("greedy", QUANTUM, 6 * MIB), ("a", str(number % 8))))
         for number in range(40)
@@ -110,7 +111,7 @@ async def memory_flood(steps: Steps) -> list[asyncio.Future[None]]:
     return flood
 
 
-def test_an_address_that_was_served_little_does_not_wait_for_one_that_was_served_much() -> None:
+def test_an_address_with_little_excess_does_not_wait_for_one_with_much() -> None:
     async def scenario(steps: Steps) -> None:
         flood = await memory_flood(steps)
         before = len(steps.log)
@@ -122,7 +123,7 @@ def test_an_address_that_was_served_little_does_not_wait_for_one_that_was_served
 
 
 def test_a_connection_waits_for_the_memory_of_one_job_of_a_flood_from_its_own_address() -> None:
-    """Whatever other connections of its address have waiting, and though it was served some itself."""
+    """Other jobs of its address do not delay it, even if it was served before."""
 
     async def scenario(steps: Steps) -> None:
         await steps.slices.run(steps.work("other", 8, 8 * MIB), ("a", "other"))
@@ -136,7 +137,7 @@ def test_a_connection_waits_for_the_memory_of_one_job_of_a_flood_from_its_own_ad
 
 
 def test_a_large_request_does_not_wait_for_small_ones_that_take_long() -> None:
-    """Not even one of their own address, from a connection that nothing is known about."""
+    """Not even small ones of the same address, from a connection without history."""
 
     async def scenario(steps: Steps) -> None:
         flood = await memory_flood(steps)
@@ -149,7 +150,7 @@ def test_a_large_request_does_not_wait_for_small_ones_that_take_long() -> None:
     run(scenario)
 
 
-def test_memory_is_shared_out() -> None:
+def test_jobs_wait_for_memory() -> None:
     under_way: set[str] = set()
 
     async def scenario(steps: Steps) -> None:
@@ -172,7 +173,7 @@ def test_work_that_needs_more_memory_than_there_is_runs_alone() -> None:
     assert run(scenario).log == ["huge"] * 5
 
 
-def test_what_the_work_raises_reaches_its_caller_and_ends_nothing_else() -> None:
+def test_an_error_of_the_work_reaches_its_caller_only() -> None:
     def failing() -> Work[int]:
         yield 0
         raise ValueError("broken")

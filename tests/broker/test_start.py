@@ -1,4 +1,4 @@
-"""A broker that reaches no leader of its own cluster judges nothing, says so and keeps waiting."""
+"""A broker that finds no leader of its cluster touches no log, reports it and keeps waiting."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from tests.interop.kafka import PATIENCE_S, broker_settings, free_ports, write_p
 
 
 async def watch_it_wait(config: KafkaConfig, cluster_id: str, caplog: pytest.LogCaptureFixture, reason: str) -> None:
-    """Start a broker and see it say `reason` several times, listen, and not fail."""
+    """Start a broker and check that it logs `reason` repeatedly, listens and does not fail."""
     (data,) = config.log_dirs
     meta = MetaProperties(cluster_id=cluster_id, node_id=config.node_id, directory_id=FIRST)
     role = BrokerRole(config, {data: meta}, None, ConnectionQuotas())
@@ -35,7 +35,7 @@ async def watch_it_wait(config: KafkaConfig, cluster_id: str, caplog: pytest.Log
 
 
 @pytest.mark.parametrize("why", ["no controller answers", "another cluster"])
-def test_a_broker_without_a_leader_waits_and_leaves_its_logs_alone(
+def test_a_broker_without_a_leader_waits_and_does_not_touch_its_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
     monkeypatch.setattr(broker_server, "_REMINDER_S", 0.2)
@@ -47,7 +47,7 @@ def test_a_broker_without_a_leader_waits_and_leaves_its_logs_alone(
     quorum = Quorum(tmp_path / "quorum", 1)
     settings = broker_settings(3, port, tmp_path, quorum.bootstrap) | {
         "log.dirs": data,
-        "initial.broker.registration.timeout.ms": 300,  # much less than the broker is watched for
+        "initial.broker.registration.timeout.ms": 300,  # much shorter than the broker is observed
         "broker.heartbeat.interval.ms": 100,
     }
     config = KafkaConfig.load(write_properties(tmp_path / "server.properties", settings))
@@ -66,7 +66,7 @@ def test_a_broker_without_a_leader_waits_and_leaves_its_logs_alone(
 
 
 def test_requests_of_clients_that_have_left_are_dropped_while_the_broker_waits(tmp_path: Path) -> None:
-    """Without a leader a broker may wait for days, and clients that time out come again and again."""
+    """Without a leader a broker may wait for days, and clients that time out retry continuously."""
     port, controller_port = free_ports(2)
     settings = broker_settings(3, port, tmp_path, f"127.0.0.1:{controller_port}")
     config = KafkaConfig.load(write_properties(tmp_path / "server.properties", settings))

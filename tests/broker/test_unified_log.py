@@ -50,7 +50,7 @@ def refused(log: UnifiedLog, data: bytes) -> ErrorCode:
 
 
 def announcing_two_records() -> bytes:
-    """Count and last offset delta say two, but there is one record."""
+    """Return a batch that declares two records but has one."""
     data = bytearray(batch([b"a"]))
     struct.pack_into(">i", data, 23, 1)
     struct.pack_into(">i", data, 57, 2)
@@ -70,7 +70,7 @@ def test_offsets_are_assigned_and_segments_roll(tmp_path: Path) -> None:
 
 
 def test_a_segment_rolls_by_the_time_between_its_records_not_by_their_age(tmp_path: Path) -> None:
-    """Records of long ago, as a replay brings them, must not get a segment each."""
+    """Old records, for example of a replay, must not get a segment each."""
     log = opened(tmp_path, LogConfig(segment_ms=500))
     for timestamp in (100, 300, 600, 601, 900):
         append_batch(log, batch([b"v"], timestamp=timestamp), 0, 10**12)
@@ -139,7 +139,7 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(tmp_path: Path, data: byt
     assert refused(log, data) is error
 
 
-def test_a_compacted_topic_takes_no_record_without_a_key(tmp_path: Path) -> None:
+def test_a_compacted_topic_rejects_records_without_a_key(tmp_path: Path) -> None:
     log = opened(tmp_path, LogConfig(cleanup_policy=frozenset({"compact"})))
     keyless = bytearray(batch([b"v"], keys=[b""]))
     keyless[65] = 1  # the key's length: -1 as a varint
@@ -154,7 +154,7 @@ def test_a_full_disk_is_a_storage_error_and_leaves_the_log_as_it_was(
     append(log, b"first")
 
     def full(descriptor: int, data: bytes, position: int) -> int:
-        os.ftruncate(descriptor, position + 10)  # part of it still fitted
+        os.ftruncate(descriptor, position + 10)  # part of it still fits
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
@@ -188,7 +188,7 @@ def test_a_read_stops_at_the_high_watermark(tmp_path: Path) -> None:
     assert [found.base_offset for found in read_batches(data)] == [0, 1]
 
 
-def test_a_first_batch_larger_than_asked_comes_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_first_batch_larger_than_requested_is_returned_whole_or_not_at_all(tmp_path: Path) -> None:
     log = opened(tmp_path)
     append(log, b"a" * 200)
 
@@ -197,7 +197,7 @@ def test_a_first_batch_larger_than_asked_comes_whole_or_not_at_all(tmp_path: Pat
 
 
 @pytest.mark.parametrize("cut", [1, 30, 61, 100])
-def test_a_torn_tail_is_cut_off_at_the_next_start(tmp_path: Path, cut: int) -> None:
+def test_a_torn_tail_is_truncated_at_the_next_start(tmp_path: Path, cut: int) -> None:
     log = opened(tmp_path)
     for number in range(5):
         append(log, b"v%d" % number * 10)
@@ -214,7 +214,7 @@ def test_a_torn_tail_is_cut_off_at_the_next_start(tmp_path: Path, cut: int) -> N
     assert append(again, b"next") == 4
 
 
-def test_everything_behind_a_flipped_bit_is_dropped(tmp_path: Path) -> None:
+def test_everything_after_a_flipped_bit_is_dropped(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for number in range(12):
         append(log, b"v%d" % number * 20)
@@ -244,7 +244,7 @@ def test_a_clean_close_needs_no_recovery_and_keeps_producers(tmp_path: Path) -> 
     assert repeated.first_offset == 0
 
 
-def test_producers_are_known_again_after_a_crash(tmp_path: Path) -> None:
+def test_producers_are_restored_after_a_crash(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for sequence in range(8):
         append_batch(log, batch([b"x" * 90], producer_id=9, epoch=2, sequence=sequence), 0, NOW)
@@ -301,7 +301,7 @@ def test_retention_by_time_can_empty_the_log_but_keeps_its_end(tmp_path: Path) -
     assert append(log, b"c") == 2
 
 
-def test_retention_by_size_keeps_at_least_the_bytes_asked_for(tmp_path: Path) -> None:
+def test_retention_by_size_keeps_at_least_the_configured_bytes(tmp_path: Path) -> None:
     log = opened(tmp_path, LogConfig(segment_bytes=150, retention_bytes=300, retention_ms=-1))
     for _ in range(8):
         append(log, b"v" * 60)
