@@ -1,1 +1,1 @@
-"""What a config is: definitions, effective values and their description. Source: org.apache.kafka.common.config."""
+"""Configs: definitions, effective values and their description. Source: org.apache.kafka.common.config."""

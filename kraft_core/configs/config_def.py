@@ -1,7 +1,7 @@
-"""Configuration keys: their types, defaults, allowed values and how text becomes a value.
+"""Config keys: types, defaults, allowed values and parsing.
 
-One key is one line of a text table (see `parse_table`), so the definitions of Apache Kafka 4.3.1 stay readable
-as data. A validator answers None for an allowed value or the sentence that says what is wrong with it.
+A key is one line of a text table (see `parse_table`), so that the definitions of Apache Kafka 4.3.1 are readable data.
+A validator returns None for an allowed value, else an error text.
 
 Source: ConfigDef, Kafka 4.3.1.
 """
@@ -18,14 +18,14 @@ Value = bool | int | float | str | tuple[str, ...] | None
 Validator = Callable[[Value], str | None]
 
 _COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
-_BLANK: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes off
+_BLANK: Final = "".join(map(chr, range(33)))  # what Java's String.trim removes
 _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LIMITS: Final = {"SHORT": 2**15, "INT": 2**31, "LONG": 2**63}
 
 
 class ConfigType(IntEnum):
-    """The type of a key; the number is the one DescribeConfigs answers. Source: DescribeConfigsResponse.ConfigType."""
+    """The type of a key, with its number in DescribeConfigs. Source: DescribeConfigsResponse.ConfigType."""
 
     BOOLEAN = 1
     STRING = 2
@@ -39,7 +39,7 @@ class ConfigType(IntEnum):
 
 
 class UpdateMode(IntEnum):
-    """When a changed broker key takes effect: after a restart, on one broker, or on the whole cluster."""
+    """How a broker key changes: with a restart, on one broker at run time, or on the whole cluster at run time."""
 
     READ_ONLY = 0
     PER_BROKER = 1
@@ -47,7 +47,7 @@ class UpdateMode(IntEnum):
 
 
 class ConfigException(KafkaError):  # noqa: N818 - Kafka's name
-    """A value that a key does not allow; INVALID_CONFIG (40) on the wire."""
+    """A value is not allowed for a key; INVALID_CONFIG (40) on the wire."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_CONFIG, message)
@@ -55,11 +55,11 @@ class ConfigException(KafkaError):  # noqa: N818 - Kafka's name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
-    """One configuration key.
+    """A config key.
 
-    `default` is the text of the default, None for null. `is_required` marks the few keys without any default.
-    `valid_values` is the text that Kafka's documentation prints for the allowed values, "" for anything.
-    `is_internal` keys are left out of listings until someone sets them.
+    `default` is the default as text, None for null. `is_required` marks the few keys without a default.
+    `valid_values` is the text for the allowed values in Kafka's documentation, "" for any value.
+    `is_internal` keys are listed only if they are set.
     """
 
     name: str
@@ -75,13 +75,13 @@ class ConfigKey:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the value must never be shown."""
+        """Whether the value is a secret and must not be shown."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str | None) -> Value:
-        """Turn text into a checked value.
+        """Parse and validate a text.
 
-        Raises ConfigException, naming the key and the value, when the text is not of the key's type or not allowed.
+        Raises ConfigException with the key and the value when the text is not of the key's type or not allowed.
         """
         value = parse_type(self.name, text, self.type)
         if self.validator is not None:
@@ -92,7 +92,7 @@ class ConfigKey:
 
 
 class ConfigDef(Mapping[str, ConfigKey]):
-    """The keys of one kind of resource, in the order of their names."""
+    """The keys of one resource type, ordered by name."""
 
     __slots__ = ("_keys",)
 
@@ -115,7 +115,7 @@ class ConfigDef(Mapping[str, ConfigKey]):
 
 
 def parse_type(name: str, text: str | None, kind: ConfigType) -> Value:
-    """Turn the text of a key into its type; None stays None. Raises ConfigException. Source: ConfigDef.parseType."""
+    """Parse the text of a key; None stays None. Raises ConfigException. Source: ConfigDef.parseType."""
     if text is None:
         return None
     trimmed = text.strip(_BLANK)
@@ -139,7 +139,7 @@ def parse_type(name: str, text: str | None, kind: ConfigType) -> Value:
 
 
 def between(minimum: float | None, maximum: float | None) -> Validator:
-    """Allow numbers from minimum to maximum, both included; None leaves that side open."""
+    """Allow numbers from minimum to maximum, both included; None means no bound."""
 
     def check(value: Value) -> str | None:
         if value is None:
@@ -168,7 +168,7 @@ def one_of(allowed: tuple[str, ...], *, ignore_case: bool = False) -> Validator:
 
 
 def distinct_list(allowed: tuple[str, ...], *, allow_empty: bool, allow_null: bool) -> Validator:
-    """Allow lists without repetition, of these strings if any are named. Source: ConfigDef.ValidList."""
+    """Allow lists without duplicates, of the `allowed` strings if there are any. Source: ConfigDef.ValidList."""
 
     def check(value: Value) -> str | None:
         if value is None:
@@ -190,7 +190,7 @@ def distinct_list(allowed: tuple[str, ...], *, allow_empty: bool, allow_null: bo
 
 
 def gzip_level(value: Value) -> str | None:
-    """Allow 1 to 9, and -1 for zlib's own default. Source: GzipCompression.LevelValidator."""
+    """Allow 1 to 9, and -1 for zlib's default. Source: GzipCompression.LevelValidator."""
     if value == -1 or (isinstance(value, int) and 1 <= value <= 9):
         return None
     return (
@@ -215,12 +215,12 @@ def throttled_replicas(value: Value) -> str | None:
 
 
 def non_empty(value: Value) -> str | None:
-    """Allow null and any text that is not empty. Source: ConfigDef.NonEmptyString."""
+    """Allow null and any non-empty text. Source: ConfigDef.NonEmptyString."""
     return "Invalid value {value} for configuration {name}: String must be non-empty" if value == "" else None
 
 
 def non_null(value: Value) -> str | None:
-    """Allow anything but null. Source: ConfigDef.NonNullValidator."""
+    """Allow any value except null. Source: ConfigDef.NonNullValidator."""
     return "Invalid value null for configuration {name}: entry must be non null" if value is None else None
 
 
@@ -252,9 +252,9 @@ _UPDATE_MODES: Final = {"ro": UpdateMode.READ_ONLY, "pb": UpdateMode.PER_BROKER,
 
 
 def parse_validator(text: str, kind: ConfigType) -> Validator | None:
-    """Build the validator that a table row names in Kafka's own notation; "" allows everything.
+    """Return the validator for a table's text in Kafka's notation; None for "", which allows any value.
 
-    A list may end in `?` (may be null) or `+` (must not be empty); `distinct` alone names no strings.
+    A list may end in `?` (may be null) or `+` (must not be empty); `distinct` alone allows any strings.
     """
     if not text:
         return None
@@ -273,10 +273,10 @@ def parse_validator(text: str, kind: ConfigType) -> Validator | None:
 
 
 def parse_table(table: str) -> list[ConfigKey]:
-    """Read keys from a table: one a line, six fields divided by ` | `; lines that begin with `#` are headings.
+    """Parse a table of keys: one per line, six fields separated by ` | `; lines that begin with `#` are headings.
 
-    name | type | default | importance | valid values | documentation. A default of `null` is null and of `-` means
-    that the key must be given. A name may end in `!` (internal) and a type in `/ro`, `/pb` or `/cw` (update mode).
+    name | type | default | importance | valid values | documentation. The default `null` is null; `-` means that the
+    key is required. A name may end in `!` (internal) and a type in `/ro`, `/pb` or `/cw` (update mode).
     """
     keys = []
     for line in table.strip().splitlines():

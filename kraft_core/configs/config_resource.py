@@ -5,15 +5,15 @@ from typing import Final, Protocol
 
 TOPIC: Final = 2
 BROKER: Final = 4
-"""A broker or controller by node id; the name "" means the default of all of them."""
+"""A broker or controller by node id; the name "" is the default of all brokers."""
 BROKER_LOGGER: Final = 8
-"""The log levels of one node; no metadata record holds them."""
+"""The log levels of one node; they are not in the metadata log."""
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 
 
 class DynamicConfigs(Protocol):
-    """The configs that the metadata log sets."""
+    """The configs in the metadata log."""
 
     def of(self, resource_type: int, name: str, /) -> Mapping[str, str]:
-        """Return the configs of one resource, empty if it has none."""
+        """Return the configs of one resource; empty if it has none."""

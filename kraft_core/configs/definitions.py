@@ -1,7 +1,7 @@
-"""Every configuration key of Apache Kafka 4.3.1 by resource type, and the rules that tie keys together.
+"""All config keys of Apache Kafka 4.3.1 by resource type, and the rules between keys.
 
-The tables are parsed on first use. Resource types are the wire's numbers: TOPIC 2, BROKER 4, CLIENT_METRICS 16, GROUP 32.
-Source: LogConfig.validate, ClientMetricsConfigs.validate, GroupConfig.validate, ControllerConfigurationValidator.
+The tables are parsed on first use. Resource types are the wire's numbers: TOPIC 2, BROKER 4, CLIENT_METRICS 16, GROUP
+32. Source: LogConfig.validate, ClientMetricsConfigs.validate, GroupConfig.validate, ControllerConfigurationValidator.
 """
 
 import re
@@ -51,17 +51,20 @@ def config_def(resource_type: int) -> ConfigDef:
 
 
 def has_definitions(resource_type: int) -> bool:
-    """Say whether keys of this resource type are known."""
+    """Return whether the resource type has definitions."""
     return resource_type in _TABLES
 
 
 _OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _OF_MECHANISMS: Final = ("sasl.jaas.config", "connections.max.reauth.ms")
-"""Settings that may also begin with a SASL mechanism's name."""
+"""Broker configs that may have a SASL mechanism's name as a prefix."""
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """Return the broker settings that mean the same, strongest first. Source: DynamicBrokerConfig.brokerConfigSynonyms."""
+    """Return the synonyms of a broker config, highest precedence first.
+
+    Source: DynamicBrokerConfig.brokerConfigSynonyms.
+    """
     if name == "log.flush.interval.ms":
         return (name, "log.flush.scheduler.interval.ms")
     for family in ("log.retention", "log.roll.jitter", "log.roll"):
@@ -77,13 +80,13 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 
 def broker_value(name: str, configs: Mapping[str, str]) -> Value:
-    """Return a broker setting from these configs, else its default, parsed."""
+    """Return the parsed value of a broker config: from `configs`, else its default."""
     key = config_def(BROKER)[name]
     return parse_type(name, configs.get(name, key.default), key.type)
 
 
 def convert_synonym(value: str, factor: int) -> str:
-    """Turn a broker's value into the topic's unit; a negative number means unlimited and stays -1."""
+    """Convert a broker's value to the topic's unit; a negative number means unlimited and becomes -1."""
     if factor == 1:
         return value
     number = int(value)
@@ -91,7 +94,7 @@ def convert_synonym(value: str, factor: int) -> str:
 
 
 def default_topic_value(name: str, static_configs: Mapping[str, str]) -> str | None:
-    """Return what a topic without an own value has, from the node's settings or the default, as text."""
+    """Return the value of a topic config that is not set, as text: from the node's configs, else the default."""
     for synonym, factor in TOPIC_SYNONYMS.get(name, ()):
         if synonym in static_configs:
             return convert_synonym(static_configs[synonym], factor)
@@ -101,9 +104,9 @@ def default_topic_value(name: str, static_configs: Mapping[str, str]) -> str | N
 def validate_topic_configs(
     configs: Mapping[str, str], existing: Mapping[str, str], static_configs: Mapping[str, str]
 ) -> None:
-    """Check all configs that a topic would have.
+    """Validate all configs of a topic together.
 
-    Raises ConfigException (INVALID_CONFIG): an unknown name, a wrong value, or values that contradict each other.
+    Raises ConfigException (INVALID_CONFIG) for an unknown name, an invalid value, or contradictory values.
     """
     keys = config_def(TOPIC)
     for name in configs:
@@ -172,10 +175,10 @@ def _validate_remote_storage(values: Mapping[str, Value], static_configs: Mappin
 
 
 def validate_client_metrics_configs(name: str, configs: Mapping[str, str]) -> None:
-    """Check a client-metrics subscription (KIP-714).
+    """Validate a client-metrics subscription (KIP-714).
 
-    Raises KafkaError INVALID_REQUEST: no subscription name, an unknown key, an interval outside 100 to 3600000 ms; and
-    ConfigException for a wrong type or a match pattern that is none.
+    Raises KafkaError INVALID_REQUEST for a missing name, an unknown key or an interval outside 100 to 3600000 ms, and
+    ConfigException for a wrong type or an invalid match pattern.
     """
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
@@ -219,10 +222,10 @@ _GROUP_LIMITS: Final = (
 
 
 def validate_group_configs(configs: Mapping[str, str], static_configs: Mapping[str, str]) -> None:
-    """Check the configs of a group against their types and the broker's limits for groups.
+    """Validate the configs of a group against their types and the broker's limits for groups.
 
-    An assignment interval is held to its limits only when it is given; the others count with their defaults.
-    Raises ConfigException.
+    An assignment interval is checked only if it is set; the others are checked with their defaults. Raises
+    ConfigException.
     """
     keys = config_def(GROUP)
     for name in configs:

@@ -1,7 +1,8 @@
-"""The settings of a broker or controller that concern security, as a table (see config_def.parse_table).
+"""Configs of a broker or controller for security, as a table (see config_def.parse_table).
 
-Names, types, defaults and allowed values are those of AbstractKafkaConfig.CONFIG_DEF, Kafka 4.3.1; the sentences are our own.
-A type ends in its update mode: ro after a restart, pb on one broker at run time, cw on the whole cluster at run time.
+Names, types, defaults and allowed values are those of AbstractKafkaConfig.CONFIG_DEF, Kafka 4.3.1; the descriptions are
+not Kafka's. A type ends in its update mode: ro with a restart, pb on one broker at run time, cw on the whole cluster at
+run time.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """The configs of topics, client-metrics subscriptions and groups, as tables (see config_def.parse_table).
 
 Names, types, defaults and allowed values are those of LogConfig, ClientMetricsConfigs and GroupConfig, Kafka 4.3.1; the
-sentences are our own. The synonyms name the broker settings that a topic or group without an own value falls back on,
-the first that is set winning, with the factor that turns the broker's unit into the topic's.
+descriptions are not Kafka's. The synonyms are the broker configs from which a topic or group inherits a value that it
+does not set: the first one that is set counts, with a factor that converts the broker's unit to the topic's.
 """
 
 from typing import Final
@@ -112,5 +112,5 @@ _GROUP_SYNONYM_FREE: Final = ("share.auto.offset.reset", "share.isolation.level"
 
 
 def group_synonym(name: str) -> str | None:
-    """Return the broker setting behind a group config: `group.` and its name, but for three that have none."""
+    """Return the broker config from which a group config inherits, `group.` and its name; None for three configs."""
     return None if name in _GROUP_SYNONYM_FREE else f"group.{name}"

@@ -1,4 +1,4 @@
-"""DescribeConfigs, as any node answers it from an image and its own settings.
+"""DescribeConfigs, answered from an image and the node's configs.
 
 Source: ConfigHelper, Kafka 4.3.1.
 """
@@ -43,7 +43,7 @@ _UNAUTHORIZED: Final = {TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED, GROUP: Erro
 def _first_of_each(
     resources: Iterable[DescribeConfigsRequestDescribeConfigsResource],
 ) -> Iterable[DescribeConfigsRequestDescribeConfigsResource]:
-    """Return each resource once, so that a request which names one 50,000 times is answered for one."""
+    """Return each resource once, so that a request that repeats one 50,000 times costs no more than one."""
     found: dict[tuple[int, str], DescribeConfigsRequestDescribeConfigsResource] = {}
     for resource in resources:
         found.setdefault((resource.resource_type, resource.resource_name), resource)
@@ -64,7 +64,7 @@ def describe_configs(
     loggers: Mapping[str, str] = _NO_CONFIGS,
     may_describe: Callable[[int, str], bool] = _may_describe_all,
 ) -> DescribeConfigsResponse:
-    """Return the answer of `described_resources` as one response. Raises KafkaError as it does."""
+    """Return the results of `described_resources` as one response. Raises KafkaError as it does."""
     results = described_resources(
         configs,
         topics,
@@ -89,11 +89,10 @@ def described_resources(
 ) -> Iterator[DescribeConfigsResponseDescribeConfigsResult]:
     """Yield the configs of each resource, sorted by name, with source, synonyms and documentation where requested.
 
-    `topics` are the names of all topics; `static_configs` the settings in the node's file; `loggers` its log levels by
-    logger; `may_describe` takes a resource's type and name. A broker is described by
-    itself alone. Per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a wrong name,
-    and the authorization errors. Raises KafkaError INVALID_REQUEST, before the first result, when any resource is of
-    an unknown type.
+    `topics` contains the names of all topics, `static_configs` the configs in the node's file, `loggers` its log levels
+    by logger; `may_describe` takes a resource's type and name. Only the broker itself describes its configs. Errors per
+    resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for an invalid name, and the
+    authorization errors. Raises KafkaError INVALID_REQUEST, before the first result, for an unknown resource type.
     """
     if any(resource.resource_type not in _KINDS for resource in request.resources):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -170,7 +169,7 @@ def _logger_entries(loggers: Mapping[str, str]) -> list[ConfigEntry]:
 def _config_result(
     entry: ConfigEntry, *, synonyms: bool, documentation: bool
 ) -> DescribeConfigsResponseDescribeConfigsResourceResult:
-    """Say one config as DescribeConfigs answers it, with what the request asked for."""
+    """Return one config of a DescribeConfigs response, with what the request asked for."""
     return DescribeConfigsResponseDescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

@@ -1,9 +1,9 @@
-"""What a configuration key is worth right now, where that value comes from, and what it would otherwise be.
+"""The effective value of a config, its source and its synonyms.
 
-A topic looks at its own configs, then at the broker's: dynamic ones of the node, dynamic ones of the whole cluster (the
-broker resource named ""), server.properties, the default. Everybody who shows configs asks here: the controller, a broker's
-DescribeConfigs and the web. `node_id` and `static_configs` are those of the node that answers; the web, which is no node,
-leaves them out and so shows what the metadata log and Kafka's defaults say.
+Precedence of a topic config: the topic's value, then the broker's dynamic value for the node, the dynamic value for the
+whole cluster (the broker resource named ""), server.properties, the default. The controller, a broker's DescribeConfigs
+and the web all use this module. `node_id` and `static_configs` are those of the answering node; the web is not a node
+and leaves them out, so it shows the metadata log and Kafka's defaults.
 
 Source: ConfigHelper, KafkaConfigSchema, DynamicBrokerConfig, Kafka 4.3.1.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs numbers it. Source: DescribeConfigsResponse.ConfigSource."""
+    """The source of a value, with its number in DescribeConfigs. Source: DescribeConfigsResponse.ConfigSource."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -43,7 +43,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One of the places a value could come from, in its own name and unit; sensitive values are None."""
+    """A possible source of a value, with its own name and unit; sensitive values are None."""
 
     name: str
     value: str | None
@@ -52,9 +52,9 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A key's value at work. `value` is None when it is null or sensitive; synonyms are strongest first.
+    """A key's effective value; None when it is null or sensitive. Synonyms are ordered by precedence, highest first.
 
-    `type` is None for a key nobody has defined: a custom setting of a plug-in.
+    `type` is None for an undefined key: a custom config of a plug-in.
     """
 
     name: str
@@ -67,17 +67,17 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether the value is the default."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
     @property
     def type(self) -> ConfigType | None:
-        """The key's type; None when the key is unknown."""
+        """The key's type; None for an unknown key."""
         return None if self.key is None else self.key.type
 
     @property
     def documentation(self) -> str:
-        """What the key means, in one or two sentences; "" when unknown, or a listener's form of a known one."""
+        """The key's description in one or two sentences; "" for an unknown key, or a listener's form of a known one."""
         return "" if self.key is None or self.key.name != self.name else self.key.documentation
 
 
@@ -86,7 +86,7 @@ _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class NodeConfigs:
-    """The broker settings that topics and groups fall back on, as one node sees them.
+    """The broker configs from which topics and groups inherit values, as seen by one node.
 
     `node`: dynamic configs of this node; `cluster`: dynamic configs of all brokers; `static`: server.properties.
     """
@@ -99,13 +99,13 @@ class NodeConfigs:
     def of(
         cls, configs: DynamicConfigs, node_id: int | None = None, static_configs: Mapping[str, str] = _EMPTY
     ) -> NodeConfigs:
-        """Read them from the configs of the metadata log."""
+        """Return the broker configs from the metadata log's configs and `static_configs`."""
         node = _EMPTY if node_id is None else configs.of(BROKER, str(node_id))
         return cls(node, configs.of(BROKER, ""), static_configs)
 
     @property
     def layers(self) -> tuple[tuple[Mapping[str, str], ConfigSource], ...]:
-        """The places to look, strongest first."""
+        """The configs and their sources, highest precedence first."""
         return (
             (self.node, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -114,7 +114,10 @@ class NodeConfigs:
 
 
 def topic_fallback(name: str, nodes: NodeConfigs) -> tuple[str | None, ConfigSource]:
-    """Return value and source for a topic that has no own value. Source: KafkaConfigSchema.resolveEffectiveTopicConfig."""
+    """Return value and source of a topic config that is not set on the topic.
+
+    Source: KafkaConfigSchema.resolveEffectiveTopicConfig.
+    """
     synonyms = TOPIC_SYNONYMS.get(name, ())
     for configs, source in nodes.layers:
         for synonym, factor in synonyms:
@@ -125,13 +128,13 @@ def topic_fallback(name: str, nodes: NodeConfigs) -> tuple[str | None, ConfigSou
 
 
 def topic_config(name: str, topic_configs: Mapping[str, str], nodes: NodeConfigs) -> str | None:
-    """Return the text of one topic config at work; None when it is null. Raises KeyError for an unknown name."""
+    """Return the effective value of one topic config as text, None for null. Raises KeyError for an unknown name."""
     value = topic_configs.get(name)
     return value if value is not None else topic_fallback(name, nodes)[0]
 
 
 def topic_entries(topic_configs: Mapping[str, str], nodes: NodeConfigs) -> list[ConfigEntry]:
-    """List the configs of a topic with these own values, sorted by name; internal keys only when set."""
+    """Return the configs of a topic that sets `topic_configs`, sorted by name; internal keys only if set."""
     entries = []
     for name, key in config_def(TOPIC).items():
         own = topic_configs.get(name)
@@ -148,7 +151,7 @@ def topic_entries(topic_configs: Mapping[str, str], nodes: NodeConfigs) -> list[
 
 
 def broker_entries(nodes: NodeConfigs) -> list[ConfigEntry]:
-    """List all settings of one broker, sorted by name; internal ones and custom ones of plug-ins only when set."""
+    """Return all configs of one broker, sorted by name; internal and custom ones only if set."""
     keys = config_def(BROKER)
     set_names = {name for configs, _ in nodes.layers for name in configs}
     public = {name for name, key in keys.items() if not key.is_internal}
@@ -156,7 +159,7 @@ def broker_entries(nodes: NodeConfigs) -> list[ConfigEntry]:
 
 
 def default_broker_entries(nodes: NodeConfigs) -> list[ConfigEntry]:
-    """List the settings that are set for all brokers at once: the broker resource named ""."""
+    """Return the configs that are set for all brokers: the broker resource named ""."""
     entries = []
     for name in sorted(nodes.cluster):
         key = config_def(BROKER).get(name)
@@ -169,7 +172,7 @@ def default_broker_entries(nodes: NodeConfigs) -> list[ConfigEntry]:
 
 
 def client_metrics_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
-    """List the configs of a client-metrics subscription, sorted by name."""
+    """Return the configs of a client-metrics subscription, sorted by name."""
     return [
         _own_or_default(key, configs.get(name), ConfigSource.CLIENT_METRICS_CONFIG, ())
         for name, key in config_def(CLIENT_METRICS).items()
@@ -177,7 +180,7 @@ def client_metrics_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def group_entries(configs: Mapping[str, str], nodes: NodeConfigs) -> list[ConfigEntry]:
-    """List the configs of a group, sorted by name; without own values those of the broker count."""
+    """Return the configs of a group, sorted by name; values that the group does not set come from the broker."""
     entries = []
     for name, key in config_def(GROUP).items():
         synonym = group_synonym(name)
@@ -191,7 +194,7 @@ def group_entries(configs: Mapping[str, str], nodes: NodeConfigs) -> list[Config
 
 
 def normalize(key: ConfigKey, text: str | None) -> str | None:
-    """Write a value as Kafka shows it: `true` for " TRUE ", `1.0` for the double 1. What does not parse stays as it is."""
+    """Return a value as Kafka shows it: `true` for " TRUE ", `1.0` for the double 1; an invalid one unchanged."""
     try:
         value = parse_type(key.name, text, key.type)
     except ConfigException:
@@ -206,7 +209,7 @@ def normalize(key: ConfigKey, text: str | None) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """Write a double as Java does: 0.5, 1.0, 1.0E7."""
+    """Return a double as Java writes it: 0.5, 1.0, 1.0E7."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
@@ -246,13 +249,13 @@ def _broker_entry(name: str, nodes: NodeConfigs) -> ConfigEntry:
 
 
 def _broker_key(name: str) -> ConfigKey | None:
-    """Find a broker setting, or what it overrides for one listener: `listener.name.client.ssl.client.auth`."""
+    """Return a broker config's key, also for a listener's override such as `listener.name.client.ssl.client.auth`."""
     keys = config_def(BROKER)
     return keys.get(name) or next((keys[each] for each in broker_synonyms(name) if each in keys), None)
 
 
 def _synonyms_from(name: str, nodes: NodeConfigs) -> tuple[ConfigSynonym, ...]:
-    """All places that set the broker setting or one that means the same, from the first that sets this very name."""
+    """Return all sources that set the broker config or a synonym, from the first that sets this name."""
     keys = config_def(BROKER)
     names = broker_synonyms(name)
     defaults = {each: keys[each].default for each in names if each in keys}

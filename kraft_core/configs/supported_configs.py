@@ -1,9 +1,9 @@
-"""Which configs an image holds: those that Kafka 4.3.1 defines for the resource type.
+"""The configs that an image contains: those that Kafka 4.3.1 defines for the resource type.
 
-A log that an older release began may set configs that no longer exist, such as a topic's message.format.version. Kafka
-skips them in replay, and so must an image: they would come back with each snapshot, and the controller, which
-validates all configs of a resource together, would refuse every further change of that resource. Broker configs are not
-checked, since plugins add their own. Source: SupportedConfigChecker, DefaultSupportedConfigChecker, Kafka 4.3.1.
+The log of an older release may set configs that no longer exist, such as a topic's message.format.version. Replay skips
+them, as in Kafka: otherwise they would be part of each snapshot, and the controller, which validates all configs of a
+resource together, would reject every further change of the resource. Broker configs are not checked, since plug-ins
+define their own. Source: SupportedConfigChecker, DefaultSupportedConfigChecker, Kafka 4.3.1.
 """
 
 from functools import cache
@@ -17,10 +17,10 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 @cache
 def supported_configs(resource_type: int) -> frozenset[str]:
-    """Return the names of the configs of a resource type; none for a type without definitions."""
+    """Return the names of a resource type's configs; empty for a type without definitions."""
     return frozenset(config_def(resource_type)) if has_definitions(resource_type) else _NONE
 
 
 def is_supported_config(resource_type: int, name: str) -> bool:
-    """Whether a config is part of the metadata."""
+    """Return whether a config is part of the metadata."""
     return resource_type == BROKER or name in supported_configs(resource_type)

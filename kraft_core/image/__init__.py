@@ -1,1 +1,1 @@
-"""The metadata image: an immutable value, and one replay per record type."""
+"""The metadata image: an immutable value, and one replay function per record type. Read `metadata_image` first."""

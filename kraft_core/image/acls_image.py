@@ -1,7 +1,7 @@
-"""The ACLs of an image, by id and by the resource pattern they are on.
+"""The ACLs of an image, by id and by resource pattern.
 
-The second map is what makes an authorization cost a few look-ups however many ACLs there are: pattern → principal → its
-ACLs there. Both are persistent maps and move together. Source: AclsImage, AclCache, StandardAcl, Kafka 4.3.1.
+The second map, pattern → principal → ACLs, makes the cost of an authorization independent of the number of ACLs. Both
+are persistent maps and always change together. Source: AclsImage, AclCache, StandardAcl, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Pattern = tuple[int, int, str]
 
 
 class StandardAcl(msgspec.Struct, frozen=True, gc=False):
-    """One access control entry; enums are Kafka's codes. Source: StandardAcl."""
+    """One access control entry; the enums are Kafka's codes. Source: StandardAcl."""
 
     resource_type: int
     resource_name: str
@@ -40,11 +40,11 @@ class StandardAcl(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def pattern(self) -> Pattern:
-        """The resource pattern it is on."""
+        """The entry's resource pattern."""
         return self.resource_type, self.pattern_type, self.resource_name
 
     def __str__(self) -> str:
-        """Say it as Kafka's audit log does."""
+        """Return the text of Kafka's audit log."""
         return (
             f"StandardAcl[resourceType={ResourceType(self.resource_type).name}, resourceName={self.resource_name}, "
             f"patternType={PatternType(self.pattern_type).name}, principal={self.principal}, host={self.host}, "
@@ -54,7 +54,7 @@ class StandardAcl(msgspec.Struct, frozen=True, gc=False):
 
 
 class AclFilter(msgspec.Struct, frozen=True, gc=False):
-    """Which ACLs are meant; None and ANY leave a field open. Source: AclBindingFilter, ResourcePatternFilter."""
+    """A filter of ACLs; None and ANY match every value of a field. Source: AclBindingFilter, ResourcePatternFilter."""
 
     resource_type: int = ResourceType.ANY
     resource_name: str | None = None
@@ -65,7 +65,7 @@ class AclFilter(msgspec.Struct, frozen=True, gc=False):
     permission_type: int = AclPermissionType.ANY
 
     def matches_entry(self, acl: StandardAcl) -> bool:
-        """Say whether all but the resource pattern fits."""
+        """Return whether all fields except the resource pattern match."""
         return (
             (self.principal is None or self.principal == acl.principal)
             and (self.host is None or self.host == acl.host)
@@ -74,8 +74,8 @@ class AclFilter(msgspec.Struct, frozen=True, gc=False):
         )
 
     def matches_pattern(self, resource_type: int, pattern_type: int, name: str) -> bool:
-        """Say whether the resource pattern fits."""
-        if self.resource_type not in (_ANY, resource_type):  # a tuple: quicker than a new set
+        """Return whether the resource pattern matches."""
+        if self.resource_type not in (_ANY, resource_type):  # a tuple is faster than a new set
             return False
         if self.pattern_type not in (_ANY, PatternType.MATCH, pattern_type):
             return False
@@ -88,7 +88,7 @@ class AclFilter(msgspec.Struct, frozen=True, gc=False):
         return name in {self.resource_name, WILDCARD}
 
     def patterns(self) -> list[Pattern] | None:
-        """List the only patterns that can match, None when any might."""
+        """Return the only patterns that can match; None when any can."""
         name = self.resource_name
         if name is None or self.resource_type == ResourceType.ANY:
             return None
@@ -103,7 +103,7 @@ class AclFilter(msgspec.Struct, frozen=True, gc=False):
 
 
 def patterns_covering(resource_type: int, name: str) -> Iterator[Pattern]:
-    """Yield the patterns that cover a resource: its own name, every beginning of it, and the wildcard."""
+    """Yield the patterns that cover a resource: its name, every prefix of it, and the wildcard."""
     yield resource_type, _LITERAL, name
     for end in range(1, len(name) + 1):
         yield resource_type, _PREFIXED, name[:end]
@@ -115,7 +115,7 @@ _NO_ENTRIES: Entries = HashTrieMap()
 
 
 class AclsImage(msgspec.Struct, frozen=True, eq=False):
-    """All ACLs: `by_id`, and `by_pattern` by principal. Compared by `by_id`, since the other follows from it."""
+    """All ACLs: `by_id`, and `by_pattern` by principal. Equality compares `by_id`, which determines the other."""
 
     by_id: HashTrieMap[UUID, StandardAcl] = HashTrieMap()
     by_pattern: HashTrieMap[Pattern, Entries] = HashTrieMap()
@@ -129,22 +129,22 @@ class AclsImage(msgspec.Struct, frozen=True, eq=False):
         return hash(self.by_id)
 
     def __len__(self) -> int:
-        """Count the ACLs."""
+        """Return the number of ACLs."""
         return len(self.by_id)
 
     def contains(self, acl: StandardAcl) -> bool:
-        """Say whether an ACL with this content exists, under whatever id."""
+        """Return whether an ACL with this content exists, with any id."""
         return acl in self.by_pattern.get(acl.pattern, _NO_ENTRIES).get(acl.principal, ())
 
     def insert(self, acl_id: UUID, acl: StandardAcl) -> AclsImage:
-        """Return the ACLs with this one; one with the same id is replaced."""
+        """Return the ACLs with this one, which replaces one with the same id."""
         before = self.remove(acl_id) if acl_id in self.by_id else self
         entries: Entries = before.by_pattern.get(acl.pattern, _NO_ENTRIES)
         entries = entries.insert(acl.principal, (*entries.get(acl.principal, ()), acl))
         return AclsImage(before.by_id.insert(acl_id, acl), before.by_pattern.insert(acl.pattern, entries))
 
     def remove(self, acl_id: UUID) -> AclsImage:
-        """Return the ACLs without this one. Raises KeyError when there is none with the id."""
+        """Return the ACLs without this one. Raises KeyError for an unknown id."""
         acl = self.by_id[acl_id]
         entries = self.by_pattern[acl.pattern]
         others = list(entries[acl.principal])
@@ -155,7 +155,7 @@ class AclsImage(msgspec.Struct, frozen=True, eq=False):
         return AclsImage(self.by_id.remove(acl_id), by_pattern)
 
     def matching(self, wanted: AclFilter) -> Iterator[StandardAcl]:
-        """Yield the ACLs that a filter means, in no order. Quick when the filter names a resource and its type."""
+        """Yield the ACLs that match a filter, in arbitrary order. Fast when the filter has a resource name and type."""
         named = wanted.patterns()
         groups = (
             (entries for pattern, entries in self.by_pattern.items() if wanted.matches_pattern(*pattern))

@@ -1,4 +1,4 @@
-"""Which of the records that were read have become part of an image, to be told with it. Source: KIP-868."""
+"""The records that have become part of an image, for its listeners. Source: KIP-868."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class AppliedRecords:
-    """Collects records as a MetadataLoader reads them, with their offsets.
+    """Collects the records that a MetadataLoader reads, with their offsets.
 
-    What lies in a metadata transaction waits for its end, and is dropped when it is aborted; of that only the abort is kept.
+    Records of a metadata transaction wait for its end. When it is aborted they are dropped, except the abort record.
     """
 
     __slots__ = ("_applied", "_held")
@@ -23,7 +23,7 @@ class AppliedRecords:
         self._held: list[tuple[int, MetadataRecord]] | None = None
 
     def add(self, offset: int, record: MetadataRecord) -> None:
-        """Note the next record of the log."""
+        """Add the next record of the log."""
         if isinstance(record, BeginTransactionRecord):
             self._held = []
         elif isinstance(record, AbortTransactionRecord):
@@ -34,11 +34,11 @@ class AppliedRecords:
             self._held = None
 
     def take(self) -> list[tuple[int, MetadataRecord]]:
-        """Return what the loader's image has and was not taken yet."""
+        """Remove and return the records that are part of the loader's image."""
         taken, self._applied = self._applied, []
         return taken
 
     def clear(self) -> None:
-        """Forget everything: the loader goes on from another image."""
+        """Remove all records: the loader continues from another image."""
         self._applied = []
         self._held = None

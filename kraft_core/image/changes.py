@@ -1,6 +1,6 @@
-"""What changed, in words: one line per record or per difference of two images, for the change feed.
+"""Descriptions of changes: one line per record or per difference of two images, for the change feed.
 
-Lines name topics, not ids, and hide secrets. Example: "topic orders: p3 leader 2→4, partitionEpoch 17".
+Lines contain topic names instead of ids, and no secrets. Example: "topic orders: p3 leader 2→4, partitionEpoch 17".
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ V = TypeVar("V")
 
 
 def is_secret_config(name: str) -> bool:
-    """Say whether a config's value must not be shown. Errs on the side of hiding."""
+    """Return whether a config's value must not be shown; True if unsure."""
     return any(part in name.lower() for part in _SECRET_PARTS)
 
 
 def describe_batch(before: MetadataImage, batch: Sequence[MetadataRecord], offset: int, epoch: int) -> list[str]:
-    """Say what a batch did to `before`, a line for each record that changes something, in log order."""
+    """Describe the effect of a batch on `before`: one line for each record that changes something, in log order."""
     lines: list[str] = []
     image = before
     for record in batch:
@@ -58,7 +58,7 @@ def describe_batch(before: MetadataImage, batch: Sequence[MetadataRecord], offse
 
 
 def describe_record(record: MetadataRecord, before: MetadataImage, after: MetadataImage) -> str | None:
-    """Say in one line what a record did between two images; None for records that change nothing."""
+    """Describe a record's effect between two images in one line; None if it changes nothing."""
     if isinstance(record, _SILENT):
         return None
     if isinstance(record, records.AbortTransactionRecord):
@@ -78,7 +78,10 @@ def describe_record(record: MetadataRecord, before: MetadataImage, after: Metada
 
 
 def image_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
-    """Yield a line for each difference, sorted inside each part. Costs what differs, plus one look at each topic."""
+    """Yield a line for each difference, sorted within each part.
+
+    The cost grows with the number of differences, plus one comparison per topic.
+    """
     if before.features is not after.features:
         yield from _feature_changes(before, after)
     if before.cluster is not after.cluster:
@@ -99,7 +102,7 @@ def image_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
 
 
 def _differences(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
-    """Yield (key, old, new) of the keys whose values differ, sorted; None for absent."""
+    """Yield (key, old, new) of the keys whose values differ, sorted; None for an absent value."""
     keys = [key for key, value in after.items() if before.get(key) is not value]
     keys += [key for key in before if key not in after]
     for key in sorted(keys, key=repr):
@@ -115,7 +118,7 @@ def _change(was: object, now: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A whole number without a fraction, as a quota's value is written."""
+    """Return a whole number without its fraction, as a quota's value is written."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -192,7 +195,7 @@ def _partition_line(
 
 
 def partition_change(old: PartitionRegistration, new: PartitionRegistration) -> str:
-    """Say what differs in a partition: "leader 2→4, isr [2,4]→[4], partitionEpoch 17"."""
+    """Describe the differences of a partition: "leader 2→4, isr [2,4]→[4], partitionEpoch 17"."""
     parts: list[str] = []
     if old.leader != new.leader:
         parts.append(f"leader {_leader(old.leader)}→{_leader(new.leader)}")

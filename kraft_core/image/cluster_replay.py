@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class EndpointData(Protocol):
-    """An endpoint as requests and records carry it."""
+    """An endpoint in a request or record."""
 
     @property
     def name(self) -> str:
-        """Name of the listener."""
+        """The listener's name."""
 
     @property
     def host(self) -> str:
@@ -48,7 +48,7 @@ class EndpointData(Protocol):
 
     @property
     def security_protocol(self) -> int:
-        """Kafka's number of the security protocol."""
+        """The SecurityProtocol's id."""
 
 
 class _FeatureData(Protocol):
@@ -61,7 +61,7 @@ class _FeatureData(Protocol):
 
 
 def register_broker(cluster: ClusterImage, record: RegisterBrokerRecord) -> ClusterImage:
-    """Put a registration in the place of the broker's earlier one."""
+    """Add a registration, replacing the broker's earlier one."""
     if not all(each.name for each in record.end_points):
         raise ReplayError(f"Broker listeners must be named: {record}")
     registration = BrokerRegistration(
@@ -81,25 +81,25 @@ def register_broker(cluster: ClusterImage, record: RegisterBrokerRecord) -> Clus
 
 
 def unregister_broker(cluster: ClusterImage, record: UnregisterBrokerRecord) -> ClusterImage:
-    """Forget a broker; the epoch must be the registered one."""
+    """Remove a broker; the epoch must be the registered one."""
     _broker(cluster, record.broker_id, record.broker_epoch, "unregister")
     return msgspec.structs.replace(cluster, brokers=cluster.brokers.remove(record.broker_id))
 
 
 def fence_broker(cluster: ClusterImage, record: FenceBrokerRecord) -> ClusterImage:
-    """Fence a broker, as logs before metadata.version 7 said it."""
+    """Fence a broker; a record of logs before metadata.version 7."""
     broker = _broker(cluster, record.id, record.epoch, "fence")
     return _put(cluster, msgspec.structs.replace(broker, fenced=True))
 
 
 def unfence_broker(cluster: ClusterImage, record: UnfenceBrokerRecord) -> ClusterImage:
-    """Unfence a broker, as logs before metadata.version 7 said it."""
+    """Unfence a broker; a record of logs before metadata.version 7."""
     broker = _broker(cluster, record.id, record.epoch, "unfence")
     return _put(cluster, msgspec.structs.replace(broker, fenced=False))
 
 
 def change_broker_registration(cluster: ClusterImage, record: BrokerRegistrationChangeRecord) -> ClusterImage:
-    """Change fencing (1, -1), controlled shutdown (1), online or cordoned directories; 0 and absent leave them."""
+    """Change fencing (1, -1), controlled shutdown (1), online or cordoned directories; 0 and None change nothing."""
     broker = _broker(cluster, record.broker_id, record.broker_epoch, "change")
     if record.fenced not in {-1, 0, 1}:
         raise ReplayError(f"Unknown value {record.fenced} for the field fenced of {record}")
@@ -118,7 +118,7 @@ def change_broker_registration(cluster: ClusterImage, record: BrokerRegistration
 
 
 def register_controller(cluster: ClusterImage, record: RegisterControllerRecord) -> ClusterImage:
-    """Put a controller's registration in the place of its earlier one."""
+    """Add a controller's registration, replacing its earlier one."""
     registration = ControllerRegistration(
         id=record.controller_id,
         incarnation_id=record.incarnation_id,
@@ -162,5 +162,5 @@ _SIGN_BITS: Final = 1 << 127 | 1 << 63
 
 
 def _sorted_uuids(uuids: Sequence[UUID]) -> tuple[UUID, ...]:
-    """Sort as Java's Uuid does, whose halves are signed."""
+    """Sort as Java's Uuid, whose halves are signed."""
     return tuple(sorted(uuids, key=lambda uuid: uuid.int ^ _SIGN_BITS))

@@ -1,4 +1,4 @@
-"""How many leaders were elected from outside the ISR, counted from committed records.
+"""The number of leaders elected from outside the ISR, counted from committed records.
 
 Source: TopicDelta.updateElectionStats and ControllerMetricsChanges, Kafka 4.3.1.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ElectionCounts:
-    """Counts since the start of the process. `unclean`: the leader may lack records; `from_elr`: it was eligible."""
+    """Counts since the process started. `unclean`: the leader may lack records; `from_elr`: it was eligible."""
 
     __slots__ = ("from_elr", "unclean")
 
@@ -28,16 +28,14 @@ class ElectionCounts:
         self.from_elr = 0
 
     def add(self, old: MetadataImage, _new: MetadataImage, records: Sequence[Message]) -> None:
-        """Count the elections among the records that led from one image to the next."""
-        changed: dict[
-            tuple[UUID, int], tuple[int, ...]
-        ] = {}  # the ELRs that these records set, as far as they are read
+        """Count the elections among the records between two images."""
+        changed: dict[tuple[UUID, int], tuple[int, ...]] = {}  # the ELRs set by the records read so far
         for record in records:
             if type(record) is PartitionChangeRecord:
                 self.unclean += record.leader_recovery_state == RECOVERING
                 if record.eligible_leader_replicas is not None:
                     partition = record.topic_id, record.partition_id
-                    if record.leader >= 0:  # a leader leaves the ELR
+                    if record.leader >= 0:  # the leader is removed from the ELR
                         elr = changed[partition] if partition in changed else _elr(old, *partition)
                         self.from_elr += record.leader in elr
                     changed[partition] = record.eligible_leader_replicas

@@ -1,8 +1,9 @@
-"""Writing an image as records, for a snapshot: replaying them onto the empty image gives the same metadata.
+"""Writing an image as records for a snapshot; replaying them onto the empty image gives the same metadata.
 
-Order as Kafka writes it (docs/protocol.md, "Snapshots"): features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens;
-inside each part sorted, so that equal images give equal bytes. What the metadata.version in force has no words for is
-never left out in silence: the log below a snapshot is deleted. Source: MetadataImage.write, ImageWriterOptions of Kafka 4.3.1.
+The order is Kafka's (docs/protocol.md, "Snapshots"): features, cluster, topics, configs, quotas, producer ids, ACLs,
+SCRAM, tokens; each part is sorted, so that equal images give equal bytes. Metadata that the current metadata.version
+cannot express is an error, since the log below a snapshot is deleted.
+Source: MetadataImage.write, ImageWriterOptions of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
     )
     from kraft_core.protocol.metadata_records import MetadataRecord
 
-_first: Callable[[tuple[Any, Any]], Any] = itemgetter(0)  # values are not for comparing
+_first: Callable[[tuple[Any, Any]], Any] = itemgetter(0)  # values are not comparable
 
 
 class UnwritableMetadataError(Exception):
-    """Metadata that the metadata.version in force cannot say. Source: UnwritableMetadataException."""
+    """The current metadata.version cannot express some metadata. Source: UnwritableMetadataException."""
 
     def __init__(self, metadata_version: int, loss: str) -> None:
         super().__init__(
@@ -54,9 +55,9 @@ class UnwritableMetadataError(Exception):
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Yield the records of a snapshot of `image`.
 
-    Raises UnwritableMetadataError, on the way, for what the image's metadata.version cannot say: directories below 17,
-    cordoned ones below 30, controllers below 15 and so on; ELR below 23 is left out. Raises ValueError for an image
-    without metadata.version, unless it is empty altogether.
+    Raises UnwritableMetadataError, possibly after some records, for metadata that the image's metadata.version cannot
+    express: directories below 17, cordoned ones below 30, controllers below 15 and so on; ELR below 23 is left out.
+    Raises ValueError for an image without metadata.version, unless it is empty.
     """
     version = image.features.metadata_version
     if version is None:
@@ -82,7 +83,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _check_expressible(image: MetadataImage, version: int) -> None:
-    """Check what stands and falls as a whole; brokers and partitions are checked one by one."""
+    """Check everything except brokers and partitions, which are checked one by one."""
     if len(image.cluster.controllers) and not is_controller_registration_supported(version):
         raise UnwritableMetadataError(version, "controller registration data")
     if len(image.scram) and not is_scram_supported(version):
@@ -92,7 +93,7 @@ def _check_expressible(image: MetadataImage, version: int) -> None:
 
 
 def broker_record(broker: BrokerRegistration, metadata_version: int) -> records.RegisterBrokerRecord:
-    """Say a broker's registration as a record. Raises UnwritableMetadataError."""
+    """Return a broker's registration as a record. Raises UnwritableMetadataError."""
     for loss, is_lost in (
         (
             "the isMigratingZkBroker state",
@@ -135,7 +136,7 @@ def broker_record(broker: BrokerRegistration, metadata_version: int) -> records.
 
 
 def controller_record(controller: ControllerRegistration) -> records.RegisterControllerRecord:
-    """Say a controller's registration as a record."""
+    """Return a controller's registration as a record."""
     return records.RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,
@@ -158,7 +159,7 @@ def controller_record(controller: ControllerRegistration) -> records.RegisterCon
 def partition_record(
     topic_id: UUID, index: int, partition: PartitionRegistration, metadata_version: int
 ) -> records.PartitionRecord:
-    """Say a partition's whole state as a record; an empty ELR is left out. Raises UnwritableMetadataError."""
+    """Return a partition's state as a record, without an empty ELR. Raises UnwritableMetadataError."""
     with_elr = is_elr_supported(metadata_version)
     with_directories = is_directory_assignment_supported(metadata_version)
     if not with_directories and any(directory != DIRECTORY_MIGRATING for directory in partition.directories):

@@ -1,7 +1,7 @@
 """Replay: the one place where a metadata record changes metadata.
 
-`REPLAY` maps each of the 26 record types to its function. A delta is a working copy for a run of records; `apply` makes
-the next image. The image before stays as it was. Source: MetadataDelta, QuorumController.replay, Kafka 4.3.1.
+`REPLAY` maps each of the 26 record types to its function. A delta is a working copy for a sequence of records; `apply`
+returns the next image; the base image does not change. Source: MetadataDelta, QuorumController.replay, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class MetadataDelta:
-    """Changes on top of an image. Parts no record touches are the base's own."""
+    """Changes on top of an image. Parts without changes are shared with the base."""
 
     __slots__ = (
         "acls",
@@ -62,20 +62,20 @@ class MetadataDelta:
         self.delegation_tokens = base.delegation_tokens
 
     def topics_delta(self) -> TopicsDelta:
-        """Return the working copy of the topics, begun at first use."""
+        """Return the working copy of the topics, created at first use."""
         if self.topics is None:
             self.topics = TopicsDelta(self.base.topics)
         return self.topics
 
     def replay(self, record: MetadataRecord) -> None:
-        """Apply one record. Raises ReplayError when it cannot follow from what came before."""
+        """Apply one record. Raises ReplayError when it contradicts the records before it."""
         handler = REPLAY.get(type(record))
         if handler is None:
             raise ReplayError(f"Unhandled record type {type(record).__name__}")
         handler(self, record)
 
     def apply(self, offset: int, epoch: int) -> MetadataImage:
-        """Make the image whose last record is at `offset` in leader epoch `epoch`."""
+        """Return the image whose last record is at `offset` in leader epoch `epoch`."""
         base = self.base
         return MetadataImage(
             offset=offset,
@@ -100,7 +100,7 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
 def replay_all(image: MetadataImage, batch: Iterable[MetadataRecord], offset: int, epoch: int) -> MetadataImage:
     """Return the image after these records, the last of which is at `offset` in `epoch`.
 
-    Raises ReplayError; the given image is unharmed.
+    Raises ReplayError; the given image does not change.
     """
     delta = MetadataDelta(image)
     for record in batch:
@@ -171,7 +171,7 @@ def _feature_level(delta: MetadataDelta, record: records.FeatureLevelRecord) -> 
     if level != 0 if supported is None else not supported.minimum <= level <= supported.maximum:
         raise ReplayError(f"The log sets feature {name} to level {level}, which this software does not support.")
     if name == KRAFT_VERSION:
-        return  # KAFKA-18979: it lives in control records; old logs may still say it here
+        return  # KAFKA-18979: kraft.version is in control records, but old logs may contain it here
     if name == METADATA_VERSION:
         delta.features = msgspec.structs.replace(delta.features, metadata_version=level)
         return
@@ -247,7 +247,7 @@ def _remove_delegation_token(delta: MetadataDelta, record: records.RemoveDelegat
 
 
 def _changes_nothing(delta: MetadataDelta, record: MetadataRecord) -> None:
-    """Skip NoOp, ZkMigrationState (no longer supported), and transaction markers, which the loader handles."""
+    """Skip NoOp, ZkMigrationState (no longer supported) and transaction markers, which the loader handles."""
 
 
 REPLAY: Final[dict[type, Callable[[MetadataDelta, Any], None]]] = {
@@ -278,4 +278,4 @@ REPLAY: Final[dict[type, Callable[[MetadataDelta, Any], None]]] = {
     records.RegisterControllerRecord: _register_controller,
     records.ClearElrRecord: _clear_elr,
 }
-"""Every metadata record type and what it does to a delta."""
+"""The replay function of every metadata record type."""

@@ -1,9 +1,9 @@
-"""The metadata image: everything the metadata log says, at one offset, as one immutable value.
+"""The metadata image: all metadata at one offset of the log, as an immutable value.
 
-All parts are `msgspec` structs on persistent maps (`rpds.HashTrieMap`), so a new image shares almost everything with the
-one before it, and keeping an old image costs one reference. Only `metadata_delta.replay` makes new images.
+All parts are `msgspec` structs with persistent maps (`rpds.HashTrieMap`), so a new image shares almost everything with
+the previous one, and keeping an old image costs one reference. Only `metadata_delta` creates new images.
 
-A map's iteration order is arbitrary; whoever shows or writes it sorts it. Equality compares content.
+A map's iteration order is arbitrary, so readers sort it. Equality compares content.
 Source: org.apache.kafka.image, Kafka 4.3.1.
 """
 
@@ -69,15 +69,15 @@ class VersionRange(msgspec.Struct, frozen=True, gc=False):
     max: int
 
     def contains(self, level: int) -> bool:
-        """Say whether `level` lies in the range."""
+        """Return whether `level` is in the range."""
         return self.min <= level <= self.max
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker said when it registered, and its state since.
+    """A broker's registration and its current state.
 
-    `epoch`: log offset, unique and rising per registration. `directories`: the online ones, sorted.
-    `cordoned_directories`: None until the broker's heartbeat has told. Source: BrokerRegistration.
+    `epoch`: log offset, unique and increasing per registration. `directories`: the online ones, sorted.
+    `cordoned_directories`: None until the broker's heartbeat has reported them. Source: BrokerRegistration.
     """
 
     id: int
@@ -94,7 +94,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def active(self) -> bool:
-        """Whether it may lead and be in an ISR: neither fenced nor shutting down."""
+        """Whether the broker can lead and be in an ISR: neither fenced nor in controlled shutdown."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def listener(self, name: str) -> Endpoint | None:
@@ -102,7 +102,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
         return next((endpoint for endpoint in self.listeners if endpoint.name == name), None)
 
     def has_online_dir(self, directory: UUID) -> bool:
-        """Say whether a replica placed in `directory` is reachable there.
+        """Return whether a replica in `directory` is online.
 
         Reserved ids: UNASSIGNED (1) and MIGRATING (0) count as online, LOST (2) does not; a broker that registered no
         directories has every directory online. Source: DirectoryId.isOnline.
@@ -115,14 +115,14 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
         return not self.directories or directory in self.directories
 
     def has_uncordoned_dirs(self) -> bool:
-        """Say whether new replicas may be placed on it (KIP-1066)."""
+        """Return whether new replicas can be placed on the broker (KIP-1066)."""
         if not self.directories or self.cordoned_directories is None:
             return True
         return any(directory not in self.cordoned_directories for directory in self.directories)
 
 
 class ControllerRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a controller said of itself. Source: ControllerRegistration (KIP-919)."""
+    """A controller's registration. Source: ControllerRegistration (KIP-919)."""
 
     id: int
     incarnation_id: UUID
@@ -136,9 +136,9 @@ class ControllerRegistration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeaturesImage(msgspec.Struct, frozen=True):
-    """Finalized features. `metadata_version` is None until the log has said it; `levels` holds the others above 0.
+    """Finalized features. `metadata_version` is None until the log sets it; `levels` contains the others above 0.
 
-    kraft.version is not here: it lives in the log's control records.
+    It does not contain kraft.version, which is in the log's control records.
     """
 
     metadata_version: int | None = None
@@ -152,7 +152,7 @@ class FeaturesImage(msgspec.Struct, frozen=True):
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """Whether eligible leader replicas are enabled (KIP-966)."""
         return self.levels.get("eligible.leader.replicas.version", 0) >= 1
 
 
@@ -179,7 +179,7 @@ class ConfigurationsImage(msgspec.Struct, frozen=True):
 
 
 class ScramCredential(msgspec.Struct, frozen=True, gc=False):
-    """A user's SCRAM keys; the password itself is nowhere."""
+    """A user's SCRAM keys; the password itself is not stored."""
 
     salt: bytes
     stored_key: bytes
@@ -187,7 +187,7 @@ class ScramCredential(msgspec.Struct, frozen=True, gc=False):
     iterations: int
 
     def __repr__(self) -> str:
-        """Keep key material out of logs and tracebacks."""
+        """Return a text without key material, for logs and tracebacks."""
         return f"ScramCredential([hidden], iterations={self.iterations})"
 
 
@@ -203,7 +203,7 @@ class DelegationToken(msgspec.Struct, frozen=True, gc=False):
     expiration_timestamp: int
 
     def __repr__(self) -> str:
-        """Keep the token out of logs and tracebacks."""
+        """Return a text without secrets, for logs and tracebacks."""
         return "DelegationToken([hidden])"
 
 
@@ -211,7 +211,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     """All metadata after applying the log up to and including `offset` (-1: nothing), a record of leader epoch `epoch`.
 
     client_quotas: entity → key → value, an entity being (type, name or None) pairs sorted by type.
-    producer_ids: the next producer id to hand out, -1 before the first block. scram: mechanism (1 SHA-256, 2 SHA-512)
+    producer_ids: the next producer id to assign, -1 before the first block. scram: mechanism (1 SHA-256, 2 SHA-512)
     → user → credential. delegation_tokens by their id.
     """
 
@@ -230,7 +230,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     EMPTY: ClassVar[MetadataImage]
 
     def same_metadata(self, other: MetadataImage) -> bool:
-        """Compare all content, leaving out where in the log it was read."""
+        """Return whether all content is equal, apart from offset and epoch."""
         return self == msgspec.structs.replace(other, offset=self.offset, epoch=self.epoch)
 
 

@@ -1,7 +1,7 @@
-"""The loader: committed batches and snapshots in, images out.
+"""The loader: turns committed batches and snapshots into images.
 
-It holds back the records of a metadata transaction (KIP-868) until its end, drops them when it is aborted, and so never
-shows half of one. Source: MetadataLoader, MetadataBatchLoader, Kafka 4.3.1.
+It holds back the records of a metadata transaction (KIP-868) until its end, and drops them when it is aborted, so no
+image contains part of a transaction. Source: MetadataLoader, MetadataBatchLoader, Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _TRANSACTION_MARKS: Final = frozenset({BeginTransactionRecord, EndTransactionRec
 class MetadataLoader:
     """Applies the log in order, from the start or from a snapshot.
 
-    `image`: the newest image that holds no half of a transaction. `last_offset`: the last offset read, which is ahead of
-    the image's while a transaction is open.
+    `image`: the newest image outside a transaction. `last_offset`: the last offset read; it is ahead of the image's
+    while a transaction is open.
     """
 
     def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
@@ -50,7 +50,7 @@ class MetadataLoader:
         return self._open is not None
 
     def reset(self, image: MetadataImage) -> None:
-        """Go on from another image, which lies outside any transaction."""
+        """Continue from another image, which is outside any transaction."""
         self.image = image
         self.last_offset = image.offset
         self._open = None
@@ -58,10 +58,10 @@ class MetadataLoader:
     def apply_batch(
         self, batch: RecordBatch, on_record: Callable[[int, MetadataRecord], None] | None = None
     ) -> MetadataImage | None:
-        """Apply the next committed batch; returns the new image, None while a transaction holds it back.
+        """Apply the next committed batch; return the new image, None while a transaction is open.
 
         A control batch changes only the image's offset. `on_record` is called with each (offset, record) read.
-        Raises ReplayError naming the offset; the loader must not be used after it.
+        Raises ReplayError with the offset; then the loader must not be used any more.
         """
         assert batch.base_offset > self.last_offset, f"batch {batch.base_offset} after offset {self.last_offset}"
         if not batch.is_control:
@@ -74,7 +74,7 @@ class MetadataLoader:
                         delta = self._mark(record, delta, offset, batch.leader_epoch)
                     else:
                         delta.replay(record)
-                except Exception as error:  # whatever is wrong with a committed record, the reader must stop there
+                except Exception as error:  # any error in a committed record must stop the reader
                     raise ReplayError(f"Error loading metadata log record from offset {offset}: {error}") from error
                 if on_record is not None:
                     on_record(offset, record)
@@ -87,7 +87,7 @@ class MetadataLoader:
         return self.image if self._open is None else None
 
     def _mark(self, mark: MetadataRecord, delta: MetadataDelta, offset: int, epoch: int) -> MetadataDelta:
-        """Begin, end or drop a transaction; returns the delta to go on with."""
+        """Begin, end or abort a transaction; return the delta to continue with."""
         if isinstance(mark, BeginTransactionRecord):
             if self._open is not None:
                 raise ReplayError("Encountered BeginTransactionRecord while already in a transaction")
@@ -100,10 +100,10 @@ class MetadataLoader:
         return MetadataDelta(self.image) if isinstance(mark, AbortTransactionRecord) else delta
 
     def load_snapshot(self, batches: Iterable[RecordBatch], end_offset: int, epoch: int) -> MetadataImage:
-        """Take a snapshot in the place of all there was; `end_offset` (exclusive) and `epoch` are the snapshot's id.
+        """Replace the image by a snapshot with the id (`end_offset`, `epoch`), the offset exclusive.
 
-        Raises ReplayError when the header is not first, the footer not last, or a record cannot be applied; one that
-        begins or ends a transaction has no place in a snapshot either.
+        Raises ReplayError when the header is not first, the footer is not last, a record cannot be applied, or the
+        snapshot contains a transaction marker.
         """
         for _ in self.load_in_pieces(batches, end_offset, epoch):
             pass
@@ -112,9 +112,9 @@ class MetadataLoader:
     def load_in_pieces(
         self, batches: Iterable[RecordBatch], end_offset: int, epoch: int, records_per_piece: int = 1 << 60
     ) -> Iterator[None]:
-        """Do what `load_snapshot` does, and pause after each `records_per_piece` records.
+        """Do the same as `load_snapshot`, yielding after each `records_per_piece` records.
 
-        The loader keeps its image until the snapshot is whole; one that is abandoned half-way changes nothing.
+        The loader keeps its image until the snapshot is complete; an abandoned one changes nothing.
         """
         image = MetadataImage.EMPTY
         control: list[int] = []
@@ -139,7 +139,7 @@ class MetadataLoader:
                     if type(record) in _TRANSACTION_MARKS:
                         raise ReplayError(f"{type(record).__name__} cannot appear within a snapshot")
                     delta.replay(record)
-                except Exception as error:  # whatever is wrong with a snapshot, the reader must not use it
+                except Exception as error:  # a snapshot with any error must not be used
                     raise ReplayError(
                         f"Error loading record {batch.base_offset + index} of snapshot {end_offset}-{epoch}: {error}"
                     ) from error

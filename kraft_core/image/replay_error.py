@@ -1,9 +1,9 @@
-"""The one error of replay: the log says something that cannot follow from what it said before."""
+"""The error of replay: a record contradicts the records before it."""
 
 
 class ReplayError(Exception):
-    """A record that cannot be applied: unknown topic, partition, broker or epoch, or a level this software has not.
+    """A record cannot be applied: unknown topic, partition, broker or epoch, or an unsupported feature level.
 
-    The reader must stop, not skip: what comes after would be applied to a wrong state. Source: QuorumController, where the
-    fatal fault handler ends the process.
+    The reader must stop instead of skipping the record: later records would be applied to a wrong state.
+    Source: QuorumController, where the fatal fault handler ends the process.
     """

@@ -1,7 +1,7 @@
-"""SCRAM's arithmetic: what a server keeps of a password, and the keys that proofs and signatures are made with.
+"""SCRAM's key derivation: the credential that a server stores, and the keys of proofs and signatures.
 
-Source: RFC 5802 section 3, RFC 7677; ScramMechanism and ScramFormatter, Kafka 4.3.1. As there, passwords are taken as
-they are, without SASLprep.
+Source: RFC 5802 section 3, RFC 7677; ScramMechanism and ScramFormatter, Kafka 4.3.1. As in Kafka, passwords are not
+normalized with SASLprep.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def salt_of(bits: int) -> bytes:
-    """Write a number of SALT_BITS random bits as a salt: text in base 36, 25 or 26 characters as a rule.
+    """Return a salt from SALT_BITS random bits: text in base 36, usually 25 or 26 characters.
 
-    Every salt of a cluster is of this form, made by Kafka's tools or by ours, and so are those of names that do not
-    exist: nobody can tell them apart. Source: ScramFormatter.secureRandomString.
+    Kafka's tools and this project's make salts of this form for all users, and the server for unknown ones too, so that
+    a client cannot distinguish them. Source: ScramFormatter.secureRandomString.
     """
     digits = ""
     while bits or not digits:
@@ -33,7 +33,7 @@ def salt_of(bits: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ScramMechanism:
-    """One of SCRAM's variants. `type` is its number in records and on the wire. Source: ScramMechanism."""
+    """A variant of SCRAM. `type` is its number in records and on the wire. Source: ScramMechanism."""
 
     name: str
     type: int
@@ -41,7 +41,7 @@ class ScramMechanism:
 
     @property
     def digest_size(self) -> int:
-        """Length of keys, proofs and signatures in bytes."""
+        """Size of keys, proofs and signatures in bytes."""
         return hashlib.new(self.hash_name).digest_size
 
     def hmac(self, key: bytes, text: bytes) -> bytes:
@@ -53,7 +53,7 @@ class ScramMechanism:
         return hashlib.new(self.hash_name, text).digest()
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """RFC 5802's SaltedPassword. Takes milliseconds, on purpose."""
+        """RFC 5802's SaltedPassword. Takes milliseconds by design."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
     def client_key(self, salted_password: bytes) -> bytes:
@@ -65,12 +65,12 @@ class ScramMechanism:
         return self.hmac(salted_password, b"Server Key")
 
     def credential(self, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-        """What a server keeps of a password: enough to check it, too little to log in with."""
+        """Return the credential that a server stores: sufficient to verify a password, not to log in."""
         stored_key = self.hash(self.client_key(salted_password))
         return ScramCredential(salt, stored_key, self.server_key(salted_password), iterations)
 
     def record(self, name: str, salt: bytes, salted_password: bytes, iterations: int) -> UserScramCredentialRecord:
-        """Say a user's credential as a record."""
+        """Return a user's credential as a record."""
         credential = self.credential(salt, salted_password, iterations)
         return UserScramCredentialRecord(
             name=name,

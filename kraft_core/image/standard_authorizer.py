@@ -1,17 +1,17 @@
-"""StandardAuthorizer: who may do what, as a pure function of the ACLs in an image.
+"""StandardAuthorizer: authorization as a pure function of the ACLs in an image.
 
-An action is judged by the ACLs on the patterns that cover its resource (its own name, its beginnings, "*") whose
-principal is the asker's or "User:*" and whose host is the asker's or "*":
+The ACLs that matter are on patterns that cover the resource (its name, its prefixes, "*"), for the client's principal
+or "User:*", and for the client's host or "*":
 
-1. a super user may do everything;
+1. a super user is always allowed;
 2. any matching DENY denies;
-3. any matching ALLOW allows; READ, WRITE, DELETE and ALTER allow DESCRIBE too, ALTER_CONFIGS allows DESCRIBE_CONFIGS
-   (a DENY of those denies nothing but itself);
-4. a resource without any ACL, whoever it is for, is open if allow.everyone.if.no.acl.found says so;
+3. any matching ALLOW allows; an ALLOW of READ, WRITE, DELETE or ALTER includes DESCRIBE, one of ALTER_CONFIGS includes
+   DESCRIBE_CONFIGS (a DENY includes nothing else);
+4. a resource without any ACL is allowed for everyone if allow.everyone.if.no.acl.found is set;
 5. everything else is denied.
 
 Usage: `StandardAuthorizer(super_users).authorize(image.acls, "User:alice", host, AclOperation.READ, ResourceType.TOPIC,
-"orders").allowed`. Kafka judges by what is committed, so `image` should be the committed one.
+"orders").allowed`. Kafka uses committed ACLs, so `image` should be the committed one.
 Source: StandardAuthorizer and StandardAuthorizerData, Kafka 4.3.1.
 """
 
@@ -38,17 +38,17 @@ _IMPLYING: Final[dict[int, frozenset[int]]] = {
     ),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
 }
-"""Operations that other operations' ALLOW includes."""
+"""The operations whose ALLOW includes the key's operation."""
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """The answer and its reason: the ACL, or "SuperUser", "DefaultAllow", "DefaultDeny" as Kafka's audit log says."""
+    """The decision and its reason: the ACL, or "SuperUser", "DefaultAllow", "DefaultDeny" as in Kafka's audit log."""
 
     allowed: bool
     rule: StandardAcl | str
 
     def __str__(self) -> str:
-        """Say the rule as Kafka's audit log does."""
+        """Return the reason as in Kafka's audit log."""
         return self.rule if isinstance(self.rule, str) else f"MatchingAcl(acl={self.rule})"
 
 
@@ -58,7 +58,7 @@ _DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
 
 
 class StandardAuthorizer(msgspec.Struct, frozen=True):
-    """The rules above with their two settings: super.users and allow.everyone.if.no.acl.found."""
+    """The authorizer with its two settings: super.users and allow.everyone.if.no.acl.found."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_is_found: bool = False
@@ -72,9 +72,9 @@ class StandardAuthorizer(msgspec.Struct, frozen=True):
         resource_type: int,
         resource_name: str,
     ) -> Decision:
-        """Judge one action of `principal` ("User:alice") from `host` (an address as text) on one resource by its name.
+        """Decide on one operation of `principal` ("User:alice") from `host` (an address as text) on one resource.
 
-        Costs a look-up for each letter of the name and for each pattern that covers it; not the number of ACLs.
+        The cost grows with the length of the name and the ACLs on patterns that cover it, not with all ACLs.
         """
         if principal in self.super_users:
             return _SUPER_USER
@@ -100,7 +100,7 @@ class StandardAuthorizer(msgspec.Struct, frozen=True):
     def authorized_operations(
         self, acls: AclsImage, principal: str, host: str, resource_type: ResourceType, resource_name: str
     ) -> int:
-        """Return what `principal` may do to a resource as bits, bit n for the operation with code n (KIP-430)."""
+        """Return the operations allowed for `principal` as bits, bit n for the operation with code n (KIP-430)."""
         bits = 0
         for operation in SUPPORTED_OPERATIONS[resource_type]:
             if self.authorize(acls, principal, host, operation, resource_type, resource_name).allowed:
@@ -109,16 +109,16 @@ class StandardAuthorizer(msgspec.Struct, frozen=True):
 
 
 def _covers(acl: StandardAcl, operation: int) -> bool:
-    """Say whether an ACL speaks of an operation."""
+    """Return whether an ACL applies to an operation."""
     if acl.operation in {operation, AclOperation.ALL}:
         return True
     return acl.permission_type == AclPermissionType.ALLOW and acl.operation in _IMPLYING.get(operation, ())
 
 
 def parse_super_users(text: str) -> frozenset[str]:
-    """Read super.users: principals separated by semicolons, so that a name may hold commas.
+    """Read super.users: principals separated by semicolons, since a name may contain commas.
 
-    Raises ValueError for one that is not "type:name".
+    Raises ValueError for a principal that is not "type:name".
     """
     users = [each.strip() for each in text.split(";") if each.strip()]
     for user in users:
@@ -135,7 +135,7 @@ def parse_principal(text: str) -> tuple[str, str]:
 
 
 def host_address(host: str) -> str:
-    """Write an address as Java does, and so as ACLs hold it: "0:0:0:0:0:0:0:1", not "::1"; IPv4 in IPv6 as IPv4."""
+    """Return an address as Java and so ACLs write it: "0:0:0:0:0:0:0:1", not "::1"; IPv4 in IPv6 as IPv4."""
     if ":" not in host:
         return host
     address, percent, scope = host.partition("%")

@@ -1,6 +1,6 @@
-"""Replay of topic and partition records: a mutable working copy, made into a new TopicsImage at the end.
+"""Replay of topic and partition records onto a mutable working copy, which becomes a new TopicsImage at the end.
 
-Working on plain dicts and freezing each touched topic once keeps a batch of thousands of partitions cheap.
+Plain dicts, with each changed topic frozen once, keep a batch of thousands of partitions cheap.
 Source: TopicsDelta, TopicDelta, PartitionRegistration, Kafka 4.3.1.
 """
 
@@ -42,10 +42,10 @@ _RECOVERY_STATES: Final = (RECOVERED, RECOVERING)
 
 
 def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
-    """Build a partition as its PartitionRecord says; without directories every replica is MIGRATING."""
+    """Return the partition of a PartitionRecord; without directories every replica is MIGRATING."""
     replicas = intern_ids(record.replicas)
     elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
-    return PartitionRegistration(  # mostly nothing but replicas and ISR: spare the calls, a million times
+    return PartitionRegistration(  # usually only replicas and ISR are set: avoid the calls for a million partitions
         replicas=replicas,
         directories=_directories(record.directories, len(replicas), record),
         isr=replicas if record.isr == replicas else intern_ids(record.isr),
@@ -61,9 +61,9 @@ def partition_from_record(record: PartitionRecord) -> PartitionRegistration:
 
 
 def merge_partition(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
-    """Apply a change to a partition.
+    """Return the partition after a change.
 
-    The partition epoch rises by one; the leader epoch rises by one whenever the record names a leader, the same one too.
+    The partition epoch increases by one; the leader epoch by one if the record has a leader, even the same one.
     """
     replicas, directories = partition.replicas, partition.directories
     if record.replicas is not None or record.directories is not None:
@@ -109,7 +109,7 @@ def _directories(
 
 
 class _WorkingTopic:
-    """A topic being changed: what it was, and the partitions that differ."""
+    """A topic being changed: its old state, and the partitions that differ."""
 
     __slots__ = ("changed", "replicas", "topic")
 
@@ -140,7 +140,7 @@ class TopicsDelta:
     def __init__(self, base: TopicsImage) -> None:
         self._by_id = base.by_id
         self._by_name = base.by_name
-        self._working: dict[int, _WorkingTopic] = {}  # by the topic id's number: it hashes much faster than a UUID
+        self._working: dict[int, _WorkingTopic] = {}  # by the topic id's number, which hashes much faster than a UUID
 
     def _topic(self, topic_id: UUID) -> _WorkingTopic:
         working = self._working.get(topic_id.int)
@@ -161,14 +161,14 @@ class TopicsDelta:
         self._working[record.topic_id.int] = _WorkingTopic(topic)
 
     def replay_partition(self, record: PartitionRecord) -> None:
-        """Create a partition, or set it to exactly what the record says."""
+        """Create a partition, or replace its state by the record's."""
         working = self._topic(record.topic_id)
         partition = partition_from_record(record)
         working.changed[record.partition_id] = partition
         working.replicas.add(partition.replicas)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        """Change a partition that exists."""
+        """Change an existing partition."""
         working = self._topic(record.topic_id)
         before = working.partition(record.partition_id)
         if before is None:
@@ -179,7 +179,7 @@ class TopicsDelta:
             working.replicas.add(partition.replicas)
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Delete a topic with its partitions; returns its name, whose configs go too."""
+        """Delete a topic with its partitions; return its name, so that its configs can be deleted."""
         topic = self._topic(record.topic_id).topic
         del self._working[record.topic_id.int]
         self._by_id = self._by_id.remove(record.topic_id)
@@ -187,9 +187,9 @@ class TopicsDelta:
         return topic.name
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """Empty the ELR and last known ELR of one topic, or of all when the name is empty (KIP-966).
+        """Clear the ELR and last known ELR of one topic, or of all for an empty name (KIP-966).
 
-        Each partition that had one counts the change in its partition epoch.
+        The partition epoch of each partition that had one increases.
         """
         if record.topic_name:
             topic_id = self._by_name.get(record.topic_name)
@@ -208,7 +208,7 @@ class TopicsDelta:
                     )
 
     def apply(self) -> TopicsImage:
-        """Freeze the changes into an image; the base stays as it was."""
+        """Return a new image with the changes; the base does not change."""
         by_id = self._by_id
         for working in self._working.values():
             topic = working.freeze()

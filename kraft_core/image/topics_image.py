@@ -1,7 +1,7 @@
 """Topics and partitions of the metadata image.
 
-A million partitions must fit: a registration is one struct that the garbage collector does not track, and its tuples
-are interned, because most partitions share a handful of distinct replica and directory lists.
+To support a million partitions, a registration is one struct that the garbage collector does not track, and its tuples
+are interned, since most partitions share a few distinct replica and directory lists.
 Source: TopicsImage, PartitionRegistration, Kafka 4.3.1.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEADER_NONE: Final = -1
 RECOVERED: Final = 0
 RECOVERING: Final = 1
-"""Leader recovery states: RECOVERING after an unclean election, until the leader says RECOVERED."""
+"""Leader recovery states: RECOVERING after an unclean election, until the leader reports RECOVERED."""
 
 _INTERN_LIMIT: Final = 1 << 17
 _interned_ids: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -38,7 +38,7 @@ def _index(item: tuple[int, PartitionRegistration]) -> int:
 
 
 def intern_ids(ids: tuple[int, ...]) -> tuple[int, ...]:
-    """Return an equal tuple, mostly the same object for the same content. Equality never depends on it."""
+    """Return an equal tuple, usually the same object for the same content. Equality never depends on it."""
     if not ids:
         return ()
     if len(_interned_ids) > _INTERN_LIMIT:
@@ -47,7 +47,7 @@ def intern_ids(ids: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def intern_brokers(brokers: frozenset[int]) -> frozenset[int]:
-    """Return an equal set, mostly the same object for the same content."""
+    """Return an equal set, usually the same object for the same content."""
     if len(_interned_brokers) > _INTERN_LIMIT:
         _interned_brokers.clear()
     return _interned_brokers.setdefault(brokers, brokers)
@@ -63,10 +63,10 @@ def intern_uuids(uuids: tuple[UUID, ...]) -> tuple[UUID, ...]:
 
 
 class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """State of one partition.
+    """The state of one partition.
 
-    `directories` runs parallel to `replicas`; MIGRATING (zero) where none is known. `leader` -1: none.
-    `leader_epoch` rises with each new leader, `partition_epoch` with each change.
+    `directories` is parallel to `replicas`, with MIGRATING (zero) for an unknown one. `leader` -1: none.
+    `leader_epoch` increases with each new leader, `partition_epoch` with each change.
     """
 
     replicas: tuple[int, ...]
@@ -83,7 +83,7 @@ class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False)
 
     @property
     def has_leader(self) -> bool:
-        """Whether some broker leads it."""
+        """Whether the partition has a leader."""
         return self.leader != LEADER_NONE
 
     @property
@@ -93,7 +93,7 @@ class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False)
 
     @property
     def has_preferred_leader(self) -> bool:
-        """Whether the first replica of the assignment leads."""
+        """Whether the first replica of the assignment is the leader."""
         return self.leader == self.preferred_replica
 
     @property
@@ -102,7 +102,7 @@ class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False)
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, broker_id: int) -> UUID | None:
-        """Return the directory that holds this broker's replica; None when the broker is no replica."""
+        """Return the directory of this broker's replica; None when the broker is not a replica."""
         if broker_id not in self.replicas:
             return None
         return self.directories[self.replicas.index(broker_id)]
@@ -111,8 +111,8 @@ class PartitionRegistration(msgspec.Struct, frozen=True, kw_only=True, gc=False)
 class TopicImage(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One topic and its partitions, by partition index.
 
-    `brokers` serves fencing: every broker with a replica, and perhaps some that had one before; so it is no part of
-    equality, and its reader filters by partition.
+    `brokers` makes fencing fast: all brokers with a replica, and possibly some that had one before. So it is not part
+    of equality, and its readers check the partitions.
     """
 
     name: str
@@ -128,7 +128,7 @@ class TopicImage(msgspec.Struct, frozen=True, eq=False, gc=False):
             self.id == other.id and self.name == other.name and self.partitions == other.partitions
         )
 
-    __hash__ = None  # type: ignore[assignment]  # an image is a value to compare, never a key
+    __hash__ = None  # type: ignore[assignment]  # images are compared, never used as keys
 
     def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
         """Return the partitions in order of their index."""
@@ -152,11 +152,11 @@ class TopicsImage(msgspec.Struct, frozen=True):
         return None if topic is None else topic.partitions.get(partition_id)
 
     def partition_count(self) -> int:
-        """Count the partitions of all topics."""
+        """Return the number of partitions of all topics."""
         return sum(len(topic.partitions) for topic in values_of(self.by_id))
 
     def topics_of_broker(self, broker_id: int) -> list[TopicImage]:
-        """Return, ordered by topic id, each topic that may have a replica on the broker. Costs a look at each topic."""
+        """Return the topics that may have a replica on the broker, ordered by topic id. Checks every topic."""
         topics = [topic for topic in values_of(self.by_id) if broker_id in topic.brokers]
         topics.sort(key=_id_number)
         return topics
