@@ -1,4 +1,4 @@
-"""What the controller asks of the node that carries it: the log's writing end, and a look at the quorum."""
+"""The interface between the controller and its node: appending records, and the state of the quorum."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.simulator.scenario import Report, Scenario
 
 CHUNK = 20
-"""Seeds that a process of the pool runs before it reports."""
+"""Seeds per task of the process pool."""
 
 COUNTED = tuple(name for name in Report.__dataclass_fields__ if name not in {"seed", "settings", "trace_hash"})
 
@@ -21,21 +21,21 @@ def replay_command(seed: int) -> str:
 
 
 def quiet() -> None:
-    """Only what a controller says of its own faults is heard, and that ends the run."""
+    """Log only faults of a controller, which end the run."""
     logging.disable(logging.WARNING)
     logging.getLogger("kraft_core").propagate = False
     logging.getLogger("kraft_core").addHandler(logging.NullHandler())
 
 
 def run_chunk(start: int, count: int) -> tuple[Counter[str], list[str]]:
-    """Run seeds one after the other; what they did in all, and a line with the replay command for each that failed."""
+    """Run seeds in turn; return their totals, and a line with the replay command for each failed seed."""
     quiet()
     totals: Counter[str] = Counter()
     failures = []
     for seed in range(start, start + count):
         try:
             report = Scenario(seed).run()
-        except Exception as error:  # noqa: BLE001  whatever goes wrong in a run, its seed must be told
+        except Exception as error:  # noqa: BLE001  every failure must be reported with its seed
             failures.append(f"{replay_command(seed)}\n    {type(error).__name__}: {error}")
         else:
             totals.update({name: getattr(report, name) for name in COUNTED})
@@ -43,7 +43,7 @@ def run_chunk(start: int, count: int) -> tuple[Counter[str], list[str]]:
 
 
 def run_seeds(start: int, count: int, jobs: int) -> tuple[Counter[str], list[str]]:
-    """Run many seeds in so many processes."""
+    """Run seeds in several processes."""
     starts = range(start, start + count, CHUNK)
     counts = [min(CHUNK, start + count - each) for each in starts]
     totals: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def run_seeds(start: int, count: int, jobs: int) -> tuple[Counter[str], list[str
 
 
 def main() -> int:
-    """Run one seed or many; 1 when one fails."""
+    """Run one seed or many; return 1 if any fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
     parser.add_argument("--seed", type=int, help="run this one and say what happened")
     parser.add_argument("--trace", action="store_true", help="print every step (with --seed)")

@@ -1,6 +1,7 @@
-"""What administrators do to the virtual cluster, and what they were promised: acknowledged is kept, half done is never.
+"""The administrators of the virtual cluster, and checks of their acknowledged changes: durable and atomic.
 
-Requests go over the virtual network to whoever seems to be the active controller. Numbers are those of docs/invariants.md.
+Requests go over the virtual network to whoever seems to be the active controller. Numbers are those of
+docs/invariants.md.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ UPGRADE, SAFE_DOWNGRADE = 1, 2
 NEWEST = 30
 MIN_ISR = "min.insync.replicas"
 MEMORY = "retention.ms"
-"""The setting whose values are all different, so that an answer tells which write it has seen."""
+"""A config with unique values, so that a response shows which write it reflects."""
 
 OPERATIONS = {
     "create_topics": 6,
@@ -48,11 +49,11 @@ OPERATIONS = {
     "register_controllers": 1,
     "unregister_broker": 1,
 }
-"""How often each comes, relative to the others."""
+"""Relative frequency of each operation."""
 
 
 class AdminLoad(SimClient):
-    """One impatient administrator."""
+    """An administrator that does not wait for responses."""
 
     def __init__(
         self, world: World, network: Network, nodes: list[SimNode], model: MetadataModel, brokers: list[SimBroker]
@@ -63,8 +64,8 @@ class AdminLoad(SimClient):
         self.acknowledged = self.refused = 0
         self.is_on = True
         self._number = 0
-        self._highest = -1  # offset that was acknowledged
-        self._acknowledged_by: dict[tuple[int, int], int] = {}  # node, its incarnation -> offset
+        self._highest = -1  # acknowledged offset
+        self._acknowledged_by: dict[tuple[int, int], int] = {}  # (node, incarnation) -> offset
         self._wanted: dict[str, list[tuple[int, dict[str, str]]]] = {}
         self._unwanted: set[str | UUID] = set()
         model.on_topic, model.on_removal = self._on_topic, self._on_removal
@@ -73,22 +74,22 @@ class AdminLoad(SimClient):
             broker.committed_end = lambda: self._highest
 
     def act(self, mean_us: int) -> None:
-        """Do something, and again after a while."""
+        """Run an operation, and another after some time."""
         if self.is_on:
             name = self.random.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
             operation: Callable[[], None] = getattr(self, name)
             operation()
         self.later(self.random.randint(1, 2 * mean_us), self.act, mean_us)
 
-    # --- promises ---------------------------------------------------------------------------------------------------
+    # --- acknowledgements -------------------------------------------------------------------------------------------
 
     def _request(self, message: Message, on_answer: Callable[[SimNode, int, Any], None]) -> None:
-        """Ask; `on_answer` gets the node, the highest offset acknowledged when it was asked, and the answer."""
+        """Send a request; `on_answer` gets the node, the highest offset acknowledged before it, and the response."""
         before = self._highest
         self.ask(message, lambda node, answer: on_answer(node, before, answer), lambda: None)
 
     def _promised(self, node: SimNode, before: int, offset: int | None, what: object) -> None:
-        """13, 15. What is acknowledged is committed, after everything that was acknowledged before it was asked."""
+        """Check 13 and 15: an acknowledged change is committed, after all changes acknowledged before its request."""
         check(offset is not None, "acknowledged, but nowhere in the log", node, what)
         assert offset is not None
         check(offset <= self.model.offset, "acknowledged before it was committed", node, what, offset)
@@ -99,7 +100,7 @@ class AdminLoad(SimClient):
         self._acknowledged_by[key] = max(self._acknowledged_by.get(key, -1), offset)
 
     def _is_refused(self, node: SimNode, code: int, expected: set[ErrorCode]) -> bool:
-        """Whether an answer is an error; only those that can be are expected."""
+        """Report whether a response is an error; unexpected errors fail."""
         if code == ErrorCode.NONE:
             return False
         self.refused += 1
@@ -108,7 +109,7 @@ class AdminLoad(SimClient):
         return True
 
     def _on_topic(self, name: str, topic_id: UUID) -> None:
-        """14. A new topic is as somebody wanted it, whole."""
+        """Check 14: a new topic matches its request completely."""
         count = len(self.model.indexes[topic_id])
         values = self.model.configs.get((TOPIC, name), {})
         wishes = self._wanted.get(name, ())
@@ -119,9 +120,9 @@ class AdminLoad(SimClient):
         check(name in self._unwanted or topic_id in self._unwanted, "deleted a topic unasked", name, topic_id)
 
     def _on_block(self, node: SimNode, before: int, answer: m.AllocateProducerIdsResponse) -> None:
-        """29. Blocks are handed out once, in real-time order."""
+        """Check 29: each block is allocated once, in real-time order."""
         first = answer.producer_id_start
-        offset = self.model.blocks.pop(first, None)  # of two answers with one block the second finds nothing
+        offset = self.model.blocks.pop(first, None)  # a second response with this block finds nothing
         self._promised(node, before, offset, first)
 
     # --- topics -----------------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ class AdminLoad(SimClient):
         return tuple(self.random.sample(ids, self.random.randint(1, len(ids))))
 
     def create_topics(self) -> None:
-        """One or two topics, placed by hand or not."""
+        """Create one or two topics, with or without manual assignment."""
         topics = []
         for name in {self._name(): None for _ in range(self.random.choice([1, 1, 2]))}:
             configs = {MEMORY: self._next_number()}
@@ -191,7 +192,7 @@ class AdminLoad(SimClient):
             self._promised(node, before, None if life is None else life.created, each)
 
     def delete_topics(self) -> None:
-        """By name or by id."""
+        """Delete topics by name or by id."""
         name = self._name()
         topic_id = self.model.by_name.get(name)
         if topic_id is not None and self.random.random() < 0.5:
@@ -215,7 +216,7 @@ class AdminLoad(SimClient):
             self._promised(node, before, life.deleted, each)
 
     def create_partitions(self) -> None:
-        """One or two more."""
+        """Add one or two partitions."""
         name = self._name()
         topic_id = self.model.by_name.get(name)
         if topic_id is None:
@@ -236,10 +237,10 @@ class AdminLoad(SimClient):
 
         self._request(m.CreatePartitionsRequest(topics=(topic,)), on_answer)
 
-    # --- settings ---------------------------------------------------------------------------------------------------
+    # --- configs --------------------------------------------------------------------------------------------------
 
     def alter_configs(self) -> None:
-        """Of a topic, or the default of all brokers."""
+        """Alter a config of a topic, or the default of all brokers."""
         name = self._name()
         if self.random.random() < 0.2:
             kind, resource = self.random.choice([(TOPIC, name), (BROKER, "")])
@@ -270,7 +271,7 @@ class AdminLoad(SimClient):
         self._request(m.IncrementalAlterConfigsRequest(resources=(resource,)), on_answer)
 
     def read(self) -> None:
-        """16. Ask any controller what a topic's settings are."""
+        """Check 16: describe the configs of a topic on any controller."""
         name = self._name()
         node = self.random.choice(self.nodes)
         resource = m.DescribeConfigsRequestDescribeConfigsResource(
@@ -336,20 +337,20 @@ class AdminLoad(SimClient):
         self._request(m.AlterPartitionReassignmentsRequest(topics=(topic,)), on_answer)
 
     def reassign(self) -> None:
-        """Move a partition to other brokers."""
+        """Reassign a partition to other brokers."""
         found = self._some_partition()
         if found is not None:
             self._reassign(found, self._some_brokers())
 
     def cancel_reassignments(self) -> None:
-        """Turn back, if anything moves."""
+        """Cancel the reassignments in progress."""
         moving = sorted(key for key, it in self.model.partitions.items() if it.adding_replicas or it.removing_replicas)
         if moving:
             topic_id, index = self.random.choice(moving)
             self._reassign((self.model.topics[topic_id].name, index), None)
 
     def elect(self) -> None:
-        """Mostly preferred leaders, of one partition or of all."""
+        """Elect leaders, usually preferred ones, of one partition or of all."""
         found = self._some_partition()
         if found is None:
             return
@@ -361,19 +362,19 @@ class AdminLoad(SimClient):
         self._request(m.ElectLeadersRequest(election_type=PREFERRED, topic_partitions=wanted), self._ignore)
 
     def elect_unclean(self, topic: str, index: int) -> None:
-        """Any live replica is better than none."""
+        """Elect any live replica."""
         self.model.asked_unclean.add((topic, index))
         one = m.ElectLeadersRequestTopicPartitions(topic=topic, partitions=(index,))
         self._request(m.ElectLeadersRequest(election_type=UNCLEAN_ELECTION, topic_partitions=(one,)), self._ignore)
 
     def producer_ids(self) -> None:
-        """A broker wants a block."""
+        """Allocate a block to a broker."""
         self.random.choice(self.brokers).allocate_producer_ids()
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def acls(self) -> None:
-        """Add one, or remove all of a user."""
+        """Create an ACL, or delete all of a user."""
         user = f"User:{self.random.randrange(4)}"
         if self.random.random() < 0.7:
             creation = m.CreateAclsRequestAclCreation(
@@ -399,7 +400,7 @@ class AdminLoad(SimClient):
         self._request(m.DeleteAclsRequest(filters=(match,)), self._ignore)
 
     def quotas(self) -> None:
-        """Give a user one, or take it away."""
+        """Set a quota of a user, or remove it."""
         entity = m.AlterClientQuotasRequestEntityData(entity_type="user", entity_name=str(self.random.randrange(4)))
         change = m.AlterClientQuotasRequestOpData(
             key="producer_byte_rate", value=float(self.random.randint(1, 9)), remove=self.random.random() < 0.3
@@ -408,7 +409,7 @@ class AdminLoad(SimClient):
         self._request(m.AlterClientQuotasRequest(entries=(entry,)), self._ignore)
 
     def scram(self) -> None:
-        """A user gets a password, or loses it."""
+        """Set the SCRAM credential of a user, or delete it."""
         name = f"user{self.random.randrange(4)}"
         if self.random.random() < 0.3:
             deletion = m.AlterUserScramCredentialsRequestScramCredentialDeletion(name=name, mechanism=1)
@@ -420,7 +421,7 @@ class AdminLoad(SimClient):
         self._request(m.AlterUserScramCredentialsRequest(upsertions=(upsertion,)), self._ignore)
 
     def features(self) -> None:
-        """Switch eligible leader replicas on or off, or go to the newest metadata.version."""
+        """Enable or disable eligible leader replicas, or upgrade metadata.version."""
         name, level = self.random.choice([(ELR, 0), (ELR, 1), (ELR, 1), (METADATA_VERSION, NEWEST)])
         update = m.UpdateFeaturesRequestFeatureUpdateKey(
             feature=name, max_version_level=level, upgrade_type=UPGRADE if level else SAFE_DOWNGRADE
@@ -428,7 +429,7 @@ class AdminLoad(SimClient):
         self._request(m.UpdateFeaturesRequest(feature_updates=(update,)), self._ignore)
 
     def register_controllers(self) -> None:
-        """As each controller does for itself."""
+        """Register the controllers, as each does itself."""
         for node in self.nodes:
             request = m.ControllerRegistrationRequest(
                 controller_id=node.id,
@@ -446,7 +447,7 @@ class AdminLoad(SimClient):
             self._request(request, self._ignore)
 
     def unregister_broker(self) -> None:
-        """One that is down."""
+        """Unregister a broker that is down."""
         down = [broker for broker in self.brokers if not broker.is_up]
         if down:
             self._request(m.UnregisterBrokerRequest(broker_id=self.random.choice(down).id), self._ignore)

@@ -1,4 +1,4 @@
-"""Judges what the active controller does with requests, by the image it had when they came. Numbers are those of docs/invariants.md."""
+"""Checks how active controllers handle requests, by the image at their arrival. Numbers as in docs/invariants.md."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from tests.simulator.sim_node import SimNode
 
 GRACE_MS = 500
-"""How long an active controller may let a broker stay unfenced after its session, between two looks at the sessions."""
+"""Tolerated time until an active controller fences a broker whose session has expired."""
 
 
 @dataclass(slots=True)
 class Claim:
-    """What the oracle knows of one node's time as active controller."""
+    """The oracle's state for one activation of a controller."""
 
     epoch: int
     brokers: Any  # of the tip, as of the last step
     contacts: dict[int, tuple[int, int]] = field(default_factory=dict)  # broker -> epoch, ms of the last heartbeat
     wants_fence: set[int] = field(default_factory=set)
-    leaving: set[tuple[int, int]] = field(default_factory=set)  # broker and its epoch: there is no way back
+    leaving: set[tuple[int, int]] = field(default_factory=set)  # (broker, epoch): shutting down for good
     overdue_since_ms: dict[int, int] = field(default_factory=dict)
-    stale: set[int] = field(default_factory=set)  # requests of brokers that have registered anew since
+    stale: set[int] = field(default_factory=set)  # requests of brokers that have registered again since
     wrong: dict[int, dict[tuple[UUID, int], str]] = field(default_factory=dict)  # request -> partition -> why
 
 
 class ControllerOracle:
-    """One for all nodes; each node carries its own claim."""
+    """One for all nodes; each node has its own claim."""
 
     def __init__(self) -> None:
         self.session_timeout_ms = 9_000
@@ -47,7 +47,7 @@ class ControllerOracle:
     # --- requests ---------------------------------------------------------------------------------------------------
 
     def on_request(self, node: "SimNode", request: ControllerRequest) -> None:
-        """Look at a request before the node does."""
+        """Record a request before the node handles it."""
         claim, message = node.claim, request.message
         assert node.node is not None
         if claim is None or not node.node.is_active:
@@ -80,7 +80,7 @@ class ControllerOracle:
             }
 
     def on_answer(self, node: "SimNode", request_id: int, message: Message) -> None:
-        """22, 25. What should have been refused was."""
+        """Check 22 and 25: requests that must be refused were refused."""
         claim = node.claim
         if claim is None:
             return
@@ -102,7 +102,7 @@ class ControllerOracle:
     # --- sessions ---------------------------------------------------------------------------------------------------
 
     def after_step(self, node: "SimNode") -> None:
-        """30, 21. A session ends its timeout after the last heartbeat, neither before nor much later."""
+        """Check 30 and 21: a session expires its timeout after the last heartbeat, not before and not much later."""
         assert node.node is not None
         if not node.node.is_active:
             node.claim = None
@@ -143,7 +143,7 @@ class ControllerOracle:
 def why_not(
     image: MetadataImage, topic_id: UUID, asked: AlterPartitionRequestPartitionData, broker_id: int
 ) -> str | None:
-    """25. The reason why a leader's wish must be refused; None when it need not."""
+    """Check 25: return the reason to refuse a leader's ISR change, None without one."""
     partition = image.topics.partition(topic_id, asked.partition_index)
     if partition is None:
         return "no such partition"

@@ -1,4 +1,4 @@
-"""Brokers and administrators beside the quorum: their settings, their start, and what must come about once all is healed."""
+"""Brokers and administrators of a run: their settings, their start, and the liveness check after healing."""
 
 import logging
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 FIRST_BROKER = 10
 UNSPLIT = 1_000
-"""From so many records a batch no change in these small clusters is cut."""
+"""Batch size from which no change in these small clusters is split."""
 RECOVERY_US = 20 * SECOND_US
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a seed decides about its controllers, the same for all."""
+    """Settings drawn from the seed, equal for all controllers."""
 
     session_timeout_ms: int
     max_records_per_batch: int
@@ -39,7 +39,7 @@ class Choices:
 
 
 def draw_choices(random: Random) -> Choices:
-    """Short sessions, so that many end within the run; sometimes batches so small that changes are cut."""
+    """Draw short sessions, so that many expire in the run, and sometimes small batches, so that changes are split."""
     version = random.choice([30, 30, 30, 25, 20, 16, 10, 7])
     return Choices(
         session_timeout_ms=random.choice([900, 1_500, 2_500]),
@@ -52,7 +52,7 @@ def draw_choices(random: Random) -> Choices:
 
 
 def controller_config(node_id: int, cluster_id: str, choices: Choices | None) -> ControllerConfig:
-    """Settings of one controller; the usual ones when there are no brokers."""
+    """Return the settings of one controller; the defaults without brokers."""
     if choices is None:
         return ControllerConfig(node_id=node_id, cluster_id=cluster_id)
     features = {"metadata.version": choices.metadata_version, ELR: choices.eligible_replicas}
@@ -76,7 +76,7 @@ class _Loud(logging.Handler):
 
 @contextmanager
 def loud_faults() -> Iterator[None]:
-    """Meanwhile a controller that swallows a fault of its own and goes on has failed all the same.
+    """Fail the run if a controller logs a fault, even if it continues.
 
     Its event queue swallows what is raised while an event is told of its fault, and logs it: that is raised once more.
     """
@@ -110,7 +110,7 @@ class ControllerStory:
         self.admin = AdminLoad(world, network, scenario.nodes, self.model, self.brokers)
 
     def start(self) -> None:
-        """Brokers come within the first second, and the load with them."""
+        """Start the brokers and the load within the first second."""
         for broker in self.brokers:
             self.world.after(self.random.randint(0, SECOND_US // 2), broker.start)
         self.admin.later(SECOND_US, self.admin.register_controllers)
@@ -118,7 +118,7 @@ class ControllerStory:
         self.admin.later(self.random.randint(SECOND_US // 4, SECOND_US), self.admin.act, mean_us)
 
     def heal(self) -> None:
-        """No more changes; every broker runs, with all its directories."""
+        """Stop the changes; start every broker with all its directories."""
         self.admin.is_on = False
         for broker in self.brokers:
             broker.resume()
@@ -127,14 +127,14 @@ class ControllerStory:
             broker.start()
 
     def check_liveness(self) -> None:
-        """33, for the controller: all brokers are back, every partition is led, and all its replicas are in sync."""
+        """Check 33 for the controller: all brokers are unfenced, and every partition has a leader and its whole ISR."""
         if self.model.elr_changes:
             self.world.after(RECOVERY_US // 4, self._elect_by_hand)
         done = self.world.run_until(lambda: not self._missing(), self.world.now_us + RECOVERY_US)
         check(done, "liveness: brokers and partitions do not recover", self._missing(), *self.brokers)
 
     def _elect_by_hand(self) -> None:
-        """What nobody was eligible for when eligible leader replicas came or went needs a person, in Kafka too."""
+        """Elect leaders of partitions without candidate after a change of the feature; Kafka needs an operator too."""
         for (topic_id, index), it in sorted(self.model.partitions.items()):
             if it.leader == NOBODY and not it.isr:
                 self.admin.elect_unclean(self.model.topics[topic_id].name, index)
@@ -149,7 +149,7 @@ class ControllerStory:
         return missing
 
     def tell(self, report: "Report") -> None:
-        """Count what happened."""
+        """Add the counts of the run."""
         controller = self.scenario.oracle.controller
         report.registrations = sum(broker.registrations for broker in self.brokers)
         report.sessions_expired = controller.sessions_expired

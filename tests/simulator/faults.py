@@ -1,4 +1,4 @@
-"""The fault menu: what a seed may turn on. Each fault strikes at random moments, and what it broke is mended later."""
+"""The faults that a seed may enable. Each happens at random times and is repaired later."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -22,11 +22,11 @@ RARE = {
     "zeroed_sector": 2,
     "broker_directory": 3,
 }
-"""How much rarer than the others a fault comes, when it is on."""
+"""How much rarer than the others an enabled fault is."""
 
 
 class Faults:
-    """The faults of one run. Those that destroy data ask the operator first whether the quorum can bear it."""
+    """The faults of one run. A fault that destroys data happens only if the operator tolerates it."""
 
     def __init__(self, scenario: "Scenario") -> None:
         self.scenario = scenario
@@ -37,7 +37,7 @@ class Faults:
         self.is_on = True
 
     def schedule(self, fault: str) -> None:
-        """Have a fault strike after a random time, and again."""
+        """Let a fault happen after random times, repeatedly."""
         mean_us = SECOND_US * RARE.get(fault, 1) * 1.2
         self.world.after(int(self.random.expovariate(1 / mean_us)), self._strike, fault)
 
@@ -69,7 +69,7 @@ class Faults:
             self._start_later(node, 2)
 
     def power(self) -> None:
-        """Only a node whose disk may be lost leaves holes: no log can tell them from damage."""
+        """Cut the power of a node. Only a disk that may be lost gets holes, which a log cannot tell from damage."""
         node = self._any()
         node.crash(leaves_holes=self.scenario.operator.may_destroy(node))
         self._start_later(node, 3)
@@ -80,14 +80,14 @@ class Faults:
             self._start_later(node, 2)
 
     def crash_in_file_operation(self) -> None:
-        """The next one of some file operations is the last: between a rename and the sync of its directory, say."""
+        """Kill a node in one of its next file operations, such as between a rename and the sync of its directory."""
         node = self._any()
         if node.node is not None:
             node.disk.crash_in = self.random.choice([0, 1, 2, 3, 5, 8, 20])
         self._start_later(node, 2)
 
     def crash_in_installation(self) -> None:
-        """A node dies between two file operations of the next installation of a leader's snapshot."""
+        """Kill a node between two file operations of its next snapshot installation."""
         node = self._any()
         stage, operations = self.random.choice([("download", 4), ("install", 10), ("install", 30)])
         node.cut_next = stage, self.random.randint(0, operations)
@@ -109,7 +109,7 @@ class Faults:
         self.world.after(self._some_time_us(4), node.resume)
 
     def clock_jump(self) -> None:
-        """Somebody sets the wall clock; the process's own goes on, a little faster or slower."""
+        """Set the wall clock; the monotonic clock continues at its own rate."""
         self._any().wall_jump_s += self.random.choice([-3600.0, -5.0, -0.5, 0.5, 5.0, 3600.0])
 
     # --- network ----------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Faults:
         self._cut({(self._any().id, self._any().id)})
 
     def flap(self) -> None:
-        """A link goes off and on a few times a second."""
+        """Cut and restore a link a few times per second."""
         link = {(self._any().id, self._any().id)}
         for each in range(self.random.randint(2, 12)):
             self.world.after(each * 150_000, self.network.cut.update, link)
@@ -146,7 +146,7 @@ class Faults:
         self.network.duplicate = self.random.choice([0.0, 0.05, 0.3])
 
     def delay(self) -> None:
-        """Some messages are late, so that others overtake them."""
+        """Delay some messages, so that others overtake them."""
         self.network.spike = self.random.choice([0.0, 0.02, 0.1, 0.3])
 
     # --- disks ------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Faults:
             node.disk.free_bytes = self.random.choice([0, 100, 1_000])
 
     def write_back(self) -> None:
-        """The kernel finds time to write its dirty pages."""
+        """Let the kernel write its dirty pages."""
         self._any().disk.write_back()
 
     def bit_flip(self) -> None:
@@ -179,7 +179,7 @@ class Faults:
         self._damage("misdirected_write")
 
     def _damage(self, kind: str) -> None:
-        """Harm a file of a node that is down, or goes down for it: killed, so that its cache was written back.
+        """Damage a file of a node that is down or is killed for it, so that its cache was written back.
 
         Together with a power loss nobody could tell damage at the log's end from a torn write.
         """
@@ -202,7 +202,7 @@ class Faults:
         self._start_later(node, 2)
 
     def wipe(self) -> None:
-        """A disk is lost as a whole."""
+        """Lose a whole disk."""
         node = self._any()
         if self.scenario.operator.may_destroy(node):
             node.kill()
@@ -224,7 +224,7 @@ class Faults:
         self.world.after(self._some_time_us(5), broker.resume)
 
     def broker_leave(self) -> None:
-        """A controlled shutdown; who is not let go in time is killed."""
+        """Start a controlled shutdown; a broker that does not complete it in time is killed."""
         broker = self._broker()
         broker.leave()
         self.world.after(2 * SECOND_US, self._end_leaving, broker, broker.incarnation)
@@ -238,7 +238,7 @@ class Faults:
         self._broker().repeat()
 
     def broker_cut(self) -> None:
-        """A broker loses the controllers, the other brokers or all, one way or both."""
+        """Cut a broker from the controllers, the other brokers or all, in one or both directions."""
         one = self._broker().id
         peers = [each.id for each in self.brokers if each.id != one]
         others = self.random.choice([peers, [node.id for node in self.nodes], [*peers, *(it.id for it in self.nodes)]])
@@ -279,4 +279,4 @@ DISKS = ("slow_disk", "failed_write", "failed_sync", "full_disk", "write_back")
 BROKERS = ("broker_kill", "broker_pause", "broker_leave", "broker_cut", "broker_directory", "broker_repeat")
 DAMAGE = ("bit_flip", "zeroed_sector", "misdirected_write", "wipe")
 ALL = (*PROCESSES, *NETWORK, *DISKS, *DAMAGE, "reconfigure")
-"""Any quorum; a static one may be upgraded too."""
+"""Change any quorum; a static one may be upgraded too."""

@@ -1,8 +1,8 @@
-"""How a rule that does not hold is told."""
+"""The failure of an invariant."""
 
 
 class InvariantBrokenError(AssertionError):
-    """A rule of the quorum or of its metadata does not hold."""
+    """An invariant of the quorum or of its metadata does not hold."""
 
 
 def check(holds: bool, claim: str, *facts: object) -> None:

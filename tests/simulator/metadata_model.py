@@ -1,4 +1,4 @@
-"""What the committed records say, replayed by other code than the product's, and the rules that each record must keep.
+"""The committed records, replayed by other code than the product's, and the invariants of each record.
 
 Every batch is judged once, when the quorum commits it; images are compared with what it changed. Numbers are those of
 docs/invariants.md.
@@ -28,12 +28,12 @@ ELR = "eligible.leader.replicas.version"
 UNCLEAN = "unclean.leader.election.enable"
 BLOCK = 1_000
 RESERVED = {UUID(int=0): True, UUID(int=1): True, UUID(int=2): False}
-"""Directory ids with a meaning, and whether they count as online."""
+"""Reserved directory ids, and whether they count as online."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A registration."""
+    """A broker's registration."""
 
     epoch: int
     incarnation_id: UUID
@@ -48,7 +48,7 @@ class Broker:
 
 @dataclass(slots=True)
 class Life:
-    """When a topic was there, as offsets."""
+    """The offsets between which a topic existed."""
 
     name: str
     created: int
@@ -57,15 +57,15 @@ class Life:
 
 @dataclass
 class MetadataModel:
-    """State after the committed records up to `offset`."""
+    """The state after the committed records up to `offset`."""
 
-    splits: bool = False  # whether what belongs together may be in several batches
+    splits: bool = False  # whether one change may be in several batches
     offset: int = -1
     record_count: int = 0
     brokers: dict[int, Broker] = field(default_factory=dict)
-    broker_epochs: dict[int, int] = field(default_factory=dict)  # epoch -> broker, for ever
+    broker_epochs: dict[int, int] = field(default_factory=dict)  # epoch -> broker; never removed
     newest_epoch: dict[int, int] = field(default_factory=dict)
-    topics: dict[UUID, Life] = field(default_factory=dict)  # for ever
+    topics: dict[UUID, Life] = field(default_factory=dict)  # never removed
     by_name: dict[str, UUID] = field(default_factory=dict)
     partitions: dict[Key, Partition] = field(default_factory=dict)
     indexes: dict[UUID, set[int]] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class MetadataModel:
     next_producer_id: int = -1
     blocks: dict[int, int] = field(default_factory=dict)  # first producer id -> offset of its record
     acls: set[UUID] = field(default_factory=set)
-    acl_ids: set[UUID] = field(default_factory=set)  # for ever
+    acl_ids: set[UUID] = field(default_factory=set)  # never removed
     asked_unclean: set[tuple[str, int]] = field(default_factory=set)
-    elr_changes: int = 0  # of the feature or by a new minimum ISR: partitions may be left with nobody to elect
+    elr_changes: int = 0  # of the feature or min.insync.replicas: partitions may be left without a candidate
     elections: int = 0
     unclean_elections: int = 0
     on_topic: Callable[[str, UUID], None] = lambda _name, _id: None
@@ -93,7 +93,7 @@ class MetadataModel:
     # --- batches ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, batch: RecordBatch) -> None:
-        """Judge a committed batch."""
+        """Replay and check a committed batch."""
         self._base = batch.base_offset
         for each in batch.records():
             self.record_count += 1
@@ -133,7 +133,7 @@ class MetadataModel:
         replay(self, record, offset)
 
     def _after_batch(self) -> None:
-        """24. Whoever leads can; a partition has no leader only while nobody may lead it."""
+        """Check 24: each leader may lead, and a partition has no leader only while no replica may lead it."""
         suspects = self._judged
         if self._back:
             suspects = suspects | {key for key, it in self.partitions.items() if it.leader == NOBODY}
@@ -150,22 +150,22 @@ class MetadataModel:
     def _can_lead(self, broker_id: int, it: Partition) -> bool:
         return self.is_active(broker_id) and self.is_online(broker_id, it.directory(broker_id))
 
-    # --- what rules ask ---------------------------------------------------------------------------------------------
+    # --- lookups of rules ------------------------------------------------------------------------------------------
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether a broker is registered, unfenced and stays."""
+        """Report whether a broker is registered, unfenced and not shutting down."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.active
 
     def is_online(self, broker_id: int, directory: UUID) -> bool:
-        """Whether a broker has a directory."""
+        """Report whether a broker has a directory."""
         broker = self.brokers.get(broker_id)
         if broker is None:
             return False
         return RESERVED.get(directory, not broker.directories or directory in broker.directories)
 
     def config(self, topic: str, name: str) -> str | None:
-        """A topic's setting, else the cluster's."""
+        """Return a topic's config, else the cluster's."""
         own = self.configs.get((TOPIC, topic), {}).get(name)
         return self.configs.get((BROKER, ""), {}).get(name) if own is None else own
 
@@ -180,7 +180,7 @@ class MetadataModel:
     # --- brokers ----------------------------------------------------------------------------------------------------
 
     def _register(self, record: records.RegisterBrokerRecord, offset: int) -> None:
-        """21, 28. A new incarnation gets a new epoch, above all before; the same one keeps its own."""
+        """Check 21 and 28: a new incarnation gets an epoch above all earlier ones; the same one keeps its epoch."""
         broker_id, epoch = record.broker_id, record.broker_epoch
         known = self.brokers.get(broker_id)
         if known is not None and known.incarnation_id == record.incarnation_id:
@@ -202,7 +202,7 @@ class MetadataModel:
         )
 
     def _known(self, broker_id: int, epoch: int, what: str) -> Broker:
-        """22. Whatever concerns a broker concerns its present registration."""
+        """Check 22: a record about a broker concerns its current registration."""
         broker = self.brokers.get(broker_id)
         check(broker is not None and broker.epoch == epoch, f"{what} of a stale broker epoch", broker_id, epoch, broker)
         assert broker is not None
@@ -215,7 +215,7 @@ class MetadataModel:
         del self.brokers[record.broker_id]
 
     def _change_broker(self, record: records.BrokerRegistrationChangeRecord, _: int) -> None:
-        """30. A fenced broker leads nothing."""
+        """Check 30: a fenced broker leads no partition."""
         broker = self._known(record.broker_id, record.broker_epoch, "a change")
         fenced = {0: broker.fenced, 1: True, -1: False}[record.fenced]
         if fenced:
@@ -234,7 +234,7 @@ class MetadataModel:
     # --- topics -----------------------------------------------------------------------------------------------------
 
     def _topic(self, record: records.TopicRecord, offset: int) -> None:
-        """28."""
+        """Check 28."""
         check(record.topic_id not in self.topics, "a topic id was used before", record)
         check(record.name not in self.by_name, "two topics of one name", record)
         self.topics[record.topic_id] = Life(record.name, offset)
@@ -243,7 +243,7 @@ class MetadataModel:
         self._new_topics.append(record.topic_id)
 
     def _partition(self, record: records.PartitionRecord, _: int) -> None:
-        """27."""
+        """Check 27."""
         key = (record.topic_id, record.partition_id)
         check(record.topic_id in self.indexes, "a partition of an unknown topic", key)
         check(key not in self.partitions, "a partition was created twice", key)
@@ -253,7 +253,7 @@ class MetadataModel:
         self._put(key, now)
 
     def _change_partition(self, record: records.PartitionChangeRecord, _: int) -> None:
-        """27."""
+        """Check 27."""
         key = (record.topic_id, record.partition_id)
         was = self.partitions.get(key)
         check(was is not None, "a change of an unknown partition", key, record)
@@ -275,7 +275,7 @@ class MetadataModel:
         self._judged.add(key)
 
     def _remove_topic(self, record: records.RemoveTopicRecord, offset: int) -> None:
-        """27."""
+        """Check 27."""
         check(record.topic_id in self.indexes, "an unknown topic was deleted", record)
         life = self.topics[record.topic_id]
         life.deleted = offset
@@ -291,13 +291,13 @@ class MetadataModel:
         check(known, "the ELR of an unknown topic was cleared", record)
         for key, it in list(self.partitions.items()):
             if record.topic_name in {"", self.topics[key[0]].name} and (it.elr or it.last_known_elr):
-                self.elr_changes += not it.isr  # nobody is left to elect: Kafka, too, forgets who that would be
+                self.elr_changes += not it.isr  # no candidate is left; Kafka does not keep one either
                 self._put(key, replace(it, elr=(), last_known_elr=(), partition_epoch=it.partition_epoch + 1))
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 
     def _config(self, record: records.ConfigRecord, offset: int) -> None:
-        """27."""
+        """Check 27."""
         resource = (record.resource_type, record.resource_name)
         if record.resource_type == TOPIC:
             check(record.resource_name in self.by_name, "a setting of an unknown topic", record)
@@ -314,7 +314,7 @@ class MetadataModel:
         self.features[record.name] = record.feature_level
 
     def _producer_ids(self, record: records.ProducerIdsRecord, offset: int) -> None:
-        """22, 29."""
+        """Check 22 and 29."""
         self._known(record.broker_id, record.broker_epoch, "a block of producer ids")
         first = max(self.next_producer_id, 0)
         check(record.next_producer_id == first + BLOCK, "producer ids repeat or are left out", first, record)
@@ -322,7 +322,7 @@ class MetadataModel:
         self.blocks[first] = offset
 
     def _acl(self, record: records.AccessControlEntryRecord, _: int) -> None:
-        """28."""
+        """Check 28."""
         check(record.id not in self.acl_ids, "an ACL id was used before", record)
         self.acl_ids.add(record.id)
         self.acls.add(record.id)
@@ -332,12 +332,12 @@ class MetadataModel:
         self.acls.remove(record.id)
 
     def _untracked(self, _: MetadataRecord, __: int) -> None:
-        """Compared between nodes only."""
+        """Ignore a record that is compared between nodes only."""
 
     # --- images -----------------------------------------------------------------------------------------------------
 
     def compare(self, image: MetadataImage, *, whole: bool = False) -> None:
-        """25. An image of this offset says what the records said; looks at what changed since the last comparison."""
+        """Check 25: an image of this offset equals the model; compares what changed since the last comparison."""
         if image.offset != self.offset or self._held is not None:
             return
         touched = set(self.partitions) if whole else self._touched

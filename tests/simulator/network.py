@@ -1,4 +1,4 @@
-"""The virtual network: delays, drops, duplicates, cut links, refused and reset connections, answers to nobody."""
+"""The virtual network: delays, drops, duplicates, cut links, refused and reset connections, orphaned responses."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Sender(Protocol):
-    """Who may ask a node: another node, a broker, an administrator."""
+    """A client of a node: another node, a broker or an administrator."""
 
     id: int
     incarnation: int
 
     def deliver(self, incarnation: int, event: Any) -> None:
-        """Take an answer, or the news that none will come, if this life of the process asked."""
+        """Receive a response, or its failure, if this incarnation sent the request."""
 
 
 VERSIONS: dict[int, int] = {
@@ -39,15 +39,15 @@ VERSIONS: dict[int, int] = {
 
 
 Key = tuple[int, int, int]
-"""A request: its sender's id, which of its lives, correlation."""
+"""A request: its sender's id and incarnation, and the correlation id."""
 
 BY_HAND = -1
-"""The incarnation in the origin of what a person asks."""
+"""The incarnation in the origin of an operator's request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a request came from."""
+    """The origin of a request."""
 
     node: Sender
     incarnation: int
@@ -56,7 +56,7 @@ class Origin:
 
 
 class Network:
-    """All faults are off at first; the scenario turns them on."""
+    """The links between nodes. All faults are off until the scenario enables them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -79,11 +79,11 @@ class Network:
         return (sender, receiver) not in self.cut and not self.world.chance(self.drop)
 
     def reaches(self, sender: int, receiver: int) -> bool:
-        """Whether a message gets from one to the other now."""
+        """Report whether a message passes from one to the other now."""
         return self._passes(sender, receiver)
 
     def send(self, sender: Sender, effect: SendRequest) -> None:
-        """Carry a request; without an answer it fails after its timeout."""
+        """Send a request; without a response it fails after its timeout."""
         world = self.world
         receiver = self.by_address[effect.destination.host, effect.destination.port]
         key = (sender.id, sender.incarnation, effect.correlation)
@@ -103,7 +103,7 @@ class Network:
             world.after(self._delay_us() * 3, receiver.receive, message, version, origin)
 
     def respond(self, sender: "SimNode", origin: Origin, message: Message) -> None:
-        """Carry an answer back."""
+        """Send a response back."""
         if isinstance(message, AddRaftVoterResponse | RemoveRaftVoterResponse) and message.error_code == 0:
             self.voter_changes += 1
             self.auto_joins += isinstance(message, AddRaftVoterResponse) and origin.incarnation != BY_HAND
@@ -121,25 +121,25 @@ class Network:
             sender.deliver(key[1], event)
 
     def _break(self, key: Key, sender: Sender, receiver: "SimNode") -> None:
-        """Refuse or reset the connection that this request is on."""
+        """Refuse or reset the connection of this request."""
         delay_us = self._delay_us()
         self.world.after(delay_us, self._close, key, sender, RequestFailed(key[2], FailureReason.DISCONNECTED))
         self.world.after(delay_us, sender.deliver, key[1], PeerDisconnected(receiver.id))
 
     def on_down(self, node: "SimNode") -> None:
-        """A process ended: most of those that wait for its answer learn so from the reset connection."""
+        """Reset the connections to a process that ended; a few clients do not notice."""
         for key, (sender, receiver) in list(self._open.items()):
             if receiver is node and self._passes(node.id, sender.id) and self.world.random.random() < 0.9:
                 self._break(key, sender, node)
         self.forget(node)
 
     def forget(self, sender: Sender) -> None:
-        """Nobody waits for these answers any more."""
+        """Drop the pending requests of a sender."""
         for key in [key for key in self._open if key[0] == sender.id]:
             del self._open[key]
 
     def heal(self, links: set[tuple[int, int]]) -> None:
-        """Messages pass on these links again."""
+        """Restore these links."""
         self.cut -= links
 
     def reset(self, first: int, second: int) -> None:

@@ -1,9 +1,9 @@
-"""The person who runs the cluster: restarts what stopped, frees space, replaces disks, changes voters.
+"""The operator of the cluster: restarts nodes, frees disk space, replaces disks, changes voters.
 
-What destroys data is allowed only while the quorum keeps its promise: of every voter set that any node knows, or that the
-next addition makes of it, no more than a minority may be lost, a replaced disk counting as lost until its old key has left
-the set (it is another replica, KIP-853, so it never votes for what the old one had promised). Static quorums know voters by id alone, so an empty disk
-would vote in the name of the full one: there no disk is destroyed.
+Data may be destroyed only while the quorum tolerates it: of every voter set that any node knows, also after the next
+addition, at most a minority may be lost. A replaced disk counts as lost until its old key has left the set, because it
+is another replica (KIP-853) and does not know the votes of the old one. Static quorums know voters by id alone, so an
+empty disk would vote in the name of the full one: there no disk is destroyed.
 """
 
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ VISIT_US = SECOND_US // 2
 
 
 class Operator:
-    """Looks after the nodes of one run."""
+    """Operates the nodes of one run."""
 
     def __init__(self, scenario: "Scenario") -> None:
         self.scenario = scenario
@@ -40,7 +40,7 @@ class Operator:
         for node in self.nodes:
             node.on_stopped = self._on_stopped
 
-    # --- what a quorum can bear -------------------------------------------------------------------------------------
+    # --- tolerated losses -------------------------------------------------------------------------------------------
 
     def _is_whole(self, key: ReplicaKey, without: SimNode | None) -> bool:
         return any(each.key == key and each is not without and not each.disk.is_damaged for each in self.nodes)
@@ -50,13 +50,13 @@ class Operator:
         return whole >= voters.majority
 
     def _survives_additions(self, voters: VoterSet, without: SimNode) -> bool:
-        """The same for the set with any one of the others added: they may be damaged and run still, and nobody knows."""
+        """Report the same for the set with any other node added; a running node may have undetected damage."""
         whole = sum(self._is_whole(voter.key, without) for voter in voters.by_id.values())
         others = (node for node in self.nodes if node.id not in voters.by_id)
         return all(whole + self._is_whole(node.key, without) > (len(voters) + 1) // 2 for node in others)
 
     def may_destroy(self, node: SimNode) -> bool:
-        """Whether the promise still holds when this node's disk is lost too."""
+        """Report whether the quorum tolerates the loss of this node's disk too."""
         if not node.is_dynamic or node.disk.is_damaged:
             return False
         committed_end = self.scenario.oracle.committed_end
@@ -71,7 +71,7 @@ class Operator:
     # --- nodes that stopped -----------------------------------------------------------------------------------------
 
     def start(self, node: SimNode) -> None:
-        """Start a node, unless somebody has to look at its disk first."""
+        """Start a node, unless its disk must be repaired first."""
         if node.node is None and node.stopped_by is None:
             node.start()
 
@@ -79,15 +79,13 @@ class Operator:
         self.world.after(int(self.random.random() * SECOND_US), self._visit, node, node.incarnation)
 
     def _visit(self, node: SimNode, incarnation: int) -> None:
-        """Mend what the last line of the log names, then start the node again."""
+        """Repair what the last log line names, then start the node."""
         if node.node is not None or node.incarnation != incarnation or node.stopped_by is None:
             return
         disk = node.disk
         if any(cause in str(node.stopped_by) for cause in ("no space left", "I/O error")):
             disk.free_bytes = None
-            if (
-                self.random.random() < 0.5
-            ):  # a new start is all that a supervisor can do; a person has the machine reset
+            if self.random.random() < 0.5:  # a restart is not enough here: the machine must be reset
                 disk.lose_power(leaves_holes=False)
             node.start()
             return
@@ -95,7 +93,7 @@ class Operator:
         self.replace_disk(node)
 
     def replace_disk(self, node: SimNode) -> None:
-        """An empty disk with a new directory id; the node joins again by a voter change."""
+        """Replace the disk by an empty one with a new directory id; the node joins by a voter change."""
         self.world.note("disk replaced", node.id)
         self.disks_replaced += 1
         self.replaced.append(node.key)
@@ -104,7 +102,7 @@ class Operator:
         self.world.after(VISIT_US, self._rejoin, node, node.key)
 
     def _rejoin(self, node: SimNode, key: ReplicaKey) -> None:
-        """Have the old replica removed and the new one added, however often it takes."""
+        """Remove the old replica and add the new one, with retries."""
         if node.key != key:
             return
         leader = self._leader()
@@ -124,7 +122,7 @@ class Operator:
         return next((node for node in self.nodes if node.is_leader and not node.is_paused), None)
 
     def change_a_voter(self) -> None:
-        """Ask a leader to add or remove a random node; never so that the voters that remain cannot go on."""
+        """Let a leader add or remove a random node, if the remaining voters keep a majority."""
         leader, target = self._leader(), self.random.choice(self.nodes)
         if leader is None:
             return
@@ -138,7 +136,7 @@ class Operator:
             self._remove(leader, known.key)
 
     def upgrade_kraft_version(self) -> None:
-        """Make a static quorum dynamic, as soon as a leader has heard of every voter's directory."""
+        """Upgrade a static quorum when a leader knows every voter's directory."""
         leader = self._leader()
         if leader is None or leader.raft.kraft_version > 0:
             return

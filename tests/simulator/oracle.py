@@ -1,4 +1,4 @@
-"""What must hold after every step (docs/invariants.md), and what the cluster has committed so far. Numbers are those of that list."""
+"""The invariants of the quorum, checked after every step, and what is committed. Numbers as in docs/invariants.md."""
 
 from bisect import bisect_left
 from itertools import pairwise
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from tests.simulator.sim_node import SimNode
 
 SLACK_MS = 20
-"""How much later than its deadline a timer may come: clocks count whole ms."""
+"""Tolerated delay of a timer: clocks count whole ms."""
 
 
 class Oracle:
-    """Sees every node's log, disk and messages; knows no more of raft than its promises."""
+    """Observes every node's log, disk and messages. It uses no code of raft."""
 
     def __init__(self) -> None:
         self.nodes: list[SimNode] = []
@@ -53,19 +53,19 @@ class Oracle:
         self.metadata = MetadataModel()
         self.controller = ControllerOracle()
         self.reads = ReadOracle(lambda: self.committed_end)
-        self.lost_disks: list[tuple[ReplicaKey, SimLog]] = []  # as they were
+        self.lost_disks: list[tuple[ReplicaKey, SimLog]] = []  # at the time of the loss
 
     @property
     def committed_end(self) -> int:
         return self.committed_ends[-1]
 
     def committed_epoch(self, offset: int) -> int:
-        """Epoch of the committed batch that ends at `offset`; -1 when none does."""
+        """Return the epoch of the committed batch that ends at `offset`, -1 without one."""
         index = bisect_left(self.committed_ends, offset)
         return self.committed_epochs[index] if self.committed_ends[index : index + 1] == [offset] else -1
 
     def on_image(self, node: "SimNode", image: MetadataImage) -> None:
-        """4, 17. The same offset gives the same image everywhere, by replay, tip or snapshot."""
+        """Check 4 and 17: the same offset gives the same image on all nodes, by replay, tip or snapshot."""
         first = self.images.setdefault(image.offset, image)
         if first is image:
             self.metadata.compare(image)
@@ -74,7 +74,7 @@ class Oracle:
     # --- disk -------------------------------------------------------------------------------------------------------
 
     def on_start(self, node: "SimNode", election: ElectionState) -> None:
-        """8, 9. A restart finds the last election that was stored, or the one that a crash cut off."""
+        """Check 8 and 9: a restart finds the last stored election, or the one that a crash interrupted."""
         check(
             _same_vote(election, node.election) or _same_vote(election, node.storing),
             "another election on disk than was stored",
@@ -86,7 +86,7 @@ class Oracle:
         self._note_vote(node, election)
 
     def on_stored(self, node: "SimNode", election: ElectionState) -> None:
-        """9. A vote that is on disk stands: one in an epoch."""
+        """Check 9: a stored vote does not change within its epoch."""
         node.election = election
         self._note_vote(node, election)
 
@@ -97,30 +97,30 @@ class Oracle:
             check(same, "two votes in one epoch", node, first, election.voted)
 
     def on_opened(self, node: "SimNode") -> None:
-        """What a start takes for durable is, whatever an earlier process left in the cache."""
+        """Check that the state a start treats as durable is synced, whatever the page cache holds."""
         for path in node.durable_files():
             check(node.disk.is_synced(path), "a restart trusts what is only in the cache", node, path.name)
 
     def on_flush(self, node: "SimNode") -> None:
-        """What a flush says is on disk is there, under its name."""
+        """Check that flushed files are on disk under their names."""
         for path in node.log_files():
             check(node.disk.is_synced(path), "flushed without a sync", node, path.name)
 
     def on_snapshot(self, node: "SimNode", effect: CreateSnapshot) -> None:
-        """17. A snapshot is of a committed offset, which is a batch's end."""
+        """Check 17: the offset of a snapshot is committed and the end of a batch."""
         check(effect.id.offset <= node.raft.high_watermark, "a snapshot of what is not committed", node, effect.id)
         found = self.committed_epoch(effect.id.offset)
         check(found == effect.id.epoch, "a snapshot that is no end of a committed batch", node, effect.id, found)
         check(effect.image.offset < effect.id.offset, "a snapshot of a later image", node, effect.id)
 
     def on_snapshot_file(self, snapshot_id: OffsetAndEpoch, disk: SimDisk, path: Path) -> None:
-        """17. Snapshots of one id are byte for byte the same, whoever wrote them."""
+        """Check 17: snapshots with the same id have the same bytes on all nodes."""
         check(disk.is_synced(path), "a snapshot without a sync", path)
         data = bytes(disk.files[path].data)
         check(self.snapshots.setdefault(snapshot_id, data) == data, "two snapshots of one id", snapshot_id)
 
     def on_clean(self, node: "SimNode") -> None:
-        """18. The newest snapshot stays, and it covers what the log has lost."""
+        """Check 18: the newest snapshot is kept and covers the deleted part of the log."""
         log = node.log
         assert log is not None
         latest = log.latest_snapshot_id()
@@ -129,7 +129,7 @@ class Oracle:
     # --- the log ----------------------------------------------------------------------------------------------------
 
     def on_append(self, node: "SimNode", batch: RecordBatch, epoch_before: int | None) -> None:
-        """2. Log matching: an offset and epoch name the same bytes everywhere, after the same predecessor."""
+        """Check 2, log matching: an offset and epoch identify the same bytes and predecessor on all nodes."""
         key = (batch.base_offset, batch.leader_epoch)
         known = self.batches.get(key)
         if known is None:
@@ -145,7 +145,7 @@ class Oracle:
             check(same, "log matching: one (offset, epoch) has two predecessors", node, *key)
 
     def _on_control(self, node: "SimNode", batch: RecordBatch) -> None:
-        """1, 20. LeaderChange names the leader; voters change one at a time, on top of a commit in the own epoch."""
+        """Check 1 and 20: LeaderChange names the leader; voters change singly, after a commit in the leader's epoch."""
         for record in batch.records():
             match decode_control(record.key or b"", record.value or b""):
                 case LeaderChangeMessage(leader_id=leader_id):
@@ -159,7 +159,7 @@ class Oracle:
     def _on_voters(self, node: "SimNode", voters: VoterSet, offset: int) -> None:
         before = node.previous_voters if voters == node.voters else node.voters
         changed: set[object] = set(_keys(before)) ^ set(_keys(voters))
-        if any(not key.directory_id.int for key in _keys(before)):  # static voters get directories by an upgrade
+        if any(not key.directory_id.int for key in _keys(before)):  # an upgrade gives static voters their directories
             changed = set(before.by_id) ^ set(voters.by_id)
         if not changed or not len(before):
             return
@@ -171,14 +171,14 @@ class Oracle:
         check(not is_open, "two voter changes at a time", node, offset)
 
     def on_truncate(self, node: "SimNode", offset: int) -> None:
-        """19. Truncation never goes below the own high watermark."""
+        """Check 19: a node never truncates below its high watermark."""
         if node.node is not None:
             check(offset >= node.raft.high_watermark, "truncated below the high watermark", node, offset)
 
     # --- what leaves the node ---------------------------------------------------------------------------------------
 
     def on_effect(self, node: "SimNode", effect: object) -> None:
-        """8, 9, 10. Disk before wire: epoch, vote and records are durable before a message tells of them."""
+        """Check 8, 9 and 10: epoch, vote and records are durable before a message depends on them."""
         match effect:
             case StoreElection(election=election):
                 disk = node.election
@@ -227,12 +227,12 @@ class Oracle:
     # --- after a step -----------------------------------------------------------------------------------------------
 
     def on_update_voter(self, node: "SimNode", message: UpdateRaftVoterRequest) -> None:
-        """A voter tells a node, which may lead, what it is: a sign of life as well, as in Kafka's UpdateVoterHandler."""
+        """Record an UpdateRaftVoter as a contact with the leader, as in Kafka's UpdateVoterHandler."""
         if node.is_leader and message.current_leader_epoch == node.raft.epoch:
             node.heard_ms[message.voter_id] = node.now_ms
 
     def on_fetch(self, node: "SimNode", message: FetchRequest | FetchSnapshotRequest) -> None:
-        """A replica shows a sign of life to a node, which may lead."""
+        """Record a contact of a replica with a node that may lead."""
         asked = message.topics[0].partitions[0]
         if node.is_leader and asked.current_leader_epoch == node.raft.epoch:
             replica_id = message.replica_id if isinstance(message, FetchSnapshotRequest) else -1
@@ -241,7 +241,7 @@ class Oracle:
             node.heard_ms[replica_id] = node.now_ms
 
     def after_step(self, node: "SimNode") -> None:
-        """Check the node that has just moved."""
+        """Check the node that has run a step."""
         raft, log = node.raft, node.log
         assert log is not None
         epoch = raft.epoch
@@ -254,7 +254,7 @@ class Oracle:
         if isinstance(state, Leader):
             if (
                 node.led_epoch != epoch and node.election.leader_epoch == epoch
-            ):  # a sole voter's vote may not be stored yet
+            ):  # the vote of a single voter may not be stored yet
                 self._on_elected(node, epoch)
             if node.led_epoch == epoch:
                 check(state.high_watermark >= node.led_high_watermark, "a leader's high watermark went back", node)
@@ -269,7 +269,7 @@ class Oracle:
             self._on_high_watermark(node, high_watermark)
 
     def _check_quorum(self, node: "SimNode") -> None:
-        """11. A leader that a majority has not fetched from for 1.5 times the fetch timeout has resigned."""
+        """Check 11: a leader without fetches of a majority for 1.5 times the fetch timeout has resigned."""
         voters = node.raft.voters
         others = [voter.key.id for voter in voters.by_id.values() if voter.key.id != node.id]
         needed = voters.majority - (len(voters) - len(others))
@@ -280,7 +280,7 @@ class Oracle:
             check(silent_ms <= limit_ms, "leads without a quorum", node, silent_ms)
 
     def _on_start_offset(self, node: "SimNode", offset: int) -> None:
-        """18. What the log has lost is in a snapshot."""
+        """Check 18: a snapshot covers the deleted part of the log."""
         check(offset >= node.seen_start_offset, "the log's start went back", node, offset)
         node.seen_start_offset = offset
         if offset > 0:
@@ -289,7 +289,7 @@ class Oracle:
             check(covers, "the log has lost what no snapshot holds", node, offset)
 
     def _on_elected(self, node: "SimNode", epoch: int) -> None:
-        """1, 3. One leader an epoch, and it holds all that is committed."""
+        """Check 1 and 3: an epoch has one leader, and its log holds all committed records."""
         first = self.leaders.setdefault(epoch, node.id)
         check(first == node.id, "election safety: two leaders in an epoch", node, first, epoch)
         node.led_epoch = epoch
@@ -300,7 +300,7 @@ class Oracle:
         self.check_has_committed(node, "leader completeness")
 
     def check_has_committed(self, node: "SimNode", claim: str) -> None:
-        """All that is committed is in this node's log or below its start."""
+        """Check that all committed records are in this node's log or below its start."""
         end, log = self.committed_end, node.log
         assert log is not None
         check(log.end_offset >= end, f"{claim}: committed records are missing", node, end)
@@ -309,7 +309,7 @@ class Oracle:
             check(found == self.committed_epochs[-1], f"{claim}: other records than committed", node, end, found)
 
     def _on_high_watermark(self, node: "SimNode", offset: int) -> None:
-        """4. What a node counts as committed is what was committed: with log matching, the last epoch tells."""
+        """Check 4: what a node treats as committed is committed. With log matching, the last epoch suffices."""
         log = node.log
         assert log is not None
         check(offset <= log.end_offset, "the high watermark is beyond the log", node, offset)
@@ -323,10 +323,10 @@ class Oracle:
         check(found == committed, "applied other records than were committed", node, offset, found, committed)
 
     def _commit(self, node: "SimNode", offset: int) -> None:
-        """6, 7. More is committed than ever before: by a leader, with a record of its epoch, on a majority of disks."""
+        """Check 6 and 7: a leader commits, with a record of its epoch, on a majority of disks."""
         raft, log = node.raft, node.log
         assert log is not None
-        leads = isinstance(raft.state, Leader | Resigned)  # it may resign in the step in which it commits
+        leads = isinstance(raft.state, Leader | Resigned)  # it may resign in the step that commits
         check(leads, "a node that does not lead knows of a commit first", node, offset)
         epoch = log.epoch_of(offset - 1)
         check(epoch == raft.epoch, "committed by counting an older epoch's record", node, offset, epoch)
@@ -341,7 +341,7 @@ class Oracle:
                 self.metadata.on_batch(batch)
 
     def check_majority(self, voters: VoterSet, offset: int, epoch: int, node: "SimNode") -> None:
-        """A majority of the voters' disks holds the records below `offset`, or held them until it was destroyed."""
+        """Check that a majority of the voters' disks holds the records below `offset`, or held them until destroyed."""
         disks = [(each.key, each.log) for each in self.nodes if each.log is not None]
         durable = [
             key
@@ -353,7 +353,7 @@ class Oracle:
         check(len(durable) >= voters.majority, "committed without a majority of disks", node, offset, durable)
 
     def check_at_end(self) -> None:
-        """The committed log has no gap and no falling epoch."""
+        """Check that the committed log has no gap and that epochs do not decrease."""
         for before, after in pairwise(self.committed_epochs):
             check(before <= after, "a committed epoch falls", before, after)
 
@@ -370,7 +370,7 @@ def _has_voters(batch: RecordBatch) -> bool:
 
 
 def _same_vote(found: ElectionState, stored: ElectionState) -> bool:
-    """Whether the file says what was stored; version 0 leaves out the directory of the vote."""
+    """Report whether the file holds the stored election; version 0 omits the voted directory."""
     return (found.leader_epoch, found.leader_id, found.voted_id) == (
         stored.leader_epoch,
         stored.leader_id,

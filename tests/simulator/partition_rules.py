@@ -1,4 +1,4 @@
-"""What must hold of a partition, and of each change of one. Numbers are those of docs/invariants.md."""
+"""Invariants of a partition and of each change. Numbers as in docs/invariants.md."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Key = tuple[UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as the records say, kept by other code than the product's."""
+    """A partition by its records, replayed by other code than the product's."""
 
     replicas: tuple[int, ...]
     directories: tuple[UUID, ...]
@@ -34,7 +34,7 @@ class Partition:
 
     @classmethod
     def of(cls, record: PartitionRecord) -> "Partition":
-        """As a PartitionRecord creates it."""
+        """Return the partition that a PartitionRecord creates."""
         return cls(
             replicas=record.replicas,
             directories=record.directories or (MIGRATING,) * len(record.replicas),
@@ -50,7 +50,7 @@ class Partition:
         )
 
     def changed(self, record: PartitionChangeRecord) -> "Partition":
-        """25. Each change counts; each record that names a leader begins a leader epoch."""
+        """Check 25: each change raises the partition epoch; each record with a leader raises the leader epoch."""
         said = {
             "replicas": record.replicas,
             "directories": record.directories,
@@ -62,7 +62,8 @@ class Partition:
             "leader": None if record.leader == SAME_LEADER else record.leader,
             "leader_recovery_state": None if record.leader_recovery_state < 0 else record.leader_recovery_state,
         }
-        new = replace(self, **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]  # each value is of its field's type
+        changed = {name: value for name, value in said.items() if value is not None}
+        new = replace(self, **changed)  # type: ignore[arg-type]  # each value is of its field's type
         if len(new.directories) != len(new.replicas):
             new = replace(new, directories=(MIGRATING,) * len(new.replicas))
         return replace(
@@ -72,26 +73,26 @@ class Partition:
         )
 
     def directory(self, broker_id: int) -> UUID:
-        """Where a replica lies."""
+        """Return the directory of a replica."""
         return self.directories[self.replicas.index(broker_id)]
 
     def is_same(self, other: PartitionRegistration) -> bool:
-        """Whether the image says the same."""
+        """Report whether the image has the same partition."""
         return all(getattr(self, name) == getattr(other, name) for name in Partition.__slots__)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a change is judged by: the state that the records before it made."""
+    """The state before a change, by which it is checked."""
 
     is_active: Callable[[int], bool]  # registered, not fenced, not shutting down
     is_online: Callable[[int, UUID], bool]  # the broker has this directory
-    may_be_unclean: Callable[[], bool]  # the topic's setting, or somebody asked
+    may_be_unclean: Callable[[], bool]  # the topic's config, or a request
     elr_enabled: bool
 
 
 def check_shape(key: Key, now: Partition) -> None:
-    """23. In-sync and eligible replicas are replicas, each once; a leader is in sync."""
+    """Check 23: in-sync and eligible replicas are distinct replicas; a leader is in sync."""
     replicas = set(now.replicas)
     check(len(replicas) == len(now.replicas) > 0, "replicas repeat", key, now)
     check(len(now.directories) == len(now.replicas), "replicas without directories", key, now)
@@ -106,7 +107,7 @@ def check_shape(key: Key, now: Partition) -> None:
 
 
 def check_creation(key: Key, now: Partition, around: Surroundings) -> None:
-    """23, 24. A new partition is led by a live broker, and only live ones are in sync."""
+    """Check 23 and 24: a live broker leads a new partition, and only live ones are in sync."""
     check_shape(key, now)
     check((now.leader_epoch, now.partition_epoch) == (0, 0), "a new partition with old epochs", key, now)
     check(now.leader != NOBODY, "a new partition without leader", key, now)
@@ -116,14 +117,14 @@ def check_creation(key: Key, now: Partition, around: Surroundings) -> None:
 
 
 def check_leader(key: Key, now: Partition, around: Surroundings) -> None:
-    """24. Who is made leader is registered, unfenced, not shutting down, and has the replica's directory online."""
+    """Check 24: an elected leader is registered, unfenced, not shutting down, and its directory is online."""
     check(around.is_active(now.leader), "a broker that is not active was elected", key, now)
     online = around.is_online(now.leader, now.directory(now.leader))
     check(online, "a broker was elected whose directory is offline", key, now)
 
 
 def check_change(key: Key, was: Partition, now: Partition, record: PartitionChangeRecord, around: Surroundings) -> bool:
-    """23 to 26. Returns whether the change is an unclean election."""
+    """Check 23 to 26; return whether the change is an unclean election."""
     check_shape(key, now)
     if record.leader == SAME_LEADER:
         check(now.leader in now.isr or now.leader == NOBODY, "the leader left the ISR", key, was, now)
@@ -159,9 +160,9 @@ def check_change(key: Key, was: Partition, now: Partition, record: PartitionChan
 
 
 def _is_forced_back(was: Partition, now: Partition, around: Surroundings) -> bool:
-    """Whether a reassignment was cancelled although none of the replicas that stay was in sync or eligible.
+    """Report whether a reassignment was cancelled although no remaining replica was in sync or eligible.
 
-    Then the first of them counts as in sync, dead or alive, where unclean elections are allowed.
+    Then the first of them becomes the ISR, live or not, where unclean elections are allowed.
     """
     moved = was.adding_replicas or was.removing_replicas
     is_cancelled = bool(moved) and not (now.adding_replicas or now.removing_replicas)
@@ -170,7 +171,7 @@ def _is_forced_back(was: Partition, now: Partition, around: Surroundings) -> boo
 
 
 def _is_unclean(was: Partition, now: Partition) -> bool:
-    """Whether the leader comes from outside the in-sync and eligible replicas.
+    """Report whether the leader comes from outside the in-sync and eligible replicas.
 
     A reassignment's last step lets replicas into the ISR and takes the leadership from one that goes, in one record.
     """

@@ -1,10 +1,10 @@
-"""Running seeds with a bug in the code: the simulator must say what it breaks."""
+"""Runs seeds with a planted bug: the simulator must report the broken invariant."""
 
 from tests.simulator.scenario import Scenario, Settings
 
 
 def caught(seeds: int, faults: tuple[str, ...], *, voters: int = 3, brokers: int = 0) -> str:
-    """Run until a seed fails; what it said. "" when none does."""
+    """Run until a seed fails and return its message; "" if none fails."""
     for seed in range(seeds):
         settings = Settings(
             voters=voters,
@@ -18,6 +18,6 @@ def caught(seeds: int, faults: tuple[str, ...], *, voters: int = 3, brokers: int
         )
         try:
             Scenario(seed, settings).run()
-        except AssertionError as error:  # of the oracle, or of the code's own checks
+        except AssertionError as error:  # of the oracle or of an assertion in the code
             return str(error)
     return ""

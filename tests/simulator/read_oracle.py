@@ -1,4 +1,4 @@
-"""Judges what active controllers answer to reads, by what the whole cluster had committed when each came. Invariant 16."""
+"""Checks reads of active controllers against what the cluster had committed when each arrived. Invariant 16."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,21 +16,21 @@ REFUSALS = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class ReadOracle:
-    """One for all nodes. `committed_end` tells the end of what any of them has committed."""
+    """One for all nodes. `committed_end` returns the end of the log that any of them has committed."""
 
     def __init__(self, committed_end: Callable[[], int]) -> None:
         self.confirmed = self.refused = 0
         self._committed_end = committed_end
-        self._asked: dict[tuple[int, int, int], int] = {}  # node, its life, request -> what was committed before
+        self._asked: dict[tuple[int, int, int], int] = {}  # (node, incarnation, request) -> committed end before
 
     def on_request(self, node: "SimNode", request: ControllerRequest) -> None:
-        """Look at a request before the node does."""
+        """Record a request before the node handles it."""
         assert node.node is not None
         if node.node.is_active and type(request.message) in CONFIRMED_READS:
             self._asked[node.id, node.incarnation, request.request_id] = self._committed_end()
 
     def on_answer(self, node: "SimNode", request_id: int, message: Any) -> None:
-        """An answer has seen whatever was committed when the request came, whoever committed it."""
+        """Check that the response reflects all that any node had committed when the request arrived."""
         before = self._asked.pop((node.id, node.incarnation, request_id), None)
         if before is None:
             return

@@ -25,7 +25,7 @@ LIVENESS_US = 10 * SECOND_US
 
 @dataclass
 class Settings:
-    """What a seed decides about its run."""
+    """The settings of a run, drawn from its seed."""
 
     voters: int
     observers: int
@@ -39,7 +39,7 @@ class Settings:
 
     @classmethod
     def draw(cls, random: Random) -> "Settings":
-        """Swarm style: each run turns on a random subset of the faults."""
+        """Draw the settings; each run enables a random subset of the faults."""
         share = random.choice([0.0, 0.1, 0.2, 0.4, 0.7])
         kraft_version = random.choice([0, 1, 1])
         some = tuple(fault for fault in faults.ALL if random.random() < share)
@@ -64,7 +64,7 @@ class Settings:
 
 @dataclass
 class Report:
-    """What a run did, for those who look at it."""
+    """The counts of a run."""
 
     seed: int
     settings: Settings
@@ -96,7 +96,7 @@ class Report:
 
 
 class Scenario:
-    """A cluster and its faults. Raises InvariantBrokenError or AssertionError where a rule does not hold."""
+    """A cluster and its faults. Raises InvariantBrokenError or AssertionError if an invariant does not hold."""
 
     def __init__(self, seed: int, settings: Settings | None = None, *, prints_trace: bool = False) -> None:
         self.world = World(seed, prints_trace=prints_trace)
@@ -195,7 +195,7 @@ class Scenario:
         return report
 
     def _write(self) -> None:
-        """Write and read on every node that thinks it leads."""
+        """Write and read on every node that considers itself the leader."""
         for node in self.nodes:
             if not node.is_leader or node.is_paused:
                 continue
@@ -231,7 +231,7 @@ class Scenario:
 
         def is_committing() -> bool:
             for node in self.nodes:
-                self.operator.start(node)  # a shutdown that was asked for before may end only now
+                self.operator.start(node)  # an earlier shutdown may end only now
                 if node.is_leader and not any(each.node is node and not _is_void(each) for each in done):
                     write = self.workload.write(node, 1)
                     if write is not None:
@@ -254,5 +254,5 @@ class Scenario:
 
 
 def _is_void(write: Write) -> bool:
-    """Whether nobody waits for this write any more: its node has lost the leadership since."""
+    """Report whether the write is abandoned: its node has lost the leadership since."""
     return not write.node.is_leader or write.node.raft.epoch != write.epoch

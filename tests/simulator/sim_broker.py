@@ -26,12 +26,12 @@ SHUTDOWN_HEARTBEAT_US = 60_000
 METADATA_US = 100_000
 REPLICATION_US = 200_000
 LAG_US = 500_000
-"""After so long without a fetch a follower is out of sync (replica.lag.time.max.ms)."""
+"""Time without a fetch after which a follower is out of sync (replica.lag.time.max.ms)."""
 
 
 @dataclass(slots=True)
 class Led:
-    """A partition that this broker leads, as it knows it."""
+    """A partition that this broker leads, by its own metadata."""
 
     topic_id: UUID
     index: int
@@ -44,7 +44,7 @@ class Led:
 
 
 class SimBroker(SimClient):
-    """The directories outlive the process; each life has an incarnation id of its own."""
+    """A broker; its directories outlive the process, and each start has a new incarnation id."""
 
     def __init__(
         self, world: World, network: Network, nodes: list[SimNode], broker_id: int, directories: int, cluster_id: str
@@ -56,7 +56,7 @@ class SimBroker(SimClient):
         self.directories = [self._new_id() for _ in range(directories)]
         self.previous_epoch = -1
         self.registrations = 0
-        self.sent: deque[Message] = deque(maxlen=30)  # in all its lives
+        self.sent: deque[Message] = deque(maxlen=30)  # of all incarnations
         self.on_block: Callable[[SimNode, int, m.AllocateProducerIdsResponse], None] = lambda *_: None
         self.committed_end: Callable[[], int] = lambda: 0
         self.is_up = False
@@ -72,16 +72,16 @@ class SimBroker(SimClient):
         self.is_ready = self.is_leaving = self.is_unfenced = False
         self.offline: list[UUID] = []
         self.led: dict[Key, Led] = {}
-        self.fetched: dict[tuple[Key, int], tuple[int, int]] = {}  # (partition, follower) -> when, its broker epoch
+        self.fetched: dict[tuple[Key, int], tuple[int, int]] = {}  # (partition, follower) -> (time, broker epoch)
         self._is_altering = self._is_assigning = False
 
     def _new_id(self) -> UUID:
         return UUID(int=self.random.getrandbits(126) | 1 << 126)
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- process ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process. Directories that went offline are replaced by empty ones."""
+        """Start the process. Offline directories are replaced by empty ones."""
         if self.is_up:
             return
         self.world.note("broker starts", self.id)
@@ -94,7 +94,7 @@ class SimBroker(SimClient):
         self.later(self.random.randint(100_000, 400_000), self._be_ready)
 
     def kill(self) -> None:
-        """The process dies; whatever it knew is gone."""
+        """Kill the process; its memory is lost."""
         if self.is_up:
             self.world.note("broker ends", self.id)
             self.is_up = False
@@ -106,11 +106,11 @@ class SimBroker(SimClient):
         self.is_paused = self.is_up
 
     def leave(self) -> None:
-        """SIGTERM: ask for a controlled shutdown."""
+        """SIGTERM: request a controlled shutdown."""
         self.is_leaving = self.is_up and self.is_unfenced
 
     def fail_directory(self) -> None:
-        """A disk fails; a broker without any ends."""
+        """Fail a disk; a broker without any disk stops."""
         online = [each for each in self.directories if each not in self.offline]
         if self.is_up and online:
             self.offline.append(self.random.choice(online))
@@ -123,12 +123,12 @@ class SimBroker(SimClient):
     def ask(
         self, message: Message, on_answer: Answered, on_failure: Callable[[], None], *, node: SimNode | None = None
     ) -> None:
-        """Send a request, and remember it."""
+        """Send a request and keep it for repetition."""
         self.sent.append(message)
         super().ask(message, on_answer, on_failure, node=node)
 
     def repeat(self) -> None:
-        """A request of some time ago comes once more, perhaps one of an earlier life."""
+        """Repeat an old request, perhaps of an earlier incarnation."""
         if self.is_up and self.sent:
             earlier = [each for each in self.sent if getattr(each, "broker_epoch", self.epoch) != self.epoch]
             message = self.random.choice(earlier or list(self.sent))
@@ -200,7 +200,7 @@ class SimBroker(SimClient):
     # --- metadata -----------------------------------------------------------------------------------------------------
 
     def _read_metadata(self) -> None:
-        """Take the committed image of a controller, if it can be reached."""
+        """Read the committed image of a reachable controller."""
         self.later(METADATA_US, self._read_metadata)
         node = self.random.choice(self.nodes)
         if node.node is None or node.is_paused or not self.network.reaches(self.id, node.id):
@@ -241,7 +241,7 @@ class SimBroker(SimClient):
     # --- replication --------------------------------------------------------------------------------------------------
 
     def _is_fetching(self, led: Led, follower: "SimBroker") -> bool:
-        """Whether a follower's fetches for this partition get through now."""
+        """Report whether a follower's fetches for this partition arrive now."""
         if not follower.is_up or follower.is_paused or follower.epoch < 0:
             return False
         if not (self.network.reaches(follower.id, self.id) and self.network.reaches(self.id, follower.id)):
@@ -252,7 +252,7 @@ class SimBroker(SimClient):
         return it.directory(follower.id) not in follower.offline
 
     def _replicate(self) -> None:
-        """Note who fetches, and tell the controller of ISRs that should differ."""
+        """Record fetches, and send AlterPartition for ISRs that must change."""
         self.later(REPLICATION_US, self._replicate)
         now_us = self.world.now_us
         wishes: list[tuple[Led, tuple[int, ...], int]] = []
@@ -275,7 +275,7 @@ class SimBroker(SimClient):
         fetched_us, _ = self.fetched.get((key, follower), (-LAG_US, -1))
         if follower in led.isr:
             return self.world.now_us - max(fetched_us, led.since_us) < LAG_US
-        caught_up = self.random.random() < 0.6  # it takes a follower a while
+        caught_up = self.random.random() < 0.6  # a follower needs some time
         return caught_up and fetched_us >= led.since_us and self.world.now_us - fetched_us < LAG_US
 
     def _alter(self, wishes: list[tuple[Led, tuple[int, ...], int]]) -> None:
@@ -334,7 +334,7 @@ class SimBroker(SimClient):
                     yield topic_id, index
 
     def _place_replicas(self) -> None:
-        """Tell where replicas lie that have no directory of ours yet."""
+        """Send AssignReplicasToDirs for replicas without a directory of this broker."""
         level = self.view.features.metadata_version or 0
         if self._is_assigning or self.epoch < 0 or not is_directory_assignment_supported(level):
             return
@@ -380,7 +380,7 @@ class SimBroker(SimClient):
     # --- producer ids -------------------------------------------------------------------------------------------------
 
     def allocate_producer_ids(self) -> None:
-        """Ask for the next block."""
+        """Request the next block."""
         if not self.is_up or self.is_paused or self.epoch < 0:
             return
         before = self.committed_end()

@@ -1,4 +1,4 @@
-"""Whoever talks to the controllers in the virtual world: finds the active one, asks, and lives with answers that never come."""
+"""A client of the controllers: finds the active one, sends requests, and handles missing responses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ TIMEOUT_MS = 1_000
 
 
 class SimClient:
-    """A process with connections to all controllers; `incarnation` tells one life of it from the next."""
+    """A process with connections to all controllers; each start has a new `incarnation`."""
 
     def __init__(self, world: World, network: Network, nodes: list[SimNode], client_id: int) -> None:
         self.world, self.network, self.nodes = world, network, nodes
@@ -33,7 +33,7 @@ class SimClient:
     def ask(
         self, message: Message, on_answer: Answered, on_failure: Callable[[], None], *, node: SimNode | None = None
     ) -> None:
-        """Send a request to who seems to be active, or to `node`; one of the two functions is called."""
+        """Send a request to the presumed active controller, or to `node`; one of the callbacks is called."""
         node = node or self.nodes[self.target]
         self._correlation += 1
         self._waiting[self._correlation] = (node, on_answer, on_failure)
@@ -42,7 +42,7 @@ class SimClient:
         self.network.send(self, SendRequest(self._correlation, destination, message, TIMEOUT_MS))
 
     def deliver(self, incarnation: int, event: Any) -> None:
-        """An answer, or none."""
+        """Receive a response, or None for a failure."""
         if incarnation != self.incarnation or not isinstance(event, ResponseReceived | RequestFailed):
             return
         if self.is_paused:
@@ -56,12 +56,12 @@ class SimClient:
             on_answer(node, event.message)
 
     def look_elsewhere(self, node: SimNode) -> None:
-        """This node is not the active controller, or does not answer."""
+        """Try another node next: this one is not active, or does not respond."""
         if self.nodes[self.target] is node:
             self.target = (self.target + 1) % len(self.nodes)
 
     def is_refused(self, node: SimNode, code: int) -> bool:
-        """Whether the answer says that the node is not active; then the next question goes elsewhere."""
+        """Report whether the node is not active; then the next request goes to another node."""
         check(code != ErrorCode.UNKNOWN_SERVER_ERROR, "the controller failed", node)
         if code == ErrorCode.NOT_CONTROLLER:
             self.look_elsewhere(node)
@@ -69,7 +69,7 @@ class SimClient:
         return False
 
     def later(self, delay_us: int, act: Callable[..., None], *args: Any) -> None:
-        """Have this life of the process do something; while it is paused, what is due waits."""
+        """Schedule a callback of this incarnation; it waits while the process is paused."""
         self.world.after(delay_us, self._act, self.incarnation, act, args)
 
     def _act(self, incarnation: int, act: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -81,7 +81,7 @@ class SimClient:
             act(*args)
 
     def resume(self) -> None:
-        """SIGCONT: what is due is done now."""
+        """SIGCONT: run the callbacks that are due."""
         if self.is_paused:
             self.is_paused = False
             held, self._held = self._held, []
@@ -91,7 +91,7 @@ class SimClient:
                     act(*args)
 
     def end(self) -> None:
-        """The process is gone; what it waited for never comes."""
+        """End the process; its pending requests are dropped."""
         self.incarnation += 1
         self.is_paused = False
         self._waiting.clear()

@@ -1,9 +1,9 @@
-"""A virtual disk: the `FileSystem` of one simulated node, with a page cache, a platter, and everything that goes wrong.
+"""A virtual disk: the `FileSystem` of one simulated node, with a page cache, a platter and its faults.
 
-What a file holds is known twice: `data` is what reads see (the page cache), `platter` what is on the medium. A sync moves
-one to the other; until then each write is pending, and a power loss keeps any of them, whole or torn at 512 bytes. Names
-work the same way: a rename or an unlink is certain only after the sync of its directory. A killed process loses nothing
-but its descriptors. Directories themselves are taken for durable.
+What a file holds is known twice: `data` is what reads see (the page cache), `platter` what is on the medium. A sync
+moves one to the other; until then each write is pending, and a power loss keeps any of them, whole or torn at 512
+bytes. Names work the same way: a rename or an unlink is certain only after the sync of its directory. A killed process
+loses nothing but its descriptors. Directories themselves are taken for durable.
 """
 
 import errno
@@ -18,12 +18,12 @@ from kraft_core.storage.files import FileSystem
 SECTOR_BYTES = 512
 
 
-class Crashed(BaseException):  # no error: the process that ran here is no more
-    """The process dies in the middle of a file operation. Nothing may catch it but the simulator."""
+class Crashed(BaseException):  # not an error: the process has been killed
+    """The process dies in a file operation. Only the simulator may catch this."""
 
 
 class Inode:
-    """A file: its bytes in the cache and on the platter, and the changes between the two, oldest first."""
+    """A file: its bytes in the cache and on the platter, and the pending changes, oldest first."""
 
     __slots__ = ("data", "is_damaged", "pending", "platter")
 
@@ -34,7 +34,7 @@ class Inode:
         self.is_damaged = False
 
     def sync(self) -> None:
-        """Everything pending reaches the platter."""
+        """Write all pending changes to the platter."""
         for change in self.pending:
             _apply(self.platter, change)
         self.pending.clear()
@@ -54,7 +54,7 @@ def _apply(target: bytearray, change: tuple[int, bytes | None]) -> None:
 
 
 class Renaming(NamedTuple):
-    """A change of names that happens as a whole or not at all: one may go, one may come."""
+    """An atomic change of names: one may disappear, one may appear."""
 
     gone: Path | None
     come: Path | None
@@ -62,7 +62,7 @@ class Renaming(NamedTuple):
 
 
 class SimDisk(FileSystem):
-    """One disk. `random` is the world's, so a seed decides what a crash leaves."""
+    """One disk. `random` is the world's, so the seed determines what a crash leaves."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -70,23 +70,23 @@ class SimDisk(FileSystem):
         self.files: dict[Path, Inode] = {}
         self.has_lost_power = False  # since a process last started on it
         self.named: dict[Path, Inode] = {}  # the names on the platter
-        self.renames: list[Renaming] = []  # changes of names that no sync has covered
+        self.renames: list[Renaming] = []  # unsynced changes of names
         self.descriptors: dict[int, Inode] = {}
-        self.paths: dict[int, Path] = {}  # that each descriptor was opened under
-        self.steps: list[str] | None = None  # every change from here on by its name, when a list is set
-        self.died_in = ""  # the change before which the process died last
+        self.paths: dict[int, Path] = {}  # of the open descriptors
+        self.steps: list[str] | None = None  # if set: records every change
+        self.died_in = ""  # the change at which the process died last
         self._last_step = ""
         self._next_descriptor = 3
         self.is_down = False
         self.crash_in = -1  # operations until the process dies; negative: it does not
         self.failing_write = False  # the next write or truncation fails
         self.failing_sync = False  # the next sync does, of a file or a directory
-        self.free_bytes: int | None = None  # None: as much as wanted
+        self.free_bytes: int | None = None  # None: unlimited
 
-    # --- what the node calls ----------------------------------------------------------------------------------------
+    # --- calls of the node ------------------------------------------------------------------------------------------
 
     def _change(self, operation: str, path: Path) -> None:
-        """A change is about to happen; here the process may die, before it."""
+        """Announce a change; the process may die before it."""
         if self.is_down:
             raise Crashed
         step = f"{operation} {path.suffix or path.name}"
@@ -130,7 +130,7 @@ class SimDisk(FileSystem):
     def pwritev(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> int:
         inode = self.descriptors[descriptor]
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        if self.crash_in == 0:  # dies half-way: a part of it got into the cache
+        if self.crash_in == 0:  # dies during the write: a part of it is in the cache
             data = data[: self.random.randint(0, len(data))]
             self._write(inode, (position, bytes(data)))
         self._change("write", self.paths[descriptor])
@@ -163,7 +163,7 @@ class SimDisk(FileSystem):
     def fdatasync(self, descriptor: int) -> None:
         inode = self.descriptors[descriptor]
         self._change("sync", self.paths[descriptor])
-        if self.failing_sync:  # as Linux has it: the pages count as clean and are never written
+        if self.failing_sync:  # as on Linux: the pages count as clean and are never written
             inode.pending.clear()
         self._check_sync()
         inode.sync()
@@ -224,10 +224,10 @@ class SimDisk(FileSystem):
         if change.come is not None:
             self.named[change.come] = change.inode
 
-    # --- what the world does ----------------------------------------------------------------------------------------
+    # --- faults ---------------------------------------------------------------------------------------------------
 
     def killed(self) -> None:
-        """The process has ended; the machine goes on and has the rest written back before anything else happens."""
+        """End the process; the machine keeps running and writes the cache back."""
         self.descriptors.clear()
         self.paths.clear()
         self.is_down = False
@@ -235,7 +235,7 @@ class SimDisk(FileSystem):
         self.failing_write = self.failing_sync = False
 
     def write_back(self) -> None:
-        """The kernel has written everything to the platter."""
+        """Write the whole cache to the platter."""
         for inode in self.files.values():
             inode.sync()
         for change in self.renames:
@@ -243,7 +243,7 @@ class SimDisk(FileSystem):
         self.renames.clear()
 
     def lose_power(self, *, leaves_holes: bool) -> None:
-        """The cache is gone. What no sync covered is on the platter in part; `leaves_holes`: later parts without earlier."""
+        """Lose the cache; unsynced changes survive in part. `leaves_holes`: later ones may survive without earlier."""
         random = self.random
         self.has_lost_power = True
         kept = random.choice([0.0, 0.5, 1.0])
@@ -260,17 +260,17 @@ class SimDisk(FileSystem):
         self.killed()
 
     def is_synced(self, path: Path) -> bool:
-        """Whether a file's bytes and its name are on the platter."""
+        """Report whether a file's bytes and name are on the platter."""
         inode = self.files[path]
         return inode.platter == inode.data and self.named.get(path) is inode
 
     @property
     def is_damaged(self) -> bool:
-        """Whether a file is left that the world has damaged."""
+        """Whether a damaged file still exists."""
         return any(inode.is_damaged for inode in self.files.values())
 
     def damage(self, path: Path, kind: str) -> None:
-        """Do harm to a file at a random place: flip a bit, zero a sector, or let another sector's write land there."""
+        """Damage a file at a random place: flip a bit, zero a sector, or misdirect another sector's write to it."""
         random, inode = self.random, self.files[path]
         position = random.randrange(len(inode.data))
         start = position - position % SECTOR_BYTES
@@ -290,7 +290,7 @@ class SimDisk(FileSystem):
 
 
 def _lose(inode: Inode, random: Random, *, leaves_holes: bool) -> None:
-    """Put a part of what is pending on the platter: a prefix torn at a sector or, with holes, any of its sectors.
+    """Write a part of the pending changes: a prefix torn at a sector or, with holes, any of its sectors.
 
     A hole counts as damage: a start may be refused for it.
     """

@@ -1,4 +1,4 @@
-"""The real log on a virtual disk, with a picture of its batches beside it for the oracle."""
+"""The real log on a virtual disk, and a list of its batches for the oracle."""
 
 from bisect import bisect_left
 from pathlib import Path
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class SimLog(KafkaRaftLog):
-    """Tells the oracle of every append and truncation; a flush covers what was there when it began."""
+    """Reports every append and truncation to the oracle. A flush covers the batches that existed at its start."""
 
     def __init__(self, directory: Path, config: LogConfig, recovered: RecoveredLog, snapshots: SnapshotStore) -> None:
         self.batches: list[RecordBatch] = []
         self.bases: list[int] = []
         self.node: SimNode | None = None
-        self._flush_size = -1  # operations that the flush under way has taken; -1: none is
-        self.is_installing = False  # a leader's snapshot: from its first byte until the log that it replaces is gone
-        self._has_installed = False  # the files of that log go at the next flush
+        self._flush_size = -1  # operations of the current flush; -1: none
+        self.is_installing = False  # from the first byte of a leader's snapshot until the replaced log is deleted
+        self._has_installed = False  # the next flush deletes the files of the replaced log
         super().__init__(directory, config, recovered, snapshots)
 
     def observe(self, node: "SimNode") -> None:
-        """From here on tell the node; what the disk holds comes first."""
+        """Report to the node from now on, first the batches on disk."""
         self.node = node
         offset, epoch = self.start_offset, None
         while offset < self.end_offset:
@@ -71,7 +71,7 @@ class SimLog(KafkaRaftLog):
             node.reach_stage("install")
             freeze()
 
-        sink.freeze = install  # type: ignore[method-assign]  # raft calls it once all has come
+        sink.freeze = install  # type: ignore[method-assign]  # raft calls it after the last byte
         return sink
 
     def truncate_fully_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -87,28 +87,28 @@ class SimLog(KafkaRaftLog):
         del self.batches[keep:], self.bases[keep:]
 
     def index_of(self, offset: int) -> int:
-        """Index of the batch that begins at `offset`."""
+        """Return the index of the batch that starts at `offset`."""
         return bisect_left(self.bases, offset)
 
     @property
     def segment_paths(self) -> list[Path]:
-        """Where the segments lie."""
+        """The paths of the segments."""
         return [segment.path for segment in self._segments]
 
     # --- the I/O thread ---------------------------------------------------------------------------------------------
 
     @property
     def is_flush_under_way(self) -> bool:
-        """Whether the I/O thread is at work."""
+        """Whether a flush is in progress."""
         return self._flush_size >= 0
 
     def begin_flush(self) -> None:
-        """The I/O thread takes what is queued now."""
+        """Start a flush of the queued operations."""
         assert not self.is_flush_under_way, "Two flushes at a time."
         self._flush_size = len(self._writer.pending)
 
     def end_flush(self) -> int:
-        """Carry out what was taken -> the end of the log on disk. Raises StorageError, Crashed."""
+        """Complete the flush and return the durable end of the log. Raises StorageError, Crashed."""
         pending = self._writer.pending
         later: list[Operation] = [pending.pop() for _ in range(len(pending) - self._flush_size)]
         self._flush_size = -1

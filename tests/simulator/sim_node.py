@@ -1,4 +1,4 @@
-"""One simulated process: the real Node, log, snapshots and quorum-state on a virtual disk, its effects carried out one by one."""
+"""One simulated process: the real Node, log, snapshots and quorum-state on a virtual disk; effects run in order."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -64,7 +64,7 @@ SUPPORTED = ApiVersionsResponse(
 
 
 class SimNode:
-    """The disk outlives the process; `incarnation` tells one life of the process from the next."""
+    """A node; its disk outlives the process, and each start has a new `incarnation`."""
 
     def __init__(
         self, world: World, network: Network, oracle: Oracle, config: NodeConfig, log_config: LogConfig
@@ -86,11 +86,11 @@ class SimNode:
         self.on_stopped: Callable[[SimNode], None] = lambda _: None
         self.on_answer: Callable[[int, Message], None] = lambda _request_id, _message: None
         self.cut_next: tuple[str, int] | None = None  # stage of an installation, file operations until the process dies
-        self.installations_cut: list[str] = []  # the file operations that did not happen any more
+        self.installations_cut: list[str] = []  # the file operations at which the process died
         self.crashes = self.truncations = self.snapshots_installed = self.snapshots_written = self.cleanings = 0
         self.is_paused = False
-        self.voters = self.previous_voters = VoterSet()  # as of the log's end; what a dead process knew last
-        self.voters_changed_end = 0  # where the log ended when it learnt them
+        self.voters = self.previous_voters = VoterSet()  # as of the log's end; of a stopped process its last ones
+        self.voters_changed_end = 0  # end of the log when they changed
         self.admin = Origin(self, BY_HAND, -1, 0)
         self.vote_requests: dict[int, Any] = {}
         self.claim: Claim | None = None
@@ -122,7 +122,7 @@ class SimNode:
 
     @property
     def key(self) -> ReplicaKey:
-        """Node and directory id; a replaced disk is another replica."""
+        """The node and directory id; a replaced disk is another replica."""
         return self.config.raft.key
 
     @property
@@ -143,16 +143,16 @@ class SimNode:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether voters are known by directory ids too (kraft.version 1)."""
+        """Whether voters have directory ids (kraft.version 1)."""
         return not self.config.raft.static_voters.by_id
 
     def log_files(self) -> list[Path]:
-        """The segments that the I/O thread has made."""
+        """Return the segments that the I/O thread has created."""
         assert self.log is not None
         return [path for path in self.log.segment_paths if path in self.disk.files]
 
     def durable_files(self) -> list[Path]:
-        """The segments, the snapshots and the vote."""
+        """Return the segments, the snapshots and the quorum-state file."""
         suffixes = (".log", ".checkpoint", FILE_NAME)
         return [path for path in self.disk.files if path.parent == PARTITION and path.name.endswith(suffixes)]
 
@@ -165,7 +165,7 @@ class SimNode:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def format(self, directory_id: UUID, voters: VoterSet | None) -> None:
-        """Prepare an empty disk: what `conclave format` writes, with an id that the seed gives."""
+        """Format an empty disk as `conclave format` does, with an id drawn from the seed."""
         if self.log is not None:
             self.oracle.lost_disks.append((self.key, self.log))
         self.disk = SimDisk(self.world.random)
@@ -189,7 +189,7 @@ class SimNode:
         self.voters = self.previous_voters = voters or VoterSet()
 
     def start(self) -> None:
-        """Start the process from what is on disk, as KafkaRaftServer does."""
+        """Start the process from its disk, as KafkaRaftServer does."""
         if self.node is not None:
             return
         self._forget()
@@ -226,12 +226,12 @@ class SimNode:
         return list(self.node.start(self.now_ms))
 
     def kill(self) -> None:
-        """kill -9: the cache survives, and what the I/O thread was doing happened in part."""
+        """kill -9: the page cache survives, and the current I/O happens in part."""
         if self._is_ending("killed"):
             self.disk.killed()
 
     def crash(self, *, leaves_holes: bool = False) -> None:
-        """The power goes: what was not synced is lost, in part."""
+        """Cut the power: unsynced changes are lost in part."""
         if self._is_ending("lost power") or self.disk.is_down:
             self.disk.lose_power(leaves_holes=leaves_holes)
 
@@ -251,12 +251,12 @@ class SimNode:
         return True
 
     def reach_stage(self, stage: str) -> None:
-        """A leader's snapshot begins to come ("download"), or has come ("install"): die in there, if that is wanted."""
+        """Enter the stage "download" or "install" of an installation; the process dies in it if `cut_next` is set."""
         if self.cut_next is not None and self.cut_next[0] == stage:
             self.disk.crash_in, self.cut_next = self.cut_next[1], None
 
     def _stop(self, error: StorageError) -> None:
-        """The disk has failed, or cannot be trusted: the process ends, as ControllerServer has it."""
+        """Stop the process after a disk failure, as ControllerServer does."""
         self.world.note("stopped", self.id, error)
         self.stopped_by = error
         self._end()
@@ -277,7 +277,7 @@ class SimNode:
         self.is_paused = self.node is not None
 
     def resume(self) -> None:
-        """SIGCONT: what came meanwhile is handled now."""
+        """SIGCONT: handle the events that arrived meanwhile."""
         if self.is_paused:
             self.is_paused = False
             inbox, self._inbox = self._inbox, []
@@ -306,7 +306,7 @@ class SimNode:
         self.deliver(self.incarnation, RequestReceived(self._next_request, message, version))
 
     def deliver(self, incarnation: int, event: Any) -> None:
-        """Hand an event to the process, if it is still the one that it was meant for."""
+        """Deliver an event if the incarnation is still running."""
         if self.node is None or incarnation != self.incarnation:
             return
         if self.is_paused:
@@ -323,12 +323,12 @@ class SimNode:
         self._guarded(lambda node: node.step(event, now_ms), event)
 
     def resign(self) -> None:
-        """Give leadership up."""
+        """Resign the leadership."""
         self.raft.resign(self.raft.epoch)
         self.deliver(self.incarnation, Timer())
 
     def _guarded(self, step: Callable[[Node], list[Any]], event: Any = None) -> None:
-        """Take a step; a failed disk stops the process, a crash in the middle of it the machine."""
+        """Run a step; a disk failure stops the process, a crash in the middle of it kills it."""
         assert self.node is not None
         try:
             effects = step(self.node)
@@ -365,7 +365,7 @@ class SimNode:
             self._set_timer(deadline_ms)
 
     def _show_batches(self) -> None:
-        """From here on, with the epoch stored, what was appended can be on disk or in a message; a crash before leaves no trace."""
+        """Report appended batches to the oracle: with the epoch stored they can be on disk or in a message."""
         for batch, epoch in self.new_batches:
             self.oracle.on_append(self, batch, epoch)
         self.new_batches.clear()
@@ -422,7 +422,7 @@ class SimNode:
             self.deliver(incarnation, Flushed(offset))
 
     def _begin_snapshot(self, effect: CreateSnapshot) -> None:
-        """The snapshot thread: it writes a batch now and the rest later."""
+        """Start the snapshot thread: it writes one batch now and the rest later."""
         assert self.log is not None
         self.oracle.on_snapshot(self, effect)
         values = image_values(effect.image)
@@ -456,7 +456,7 @@ class SimNode:
             self.deliver(incarnation, SnapshotCreated(snapshot_id))
 
     def _clean(self) -> None:
-        """Apply the retention; never beside a flush, so then a little later."""
+        """Apply the retention, or a little later while a flush is in progress."""
         log = self.log
         assert log is not None
         if log.is_flush_under_way:

@@ -1,4 +1,4 @@
-"""A node that lags takes the leader's snapshot, and dies at each file operation of that in turn."""
+"""A lagging node installs the leader's snapshot and dies at each of its file operations in turn."""
 
 import logging
 
@@ -18,7 +18,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def cut_at_every_operation(seed: int, stage: str, operations_max: int = 80) -> list[str]:
-    """Cut installation after installation off, one operation later each time, until one ends -> what did not happen."""
+    """Interrupt installations, each one operation later, until one completes; return the interrupted operations."""
     settings = Settings(
         voters=3, observers=0, kraft_version=1, faults=(), fault_seconds=2.0, writes_per_second=30, encodes=False
     )
@@ -49,7 +49,7 @@ def cut_at_every_operation(seed: int, stage: str, operations_max: int = 80) -> l
 
 
 def _let_lag(scenario: Scenario, node: SimNode) -> None:
-    """Keep a node from the others until they no longer have what it would fetch next."""
+    """Isolate a node until the others have deleted the records that it fetches next."""
     world, others = scenario.world, scenario.nodes[:2]
     scenario.operator.start(node)
     assert node.stopped_by is None, f"a start was refused: {node.stopped_by}"
@@ -70,7 +70,7 @@ STEPS = [
     *("write .log", "sync .log", "write .flushed-offset"),
     *("create .tmp", "write .tmp", "sync .tmp", "rename .tmp", "sync directory after rename .tmp"),
 ]
-"""The file operations of an installation into a log of one segment, and of the flush that ends it."""
+"""The file operations of an installation into a log of one segment, and of its last flush."""
 
 
 def test_the_disk_crashes_at_each_step_of_an_installation_and_the_node_comes_back() -> None:

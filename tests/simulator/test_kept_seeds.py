@@ -1,4 +1,4 @@
-"""Runs that once showed a fault of the product, each with what it was."""
+"""Seeds that once showed a bug of the product, with its description."""
 
 import logging
 
@@ -13,7 +13,7 @@ KEPT = {
     "a replica that came back to an online directory did not lead what nobody led": (184, BROKERS, 3),
     "a cancelled reassignment put a dead replica in sync and forgot who was eligible": (108, BROKERS, 3),
 }
-"""Seed, faults, brokers. A change of the simulator itself may give a seed another story; then its fault is sought anew."""
+"""Seed, faults, brokers. A change of the simulator may change the run of a seed; then find another seed for the bug."""
 
 
 @pytest.fixture(autouse=True)

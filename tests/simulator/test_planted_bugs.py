@@ -1,4 +1,4 @@
-"""Each bug that raft must not have is planted here, and the simulator must catch it by the invariant that it breaks."""
+"""Planted bugs of raft; the simulator must catch each by the invariant that it breaks."""
 
 import logging
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def test_a_vote_that_is_not_persisted_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_vote_that_is_forgotten_is_caught_by_its_consequence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever grants every request gives two votes in one epoch."""
+    """A voter that grants every request votes twice in one epoch."""
     original = election.can_grant
 
     def grant_again(core: RaftCore, candidate: ReplicaKey, end: OffsetAndEpoch, *, pre_vote: bool) -> bool:
@@ -80,7 +80,7 @@ def test_a_vote_for_a_shorter_log_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_commit_of_an_older_epochs_record_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raft, figure 8: what is counted must be of the leader's own epoch."""
+    """Raft, figure 8: a leader may commit only with a record of its own epoch."""
 
     def update_high_watermark(self: Leader) -> bool:
         offset = sorted((each.end_offset for each in self.voter_progress), reverse=True)[len(self.voter_progress) // 2]
@@ -131,7 +131,7 @@ def test_a_follower_that_acknowledges_before_its_flush_is_caught(monkeypatch: py
 
 
 def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader that lost unflushed records and goes on in the same epoch writes others under the same offsets."""
+    """A leader that lost unflushed records and continues in its epoch writes other records at the same offsets."""
     original = initial_state
 
     def take_up(core: RaftCore, stored: ElectionState, now_ms: int) -> State:
@@ -172,6 +172,6 @@ def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pyte
 
 
 def test_a_read_that_asks_nobody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Kafka does: a leader that is cut off answers until it notices."""
+    """As Kafka: an isolated leader answers reads until it notices."""
     monkeypatch.setattr(Node, "_accept_request", Node._pass_to_controller)
     assert "was old" in caught(60, FAULTS)

@@ -1,4 +1,4 @@
-"""Each bug that a controller must not have is planted here, and the simulator must catch it by the rule that it breaks."""
+"""Planted bugs of the controller; the simulator must catch each by the invariant that it breaks."""
 
 import logging
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def said(seeds: int = 60, faults: tuple[str, ...] = BROKERS) -> str:
-    """What the simulator says of the bug."""
+    """Return the simulator's message about the bug."""
     return caught(seeds, faults, brokers=3)
 
 
@@ -159,7 +159,10 @@ def test_a_partition_epoch_that_is_not_raised_is_caught(monkeypatch: pytest.Monk
     ("let_through", "reasons"),
     [
         (ErrorCode.INELIGIBLE_REPLICA, ("came in sync",)),
-        (ErrorCode.INVALID_UPDATE_VERSION, ("other epochs", "came in sync")),  # of an old wish nothing else is checked
+        (
+            ErrorCode.INVALID_UPDATE_VERSION,
+            ("other epochs", "came in sync"),
+        ),  # an old request has no other check
     ],
     ids=["of a broker that is not active", "of an earlier partition epoch"],
 )
@@ -193,7 +196,7 @@ def test_a_replica_that_is_in_sync_and_eligible_is_caught(monkeypatch: pytest.Mo
 
 
 def test_a_topic_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic that is created again gets the id that it had."""
+    """A topic that is created again gets its former id."""
     original = TopicCreation.create_topics
 
     def create(self: TopicCreation, *args: Any) -> Any:
@@ -273,7 +276,7 @@ def test_a_read_of_what_is_not_committed_is_caught(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_read_older_than_the_last_acknowledgement_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A controller that reads an image of some time ago."""
+    """A controller that reads an old image."""
     original = READS[DescribeConfigsRequest]
     images: dict[int, tuple[int, Any]] = {}
 

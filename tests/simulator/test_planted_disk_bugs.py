@@ -1,4 +1,4 @@
-"""Bugs of storage, each planted and caught: what is promised before it is on disk, and what is believed of a bad disk."""
+"""Planted bugs of storage: acknowledgements before the sync, and trust in a damaged disk."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ def test_no_alarm_without_a_bug() -> None:
 
 
 class SyncsNothing:
-    """The files of a writer that forgets to sync."""
+    """Files whose sync does nothing."""
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
@@ -104,7 +104,7 @@ def test_a_damaged_vote_that_is_believed_is_caught(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_recovery_that_cuts_the_log_at_damage_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Apache's node does: acknowledged records behind the damage are lost in silence."""
+    """As Apache's node: acknowledged records after the damage are lost without an error."""
     monkeypatch.setattr(recovery, "_refuse_damage", lambda *_: None)
     monkeypatch.setattr(RecoveredLog, "lost_offset", lambda *_: None)
     assert caught(150, (*DAMAGE, "kill", "isolate"))
@@ -121,7 +121,7 @@ def test_what_a_restart_found_but_never_synced_is_caught(monkeypatch: pytest.Mon
 
 
 def test_a_restart_that_trusts_the_cache_after_a_failed_sync_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel takes the pages for clean, so a second sync says yes and does nothing."""
+    """The kernel treats the pages as clean, so a second sync succeeds and writes nothing."""
 
     def only_sync(files: FileSystem, directory: Path, recovered: RecoveredLog) -> None:
         files.fdatasync(recovered.segments[-1].descriptor)
@@ -134,7 +134,7 @@ def test_a_restart_that_trusts_the_cache_after_a_failed_sync_is_caught(monkeypat
 def test_a_snapshot_that_is_named_before_it_is_whole_and_loaded_unchecked_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without its footer nobody can tell that it is cut."""
+    """Without a footer a truncated snapshot looks complete."""
 
     def freeze(self: FileSnapshotSink) -> None:
         if not self._is_frozen:
@@ -163,7 +163,7 @@ def test_a_cleaning_that_goes_beyond_the_newest_snapshot_is_caught(monkeypatch: 
 
 
 def test_an_empty_disk_under_the_old_identity_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A voter that has lost what it acknowledged must be another replica (KIP-853)."""
+    """A voter that has lost acknowledged records must be another replica (KIP-853)."""
 
     def replace_disk(self: Operator, node: SimNode) -> None:
         node.format(node.key.directory_id, None)

@@ -1,4 +1,4 @@
-"""Promises that need a certain story rather than many seeds."""
+"""Invariants that need a specific scenario rather than many seeds."""
 
 import logging
 
@@ -19,7 +19,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def working(seed: int, voters: int) -> tuple[Scenario, SimNode, list[SimNode]]:
-    """A cluster that has worked for two seconds -> it, its leader, the others."""
+    """Return a cluster that has run for two seconds, its leader and the other nodes."""
     settings = Settings(
         voters=voters,
         observers=0,
@@ -39,7 +39,7 @@ def working(seed: int, voters: int) -> tuple[Scenario, SimNode, list[SimNode]]:
 
 
 def cut(scenario: Scenario, some: list[SimNode]) -> None:
-    """Cut the links between these nodes and the others, both ways."""
+    """Cut the links between these nodes and the others in both directions."""
     here = {node.id for node in some}
     ids = [node.id for node in scenario.nodes]
     scenario.network.cut |= {(a, b) for a in ids for b in ids if (a in here) != (b in here)}
@@ -60,7 +60,7 @@ def test_a_follower_that_was_cut_off_comes_back_without_raising_the_epoch(seed: 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_leader_that_keeps_a_majority_stays(seed: int) -> None:
-    """As Kafka's simulation has it: leadershipWillNotChangeDuringNetworkPartitionIfMajorityStillReachable."""
+    """RaftEventSimulationTest.leadershipWillNotChangeDuringNetworkPartitionIfMajorityStillReachable."""
     scenario, leader, others = working(seed, 5)
     epoch, committed = leader.raft.epoch, scenario.oracle.committed_end
     cut(scenario, others[:2])
@@ -72,7 +72,7 @@ def test_a_leader_that_keeps_a_majority_stays(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_leader_that_was_cut_off_resigns_and_the_others_go_on(seed: int) -> None:
-    """Check-quorum: after 1.5 times the fetch timeout nobody leads who cannot commit. Invariant 11."""
+    """Check-quorum: after 1.5 times the fetch timeout a leader that cannot commit has resigned. Invariant 11."""
     scenario, leader, others = working(seed, 5)
     committed = scenario.oracle.committed_end
     cut(scenario, [leader, others[0]])
@@ -95,7 +95,7 @@ def test_all_nodes_lose_power_at_once_and_nothing_acknowledged_is_lost(seed: int
 
 
 def killed(scenario: Scenario, leader: SimNode, others: list[SimNode]) -> None:
-    """The leader's process dies at some moment, and all the others see their connections reset."""
+    """The leader's process dies, and all other nodes see their connections reset."""
     scenario.world.run(scenario.world.now_us + scenario.random.randint(0, SECOND_US // 2))
     leader.kill()
     for node in others:
@@ -106,7 +106,7 @@ def killed(scenario: Scenario, leader: SimNode, others: list[SimNode]) -> None:
 def test_those_who_notice_a_leaders_death_together_elect_one_at_the_first_try(
     voters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages take up to 3 ms; a second try would take some 300 ms."""
+    """Messages take up to 3 ms; a second election would take about 300 ms."""
     monkeypatch.setattr(Network, "_delay_us", lambda network: network.world.random.randint(50, 3_000))
     for seed in range(15):
         scenario, leader, others = working(seed, voters)

@@ -1,4 +1,4 @@
-"""The virtual disk keeps no more than a real one promises, and no less."""
+"""The virtual disk keeps exactly what a real one guarantees."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ FILE = ROOT / "file"
 
 
 def disk_with(data: bytes, *, seed: int = 0) -> tuple[SimDisk, int]:
-    """A disk with one durable file, open -> the disk and its descriptor."""
+    """Return a disk with one durable open file, and its descriptor."""
     disk = SimDisk(Random(seed))
     disk.make_directory(ROOT)
     write_file(FILE, data, disk)

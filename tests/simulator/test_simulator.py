@@ -1,4 +1,4 @@
-"""Seeds without end: the real nodes on virtual disks keep every promise, or the seed is told that shows otherwise."""
+"""Random runs of the real nodes on virtual disks keep every invariant."""
 
 import logging
 import subprocess
@@ -30,7 +30,7 @@ def test_invariants_hold_in_every_seed() -> None:
 
 
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
-    """A simulator whose faults do not happen proves nothing."""
+    """Every fault happens in the seeds of the test."""
     totals, _ = run_chunk(10_000, 100)
     assert [name for name, count in totals.items() if not count] == []
 

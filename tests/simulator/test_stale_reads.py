@@ -1,4 +1,4 @@
-"""A leader is cut off while reads and late messages are under way, and has a successor at once: nobody reads what is old."""
+"""A leader is isolated during reads and late messages and replaced at once: no read is stale."""
 
 import logging
 
@@ -25,7 +25,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def reads_through_a_succession(seed: int, voters: int) -> Scenario:
-    """Reads come all the time; half of the messages are late as the leader is cut off, and the others notice at once."""
+    """Isolate the leader under constant reads with half of the messages late; the others notice at once."""
     scenario, _, _ = working(seed, voters)
     world, network = scenario.world, scenario.network
 
@@ -59,7 +59,7 @@ def test_no_read_is_old(voters: int) -> None:
 
 
 def caught(voters: int) -> str:
-    """Run until a seed fails; what it said. "" when none does."""
+    """Run until a seed fails and return its message; "" if none fails."""
     for seed in range(SEEDS):
         try:
             reads_through_a_succession(seed, voters)
@@ -71,12 +71,12 @@ def caught(voters: int) -> str:
 @pytest.mark.parametrize("voters", [3, 5])
 class TestPlantedBugs:
     def test_a_read_that_asks_nobody_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What Kafka does: a leader that is cut off answers until it notices."""
+        """As Kafka: an isolated leader answers reads until it notices."""
         monkeypatch.setattr(Node, "_accept_request", Node._pass_to_controller)
         assert "was old" in caught(voters)
 
     def test_a_round_that_counts_any_fetch_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A Fetch that was on its way when the round began may be older than a new leader."""
+        """A Fetch sent before the round began may be older than a new leader."""
         original = Leader.fetched
 
         def fetched(self: Leader, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> bool:
@@ -87,7 +87,7 @@ class TestPlantedBugs:
         assert "was old" in caught(voters)
 
     def test_a_round_that_counts_older_answers_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An answer to a question from before the round."""
+        """A response to a request from before the round."""
 
         def count(self: LeadershipRounds, voter: ReplicaKey, _: int) -> None:
             if self.is_running:
@@ -97,7 +97,7 @@ class TestPlantedBugs:
         assert "was old" in caught(voters)
 
     def test_a_read_that_shares_a_round_under_way_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The round has begun before the read came, and may be confirmed by answers from before it."""
+        """The round began before the read, so responses from before the read may confirm it."""
 
         def request(self: LeadershipRounds) -> int:
             self._wanted = self.confirmed + 1

@@ -1,4 +1,4 @@
-"""What clients do: config changes at every node that leads, each with names of its own, and what they were promised."""
+"""The clients: config changes on every leading node, with unique names, and their acknowledgements."""
 
 from dataclasses import dataclass
 
@@ -28,26 +28,26 @@ RESOURCE = (BROKER_RESOURCE, "")
 
 @dataclass
 class Write:
-    """One change of a few names, which belong together."""
+    """A change of a few names in one request."""
 
     node: SimNode
     names: list[str]
-    offset: int  # of its last record, if the request was taken
+    offset: int  # of its last record, if the request was accepted
     epoch: int
-    acknowledged_before: int  # the highest offset that was acknowledged when it was asked for
+    acknowledged_before: int  # the highest offset acknowledged before the request
     is_acknowledged: bool = False
 
 
 @dataclass
 class Read:
-    """A question for the names of the newest write that had been acknowledged when it was asked."""
+    """A read of the names of the newest write that was acknowledged before it."""
 
     node: SimNode
     names: list[str]
 
 
 class Workload:
-    """Invariants 13 to 16: acknowledged is kept, all or nothing, in real-time order, and readable at once."""
+    """Invariants 13 to 16: acknowledged writes are durable, atomic, in real-time order and readable at once."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
@@ -58,7 +58,7 @@ class Workload:
         self._newest: list[str] = []
 
     def write(self, node: SimNode, count: int) -> Write | None:
-        """Ask the active controller for a change of `count` names; None when this node is not active."""
+        """Send a change of `count` names to an active controller; return None if this node is not active."""
         if node.node is None or not node.node.is_active or node.log is None:
             return None
         number = len(self.writes)
@@ -82,7 +82,7 @@ class Workload:
         return write
 
     def read(self, node: SimNode) -> None:
-        """Ask who thinks that it is active whether the newest acknowledged write is there, whoever acknowledged it."""
+        """Read the newest acknowledged write from a node that considers itself active."""
         if node.node is None or not node.node.is_active or not self._newest:
             return
         request_id = READS_FROM + len(self.reads)
@@ -96,7 +96,7 @@ class Workload:
         node.deliver(node.incarnation, request)
 
     def _on_read(self, read: Read, message: DescribeConfigsResponse) -> None:
-        """16. Nothing that was acknowledged before the question is missing from the answer."""
+        """Check invariant 16: the response contains what was acknowledged before the read."""
         result = message.results[0]
         if result.error_code in REFUSALS:
             return
@@ -104,7 +104,7 @@ class Workload:
         check(found == set(read.names), "an active controller's answer was old", read.node, found, read.names)
 
     def on_answer(self, request_id: int, message: Message) -> None:
-        """A promise, or a refusal that promises nothing."""
+        """Record an acknowledgement, or a refusal."""
         if isinstance(message, DescribeConfigsResponse):
             self._on_read(self.reads[request_id], message)
             return
@@ -125,7 +125,7 @@ class Workload:
         check(_count(node, write.names) == len(write.names), "acknowledged, but not to be read", node, write.names)
 
     def check_at_end(self, node: SimNode) -> None:
-        """13, 14. Every acknowledged name is in the image, and of every write all names or none."""
+        """Check invariants 13 and 14: every acknowledged name is in the image, and of each write all names or none."""
         assert node.node is not None
         if node.node.applied_offset < self.oracle.committed_end:
             return

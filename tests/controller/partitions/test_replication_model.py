@@ -1,7 +1,8 @@
 """Random lives of a small cluster: whatever happens, in whatever order, the partition invariants hold.
 
-Every record is checked as it is replayed (partition_invariants). After each step the whole image is checked: nobody leads
-who may not, and nobody is without a leader who could have one. Topics named "clean…" never allow unclean elections.
+Every record is checked as it is replayed (partition_invariants). After each step the whole image is checked: nobody
+leads who may not, and nobody is without a leader who could have one. Topics named "clean…" never allow unclean
+elections.
 """
 
 from __future__ import annotations
