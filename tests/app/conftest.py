@@ -1,4 +1,4 @@
-"""One node of ours and one web process for all tests of the folder; tests name their own topics."""
+"""One node and one web process for all tests of the folder. Tests use topics of their own."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +27,6 @@ def web(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[LiveWeb]:
-    """A web process of its own, without any quorum: nothing listens on port 1."""
+    """A web process without a quorum: nothing listens on port 1."""
     with running_web(tmp_path, "127.0.0.1:1") as running:
         yield running

@@ -1,4 +1,4 @@
-"""The real web process on a real port, in a thread of the test, and a real node of ours to attach it to."""
+"""The real web process on a real port, in a thread of the test, and a real node for it."""
 
 import asyncio
 import subprocess
@@ -23,7 +23,7 @@ LOGIN_LINK_USER = "admin"
 
 
 class LiveWeb:
-    """One web process. `client` is an admin's, by token; `http()` makes others."""
+    """One web process. `client` is an admin's, with a token; `http()` creates others."""
 
     def __init__(self, settings: Settings, *, waits: bool = True) -> None:
         self._listener = listen("127.0.0.1", settings.http_port)
@@ -52,14 +52,14 @@ class LiveWeb:
             runner.run(self._server.serve(sockets=[self._listener]))
 
     def http(self, token: str | None = None, **options: Any) -> httpx.Client:
-        """Make a client; without a token it is nobody until it logs in."""
+        """Return a new client; without a token it is anonymous until it logs in."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         client = httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
         self._clients.append(client)
         return client
 
     def call(self, coroutine: Any) -> Any:
-        """Run a coroutine on the process's own loop and return its result."""
+        """Run a coroutine on the process's event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     @property
@@ -69,7 +69,7 @@ class LiveWeb:
         return link
 
     def wait_for_broker(self, broker_id: int = 1, *, unfenced: bool = True) -> "LiveWeb":
-        """Wait until the image has a broker: one that takes part, else topics have nowhere to be."""
+        """Wait until the image has an active broker, since topics need one."""
 
         def is_there() -> bool:
             broker = self.services.cluster.image.cluster.brokers.get(broker_id)
@@ -79,7 +79,7 @@ class LiveWeb:
         return self
 
     def wait_ready(self) -> "LiveWeb":
-        """Wait until the image is there."""
+        """Wait until the image has been read."""
         kafka.wait_until(lambda: self.client.get("/readyz").status_code == 200, 60, "the web process is ready", 0.05)
         return self
 
@@ -90,7 +90,7 @@ class LiveWeb:
         return f"/v3/clusters/{cluster_id}"
 
     def stop(self) -> None:
-        """Stop as SIGTERM would."""
+        """Stop the process as SIGTERM would."""
         for client in self._clients:
             client.close()
         if self._thread.is_alive():
@@ -116,7 +116,7 @@ def running_web(folder: Path, bootstrap: str, **settings: Any) -> Iterator[LiveW
 
 
 class CombinedNode:
-    """One node of ours, broker and controller at once."""
+    """One node with both roles."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ class CombinedNode:
                 "log.dirs": folder / "data",
                 "offsets.topic.replication.factor": 1,
                 "log.retention.hours": 167,
-                "broker.session.timeout.ms": 3_600_000,  # nobody is fenced because the machine is busy
+                "broker.session.timeout.ms": 3_600_000,  # no broker is fenced because the machine is busy
             },
         )
         command = [str(Path(sys.executable).with_name("conclave")), "format", "-c", str(self.config), "--standalone"]
@@ -145,7 +145,7 @@ class CombinedNode:
 
 @contextmanager
 def combined_node(folder: Path) -> Iterator[CombinedNode]:
-    """A running node of ours, killed at the end."""
+    """A running node, killed at the end."""
     node = CombinedNode(folder)
     try:
         yield node

@@ -1,4 +1,4 @@
-"""The web process on Apache Kafka's own controller: nothing of ours is in the quorum, and everything works."""
+"""The web process on Apache Kafka's controller: the quorum has no node of ours."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
 
 
 def _says_that_the_controller_is_gone(web: LiveWeb, controller: kafka.Process, port: int) -> None:
-    """At the end, since nothing comes after it: the only voter dies, and the web process says so."""
+    """Kill the only voter, and check that the web process reports it. Runs last."""
     assert web.services.cluster.quorum.standing == "led"
     controller.kill()
     kafka.wait_until(lambda: web.services.cluster.quorum.standing == "no-majority", 60, "the loss is known", 0.02)

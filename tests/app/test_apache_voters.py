@@ -1,4 +1,4 @@
-"""A voter added and removed over REST where leader and candidate are Apache's: nothing of ours is in the quorum."""
+"""A voter added and removed over REST where leader and candidate are Apache's."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_apaches_leader_adds_and_removes_a_voter_for_us(tmp_path: Path) -> None:
 
 
 def done(status: int, ask: Callable[[], httpx.Response]) -> httpx.Response:
-    """Ask until it is done: while Apache's leader resigns, or has not committed anything of its epoch, it changes nothing."""
+    """Retry until it succeeds: Apache's leader refuses while it resigns or has not committed a record of its epoch."""
 
     def answered() -> httpx.Response | None:
         answer = ask()

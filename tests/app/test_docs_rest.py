@@ -1,4 +1,4 @@
-"""docs/rest.md: every example runs, in order, with the status that it names; every endpoint is documented."""
+"""docs/rest.md: every example runs, in order, with the status that it states; every endpoint is documented."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Who led when, on a live quorum of ours: watched, kept over a restart of the web process, and read behind a snapshot."""
+"""Leaders by epoch, on a live quorum: observed, kept over a restart, and read from behind a snapshot."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ WATCHED = ("leader_epoch", "leader_id", "start_offset", "timestamp", "end_offset
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[conclave.Quorum]:
-    """Three voters that make a snapshot every few kilobytes, and elect nobody because one of them was slow for a moment."""
+    """Three voters that snapshot every few kilobytes, and hold no election because of a short delay."""
     folder = tmp_path_factory.mktemp("epochs")
     with conclave.running_quorum(folder, 3, **SETTINGS) as running:
         yield running
@@ -34,7 +34,7 @@ def quorum(web: LiveWeb) -> dict[str, Any]:
 
 
 def change_leader(nodes: conclave.Quorum, web: LiveWeb) -> int:
-    """Kill the leader, wait for another, bring the first back; the new leader's epoch as the web process lists it."""
+    """Kill the leader, wait for another, restart the first, and return the new epoch as the web process lists it."""
     gone = nodes.wait_for_leader(60)
     nodes.processes[gone].kill()
     del nodes.processes[gone]
@@ -49,7 +49,7 @@ def change_leader(nodes: conclave.Quorum, web: LiveWeb) -> int:
     return int(epochs(web)[0]["leader_epoch"])
 
 
-def test_epochs_are_watched_kept_over_a_restart_and_read_behind_a_snapshot(
+def test_epochs_are_observed_kept_over_a_restart_and_read_behind_a_snapshot(
     nodes: conclave.Quorum, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
@@ -72,7 +72,7 @@ def test_epochs_are_watched_kept_over_a_restart_and_read_behind_a_snapshot(
         for each in watched[1:]:
             kept = again[each["leader_epoch"]]
             assert {**kept, "metadata": None} == {**each, "metadata": None}
-    with running_web(second, nodes.bootstrap) as web:  # another process that has seen nothing of it
+    with running_web(second, nodes.bootstrap) as web:  # another process, which has observed none of it
         web.wait_ready()
         assert web.services.cluster.history.snapshots_loaded >= 1
         assert quorum(web)["latest_snapshot"]["size_bytes"] > 0
@@ -84,12 +84,14 @@ def test_epochs_are_watched_kept_over_a_restart_and_read_behind_a_snapshot(
 
 
 def wait_for_snapshot(web: LiveWeb) -> None:
-    """Have the leader write until it has a snapshot made in an epoch that has others before it in the log."""
+    """Write until the leader has a snapshot from an epoch that has older epochs before it in the log."""
     names = iter(range(1_000))
 
     def is_made() -> bool:
         topic = {"topic_name": f"filler-{next(names)}", "partitions_count": 20, "replication_factor": 1}
-        web.client.post(f"{web.cluster}/topics", json=topic)  # no broker: refused, but a no-op record comes anyway
+        web.client.post(
+            f"{web.cluster}/topics", json=topic
+        )  # without a broker it is refused, but a no-op record is written
         return quorum(web)["latest_snapshot"] is not None
 
     kafka.wait_until(is_made, 120, "a snapshot", 0.2)

@@ -1,4 +1,4 @@
-"""`--command-config` and `command_config`: a controller that wants TLS and a login, the commands and the web process on it."""
+"""`--command-config` and `command_config`: commands and the web process on a controller with TLS and SASL."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureQuorum]:
 
 
 def other_properties(secured: SecureQuorum, folder: Path, without: str = "\n", **changed: str) -> Path:
-    """The client's properties less the keys that begin with `without`, some of them `changed`."""
+    """The client's properties without the keys that start with `without`, and with `changed`."""
     kept = {key: value for key, value in secured.client_properties.items() if not key.startswith(without)}
     return kafka.write_properties(
         folder / "other.properties", kept | {key.replace("_", "."): value for key, value in changed.items()}
@@ -44,14 +44,14 @@ def conclave_quorum(
 
 
 def refused(outcome: "subprocess.CompletedProcess[str]", code: int) -> str:
-    """The one line that says why."""
+    """Return the one line with the reason."""
     assert outcome.returncode == code, outcome
     assert len(outcome.stderr.splitlines()) == 1, outcome.stderr
     assert PASSWORD not in outcome.stderr
     return outcome.stderr
 
 
-def test_describe_logs_in_as_the_properties_say(secured: SecureQuorum) -> None:
+def test_describe_authenticates_with_the_properties(secured: SecureQuorum) -> None:
     outcome = conclave_quorum(secured, "describe", "--json", config=secured.command_config)
     assert outcome.returncode == 0, outcome.stderr
     described = json.loads(outcome.stdout)
@@ -59,7 +59,7 @@ def test_describe_logs_in_as_the_properties_say(secured: SecureQuorum) -> None:
     assert [voter["nodeId"] for voter in described["voters"]] == [1]
 
 
-def test_add_and_remove_log_in_too(secured: SecureQuorum) -> None:
+def test_add_and_remove_authenticate_too(secured: SecureQuorum) -> None:
     config = secured.config_of(1)
     added = conclave_quorum(secured, "add", "-c", config, "--dry-run", config=secured.command_config)
     assert "DUPLICATE_VOTER" in refused(added, 1)
@@ -68,14 +68,14 @@ def test_add_and_remove_log_in_too(secured: SecureQuorum) -> None:
     assert "VOTER_NOT_FOUND" in refused(removed, 1)
 
 
-def test_who_comes_in_clear_is_told_what_may_be_wrong(secured: SecureQuorum, tmp_path: Path) -> None:
+def test_a_plaintext_client_gets_an_error_that_names_the_likely_cause(secured: SecureQuorum, tmp_path: Path) -> None:
     said = "expects another security.protocol than PLAINTEXT"
     assert said in refused(conclave_quorum(secured, "describe"), 1)
     without_login = other_properties(secured, tmp_path, without="sasl", security_protocol="SSL")
     assert said.replace("PLAINTEXT", "SSL") in refused(conclave_quorum(secured, "describe", config=without_login), 1)
 
 
-def test_a_wrong_password_an_unknown_authority_and_another_mechanism_are_told(
+def test_a_wrong_password_an_unknown_authority_and_another_mechanism_are_named(
     secured: SecureQuorum, tmp_path: Path
 ) -> None:
     jaas = secured.client_properties["sasl.jaas.config"]
@@ -100,9 +100,7 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("content", "said"), UNUSABLE)
-def test_properties_that_cannot_be_used_are_wrong_use(
-    secured: SecureQuorum, tmp_path: Path, content: str, said: str
-) -> None:
+def test_unusable_properties_are_a_usage_error(secured: SecureQuorum, tmp_path: Path, content: str, said: str) -> None:
     file = tmp_path / "client.properties"
     file.write_text(content)
     told = refused(conclave_quorum(secured, "describe", config=file), 2)
@@ -114,7 +112,7 @@ def test_properties_that_cannot_be_used_are_wrong_use(
     assert said in str(wrong.value)
 
 
-def test_a_file_that_is_not_there_is_named(secured: SecureQuorum, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(secured: SecureQuorum, tmp_path: Path) -> None:
     absent = tmp_path / "absent.properties"
     assert str(absent) in refused(conclave_quorum(secured, "describe", config=absent), 2)
     with pytest.raises(SettingsError, match=r"absent\.properties: No such file"):
@@ -138,7 +136,9 @@ def test_the_web_process_reads_and_changes_a_secured_quorum(
         assert "through the web" not in said
 
 
-def test_a_web_process_that_is_not_let_in_says_why_and_stays(secured: SecureQuorum, tmp_path: Path) -> None:
+def test_a_web_process_that_fails_to_authenticate_says_why_and_keeps_running(
+    secured: SecureQuorum, tmp_path: Path
+) -> None:
     jaas = secured.client_properties["sasl.jaas.config"]
     wrong = other_properties(secured, tmp_path, sasl_jaas_config=jaas.replace(PASSWORD, "guessed"))
     with running_web(tmp_path, secured.bootstrap, command_config=wrong) as web:

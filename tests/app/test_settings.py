@@ -1,4 +1,4 @@
-"""Settings: one file and the environment, refused in one line that names key, value and what is allowed."""
+"""Settings from one file and the environment, refused in one line with the key, the value and what is allowed."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from app.config import SettingsError, load_settings
 
 
-def test_the_environment_wins_over_the_file_and_arguments_over_both(
+def test_the_environment_overrides_the_file_and_arguments_override_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "web.toml"
@@ -48,6 +48,6 @@ def test_a_secret_is_never_repeated(tmp_path: Path) -> None:
     assert "hunter2" not in repr(settings)
 
 
-def test_what_is_missing_says_how_to_give_it() -> None:
+def test_a_missing_setting_says_how_to_set_it() -> None:
     with pytest.raises(SettingsError, match="CONCLAVE_BOOTSTRAP_CONTROLLERS"):
         load_settings(None)

@@ -1,4 +1,4 @@
-"""Voters added and removed by the page, over REST and on the command line, on a live quorum of ours. KIP-853."""
+"""Voters added and removed by page, REST and command line, on a live quorum. KIP-853."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VoterQuorum]:
 
 @pytest.fixture
 def joiner(quorum: VoterQuorum) -> Iterator[VoterQuorum]:
-    """The others are caught up and the fourth node observes, and does so again afterwards, however a test ends."""
+    """Three caught-up voters and a fourth node that observes, restored after each test."""
     kafka.wait_until(
         lambda: all(each["is_caught_up"] for each in quorum.describe()["voters"]), 60, "every voter is caught up"
     )
@@ -103,7 +103,7 @@ def test_an_admin_adds_and_removes_a_voter_in_the_browser(joiner: VoterQuorum, a
     assert joiner.voters == [1, 2, 3]
 
 
-def test_a_preview_with_an_unmet_precondition_has_no_button(joiner: VoterQuorum, admin: httpx.Client) -> None:
+def test_a_preview_with_a_failed_precondition_has_no_button(joiner: VoterQuorum, admin: httpx.Client) -> None:
     page = admin.get(f"/quorum/voters/{JOINER}/{STRANGER}/add", headers=FORM).text
     assert "not met" in page
     assert f"It fetches with directory {joiner.directory_id}" in page
@@ -163,7 +163,7 @@ def test_rest_adds_and_removes_a_voter_at_the_offset_of_the_record(joiner: Voter
 
 
 def test_the_offset_of_a_change_is_where_the_log_of_the_leader_has_the_voters(joiner: VoterQuorum) -> None:
-    """Read on the disk of a node, not from the process that answered."""
+    """Read from a node's disk, not from the process that answered."""
     body = {"voter_id": JOINER, "directory_id": joiner.directory_id}
     offset = joiner.web.client.post(f"{joiner.web.cluster}/quorum/voters", json=body).json()["offset"]
     kafka.wait_until(lambda: joiner.dumped_voters().get(offset) == {1, 2, 3, JOINER}, 60, "the record is on disk", 0.05)
@@ -181,7 +181,7 @@ def test_the_offset_of_a_change_is_where_the_log_of_the_leader_has_the_voters(jo
         ({"voter_id": JOINER}, 422, None),
     ],
 )
-def test_a_voter_that_cannot_be_is_refused_by_name(
+def test_an_impossible_voter_is_refused_by_name(
     joiner: VoterQuorum, body: dict[str, object], status: int, kafka_error: str | None
 ) -> None:
     answer = joiner.web.client.post(f"{joiner.web.cluster}/quorum/voters", json=body)
@@ -197,13 +197,13 @@ def test_an_endpoint_without_the_leaders_listener_is_refused(joiner: VoterQuorum
     assert [each["name"] for each in answer.json()["checks"] if not each["is_met"]] == ["endpoints"]
 
 
-def test_a_voter_that_is_none_cannot_be_removed(joiner: VoterQuorum) -> None:
+def test_a_node_that_is_not_a_voter_cannot_be_removed(joiner: VoterQuorum) -> None:
     for voter_id, directory_id in ((JOINER, joiner.directory_id), (1, STRANGER)):
         answer = joiner.web.client.delete(f"{joiner.web.cluster}/quorum/voters/{voter_id}/{directory_id}")
         assert (answer.status_code, answer.json()["kafka_error"]) == (404, "VOTER_NOT_FOUND")
 
 
-def test_a_change_made_elsewhere_a_moment_ago_is_known(joiner: VoterQuorum) -> None:
+def test_a_change_just_made_by_another_client_is_known(joiner: VoterQuorum) -> None:
     """The quorum of the page may be a second old; preconditions are checked again."""
     request = AddRaftVoterRequest(
         cluster_id=None,
@@ -247,7 +247,7 @@ def test_the_command_line_adds_and_removes_a_voter(joiner: VoterQuorum) -> None:
     assert joiner.conclave("add", *servers).returncode == 2
 
 
-def test_the_command_line_shows_what_must_hold_and_sends_nothing_where_it_does_not(joiner: VoterQuorum) -> None:
+def test_the_command_line_shows_preconditions_and_sends_nothing_when_one_fails(joiner: VoterQuorum) -> None:
     servers = ("--bootstrap-controller", joiner.bootstrap)
     looked = joiner.conclave("add", *servers, "-c", joiner.nodes.config_of(JOINER), "--dry-run")
     assert looked.returncode == 0, looked.stderr
@@ -264,7 +264,7 @@ def test_the_command_line_shows_what_must_hold_and_sends_nothing_where_it_does_n
     assert (forced.returncode, "VOTER_NOT_FOUND" in forced.stderr) == (1, True), forced.stderr
 
 
-def test_the_command_line_describes_lag_and_what_a_decision_needs(joiner: VoterQuorum) -> None:
+def test_the_command_line_describes_lag_and_majority(joiner: VoterQuorum) -> None:
     servers = ("--bootstrap-controller", joiner.bootstrap)
 
     def all_well() -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Three controllers of ours, a fourth that only observes, and a web process on them."""
+"""Three controllers, a fourth that observes, and a web process."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ JOINER = 4
 
 
 class VoterQuorum:
-    """`bootstrap` names the three first voters."""
+    """`bootstrap` names the first three voters."""
 
     def __init__(self, nodes: conclave.Quorum, web: LiveWeb) -> None:
         self.nodes = nodes
@@ -30,25 +30,25 @@ class VoterQuorum:
         self.directory_id = uuid_to_text(properties.directory_id)
 
     def describe(self) -> dict[str, Any]:
-        """The quorum over REST."""
+        """Return the quorum as REST shows it."""
         found: dict[str, Any] = self.web.client.get(f"{self.web.cluster}/quorum").json()
         return found
 
     @property
     def voters(self) -> list[int]:
-        """Ids of the voters."""
+        """Return the ids of the voters."""
         return [each["replica_id"] for each in self.describe()["voters"]]
 
     @property
     def leader_id(self) -> int:
-        """Id of the leader."""
+        """Return the id of the leader."""
         found = kafka.wait_until(
             lambda: (found := self.describe())["is_live"] and [found["leader_id"]], 60, "a leader answers", 0.05
         )
         return int(found[0])
 
     def wait_until_led_by_another_than(self, node_id: int) -> None:
-        """Wait for a leader other than this node, seen by the web process."""
+        """Wait until the web process sees a leader other than this node."""
         kafka.wait_until(
             lambda: (found := self.describe())["is_live"] and found["leader_id"] not in {None, node_id},
             60,
@@ -57,7 +57,7 @@ class VoterQuorum:
         )
 
     def dumped_voters(self) -> dict[int, set[int]]:
-        """offset → voter ids of every voter set in the leader's log on disk."""
+        """Return offset → voter ids for every voter set in the leader's log on disk."""
         log = self.nodes.folder_of(self.leader_id) / "data" / "__cluster_metadata-0" / "00000000000000000000.log"
         return {
             record.offset: {voter.voter_id for voter in control.voters}
@@ -68,7 +68,7 @@ class VoterQuorum:
         }
 
     def wait_until_observed(self, node_id: int = JOINER) -> None:
-        """Wait until a node, by default the fourth, is an observer that is caught up and has registered."""
+        """Wait until a node, by default the fourth, is a caught-up and registered observer."""
 
         def is_ready() -> bool:
             observers = self.describe()["observers"]
@@ -92,7 +92,7 @@ def format_node(nodes: conclave.Quorum, node_id: int, *options: str) -> None:
 
 @contextmanager
 def voter_quorum(folder: Path) -> Iterator[VoterQuorum]:
-    """All of them running; killed at the end. A follower that is not served for a moment is no reason for an election."""
+    """All of them running, killed at the end. A short delay of a follower causes no election."""
     with conclave.quorum(folder, 4, controller_quorum_fetch_timeout_ms=5_000) as nodes:
         voters = ",".join(nodes.initial_controllers.split(",")[:3])
         for node_id in (1, 2, 3):
@@ -111,7 +111,7 @@ def voter_quorum(folder: Path) -> Iterator[VoterQuorum]:
 
 @contextmanager
 def static_node(folder: Path) -> Iterator[str]:
-    """One controller with static voters (kraft.version 0), killed at the end; its host:port."""
+    """One controller with static voters (kraft.version 0), killed at the end. Returns its host:port."""
     with conclave.quorum(folder / "static", 1) as nodes:
         settings = kafka.controller_settings(1, nodes.port_of(1), nodes.folder_of(1), nodes.bootstrap)
         del settings["controller.quorum.bootstrap.servers"]

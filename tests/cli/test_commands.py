@@ -1,4 +1,4 @@
-"""`conclave …` as a user types it: exit codes 0, 1 and 2, and one line for what fails."""
+"""`conclave …` as users type it: exit codes 0, 1 and 2, and one line for a failure."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_random_uuid_prints_a_uuid_that_is_fit_for_a_cluster():
+def test_random_uuid_prints_a_uuid_that_is_valid_for_a_cluster():
     outcome = conclave("random-uuid")
     text = outcome.stdout.strip()
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", text)
@@ -141,7 +141,7 @@ def test_a_quorum_that_does_not_answer_is_one_line():
     assert "127.0.0.1:1" in refused("quorum", "describe", "--bootstrap-controller", "127.0.0.1:1")
 
 
-def test_a_watch_goes_on_while_no_controller_answers():
+def test_a_watch_continues_while_no_controller_answers():
     command = [sys.executable, "-m", "app.cli.main", "quorum", "describe", "--watch", "--json"]
     with subprocess.Popen(
         [*command, "--bootstrap-controller", "127.0.0.1:1"], stdout=subprocess.PIPE, text=True
@@ -160,7 +160,7 @@ def test_a_watch_goes_on_while_no_controller_answers():
         ([], "an API token is needed"),
     ],
 )
-def test_a_report_that_cannot_be_asked_for_is_one_line(arguments: list[str], words: str):
+def test_a_report_that_cannot_be_requested_is_one_line(arguments: list[str], words: str):
     assert words in refused("reports", "run", *arguments)
 
 
@@ -191,7 +191,7 @@ KEY = ["--controller-id", "1", "--controller-directory-id"]
         (["quorum", "add", *SERVER], "--config"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(arguments: list[str], words: str):
+def test_a_usage_error_is_one_line_and_exit_code_2(arguments: list[str], words: str):
     message = refused(*arguments, code=2)
     assert words in message
     assert "--help" in message
@@ -204,7 +204,7 @@ def test_a_group_without_a_command_shows_its_help():
         assert "Usage" in outcome.stdout + outcome.stderr
 
 
-def test_a_dump_shows_only_what_is_wanted_and_damage_is_exit_code_1(tmp_path: Path):
+def test_a_dump_shows_only_selected_records_and_damage_is_exit_code_1(tmp_path: Path):
     from kraft_core.protocol.metadata_records import ConfigRecord, NoOpRecord, encode_record
     from kraft_core.protocol.record_batch import encode_batch
 

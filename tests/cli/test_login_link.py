@@ -1,4 +1,4 @@
-"""`conclave login-link`: for whoever is locked out."""
+"""`conclave login-link`, for a user who is locked out."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def login_link(*options: str) -> "subprocess.CompletedProcess[str]":
 
 
 def use(product: Product, link: str) -> str:
-    """Open a link and press its button -> where it leads."""
+    """Open a link, press its button, and return the redirect."""
     import httpx
 
     with httpx.Client(base_url=product.url, timeout=20) as visitor:
@@ -25,7 +25,7 @@ def use(product: Product, link: str) -> str:
         return f"{answer.status_code} {answer.headers.get('location', '')}"
 
 
-def test_a_link_made_on_the_machine_lets_in_once_while_the_product_runs(tmp_path: Path) -> None:
+def test_a_link_made_on_the_machine_works_once_while_the_product_runs(tmp_path: Path) -> None:
     with running_product(tmp_path) as product:
         made = login_link("--data", str(tmp_path / "data"), "--url", product.url)
         assert made.returncode == 0, made.stderr

@@ -1,4 +1,4 @@
-"""`conclave quorum restore`: what it makes of copies of a metadata log, and what it refuses."""
+"""`conclave quorum restore`: the restored metadata, and what it refuses."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ Restore = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def restore(capsys: pytest.CaptureFixture[str]) -> Restore:
-    """`conclave quorum restore` with these arguments -> its exit code and what it wrote, standard error last."""
+    """Run `conclave quorum restore` and return its exit code and output, standard error last."""
 
     def run(config: Path, *arguments: object, sources: Sequence[Path | str]) -> tuple[int, str, str]:
         named = [argument for each in sources for argument in ("--from", str(each))]
@@ -89,7 +89,7 @@ def partition(topic_id: UUID, *, leader: int, isr: tuple[int, ...], leader_epoch
 def copy_of(
     folder: Path, records: Sequence[MetadataRecord], *, node_id: int = 1, epoch: int = 5, cluster_id: str = CLUSTER
 ) -> Path:
-    """A metadata directory whose log holds these records, of a node that had seen one epoch more."""
+    """A metadata directory whose log has these records, of a node that had seen one epoch more."""
     log = KafkaRaftLog.open(folder)
     if records:
         log.append(
@@ -102,7 +102,7 @@ def copy_of(
 
 
 def server(tmp_path: Path, **settings: object) -> Path:
-    """server.properties of the controller that is restored."""
+    """server.properties of the restored controller."""
     values = {
         "process.roles": "controller",
         "node.id": 1,
@@ -122,7 +122,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def restored(tmp_path: Path) -> tuple[MetadataImage, OffsetAndEpoch, KafkaRaftLog]:
-    """What a node would start from."""
+    """Return what a node would start from."""
     log = KafkaRaftLog.open(tmp_path / "restored")
     snapshot_id = log.latest_snapshot_id()
     assert snapshot_id is not None
@@ -153,7 +153,7 @@ def test_a_dry_run_shows_the_copies_and_the_steps_and_writes_nothing(tmp_path: P
 
 
 @pytest.mark.parametrize("with_elr", [True, False])
-def test_nothing_that_anybody_may_have_seen_is_used_again(tmp_path: Path, restore: Restore, *, with_elr: bool) -> None:
+def test_no_offset_epoch_or_id_that_was_seen_is_used_again(tmp_path: Path, restore: Restore, *, with_elr: bool) -> None:
     source = copy_of(tmp_path / "copy", [*base_records(), *([ELR] if with_elr else [])])
     before = contents(source)
     code, shown, errors = restore(server(tmp_path), sources=(source,))
@@ -228,7 +228,7 @@ def test_a_restore_that_failed_leaves_no_log_and_can_be_repeated(
     restored(tmp_path)[2].close()
 
 
-def test_what_cannot_be_restored_is_one_line_and_writes_nothing(tmp_path: Path, restore: Restore) -> None:
+def test_an_impossible_restore_is_one_line_and_writes_nothing(tmp_path: Path, restore: Restore) -> None:
     source = copy_of(tmp_path / "copy", base_records())
     foreign = copy_of(tmp_path / "foreign", base_records(), cluster_id="AAAAAAAAAAAAAAAAAAAAAQ")
     empty = copy_of(tmp_path / "empty", [])

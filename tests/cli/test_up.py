@@ -1,4 +1,4 @@
-"""`conclave up`: one folder, two children, and no way out that leaves one of them behind."""
+"""`conclave up`: one folder and two children, none of which is left behind."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def options(data: Path, **changes: object) -> UpOptions:
 
 
 def command_line(pid: int) -> list[str]:
-    """The words a process was started with; none when it is gone or only waits to be reaped."""
+    """Return the command line of a process, None when it is gone or waits to be reaped."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
     except OSError:
@@ -61,7 +61,7 @@ def test_the_first_use_formats_the_folder_and_later_ones_keep_it(tmp_path: Path)
     assert {(tmp_path / name).stat().st_mode & 0o777 for name in ("web", "logs")} == {0o700}
 
 
-def test_other_ports_are_taken_over_and_nothing_else_is_changed(tmp_path: Path):
+def test_other_ports_are_applied_and_nothing_else_is_changed(tmp_path: Path):
     path = prepare_data(options(tmp_path), tmp_path)
     path.write_text(path.read_text() + "num.partitions=7\n")
     moved = options(tmp_path)
@@ -107,7 +107,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path):
     lock.release()
 
 
-def test_a_child_runs_in_a_group_of_its_own_and_stops_when_asked(tmp_path: Path):
+def test_a_child_runs_in_its_own_process_group_and_stops_on_request(tmp_path: Path):
     sleeper = child(tmp_path, "node", SLEEPER)
     sleeper.start()
     assert sleeper.process is not None
@@ -130,7 +130,7 @@ def test_a_child_that_will_not_stop_is_killed(
     assert "is killed" in capsys.readouterr().out
 
 
-def test_a_child_goes_with_a_supervisor_that_was_killed(tmp_path: Path):
+def test_a_child_ends_with_a_supervisor_that_was_killed(tmp_path: Path):
     script = (
         "import sys, time; from pathlib import Path; from app.cli.up import Child; folder = Path(sys.argv[1]); "
         f"child = Child('node', [sys.executable, '-c', {SLEEPER!r}], {{}}, folder / 'node.log'); "
@@ -150,7 +150,7 @@ def supervised(tmp_path: Path, node: str, web: str) -> cli_up._Supervisor:
     return supervisor
 
 
-def test_a_child_that_dies_while_starting_ends_everything_with_its_last_words(
+def test_a_child_that_dies_while_starting_ends_everything_and_shows_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     supervisor = supervised(tmp_path, "print('no room', flush=True); raise SystemExit(3)", SLEEPER)
@@ -161,7 +161,7 @@ def test_a_child_that_dies_while_starting_ends_everything_with_its_last_words(
     assert all(each.exit_code is not None for each in supervisor._children)
 
 
-def test_a_child_that_dies_later_is_started_again_and_the_user_is_told(
+def test_a_child_that_dies_later_is_restarted_with_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     supervisor = supervised(tmp_path, SLEEPER, SLEEPER)

@@ -1,4 +1,4 @@
-"""`conclave up` as a newcomer runs it: the whole product, from an empty folder to a clean stop, and back again."""
+"""`conclave up` as a new user runs it: from an empty folder to a clean stop, and a restart."""
 
 import os
 import re
@@ -46,12 +46,12 @@ def children_of(pid: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for child in listing:
         words = command_line(int(child))
-        if "app.cli.main" in words[:-1]:  # not one that is just being started or has just died
+        if "app.cli.main" in words[:-1]:  # skip a process that is just starting or has just ended
             found[words[words.index("app.cli.main") + 1]] = int(child)
     return found
 
 
-def test_the_product_starts_from_nothing_survives_a_dead_node_and_comes_back(tmp_path: Path):
+def test_the_product_starts_in_an_empty_folder_survives_a_dead_node_and_restarts(tmp_path: Path):
     chosen = options(tmp_path / "data")
     product = Product(chosen, tmp_path / "first.out")
     try:

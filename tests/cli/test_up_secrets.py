@@ -1,4 +1,4 @@
-"""`conclave up` keeps to itself what it knows: modes of its files, and who sees the admin token."""
+"""`conclave up` protects its data: modes of its files, and the processes that get the admin token."""
 
 import os
 import stat
@@ -12,18 +12,18 @@ JAVA = """#!/bin/sh
 env > {folder}/env.$$
 echo 'openjdk version "21.0.1"' >&2
 """
-"""A Java that notes its environment, and fails as soon as it is to run anything."""
+"""A Java that records its environment, and fails when it is to run anything."""
 
 
 def open_to_others(folder: Path) -> list[str]:
-    """Whatever below a folder other users of the machine could read, write or enter, the folder itself included."""
+    """Return everything in a folder, itself included, that other users of the machine could read, write or enter."""
     found = [folder, *folder.rglob("*")]
     modes = [(path, stat.S_IMODE(path.lstat().st_mode)) for path in found if not path.is_symlink()]
     return [f"{mode:o} {path}" for path, mode in modes if mode & 0o077]
 
 
 def environments(product: Product) -> dict[str, bytes]:
-    """The environment of every process that runs below the product, by its command."""
+    """Return the environment of every process below the product, by its command."""
     found = {}
     for each in Path("/proc").iterdir():
         words = command_line(int(each.name)) if each.name.isdigit() else []
@@ -32,7 +32,7 @@ def environments(product: Product) -> dict[str, bytes]:
     return found
 
 
-def test_nothing_it_writes_is_open_to_others_and_no_child_is_given_the_admin_token(tmp_path: Path) -> None:
+def test_no_file_is_readable_by_others_and_no_child_gets_the_admin_token(tmp_path: Path) -> None:
     java_home = tmp_path / "java"
     (java_home / "bin").mkdir(parents=True)
     (java_home / "bin" / "java").write_text(JAVA.format(folder=tmp_path))
@@ -57,8 +57,8 @@ def test_nothing_it_writes_is_open_to_others_and_no_child_is_given_the_admin_tok
         os.umask(before)
 
 
-def test_a_log_that_has_grown_is_set_aside_and_only_a_few_are_kept(tmp_path: Path) -> None:
-    """The child keeps writing to the file it has open, so the file is copied and emptied."""
+def test_a_log_that_has_grown_is_rotated_and_only_a_few_are_kept(tmp_path: Path) -> None:
+    """The child keeps writing to its open file, so the file is copied and truncated."""
     path = tmp_path / "web.log"
     with path.open("ab", buffering=0) as child:
         for number in range(8):

@@ -1,4 +1,4 @@
-"""The history of epochs: what the log and our own eyes tell, and no more than that."""
+"""The history of epochs: what the log and this process's own observations show."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from kraft_core.clients.metadata_observer import LeaderLoss, LossKind
 
 
 def epoch(number: int, leader_id: int, start: int, end: int = -1, **more: object) -> Epoch:
-    """Leads from `start`; its last record is the one before `end`. Its time is ten times its offset."""
+    """An epoch from `start` whose last record is the one before `end`. Its time is ten times its offset."""
     known = Epoch(
         epoch=number,
         leader_id=leader_id,
@@ -37,7 +37,7 @@ def at(found: EpochHistory, number: int) -> Leadership:
     return next(each for each in found.leaderships() if each.epoch.epoch == number)
 
 
-def test_a_leadership_lasts_from_its_first_record_to_its_last() -> None:
+def test_an_epoch_lasts_from_its_first_record_to_its_last() -> None:
     found = EpochHistory()
     found.led(epoch(1, 1, 0))
     for offset in range(1, 50):
@@ -45,11 +45,11 @@ def test_a_leadership_lasts_from_its_first_record_to_its_last() -> None:
     assert (at(found, 1).led_ms, at(found, 1).ended) == (490, "leads")
 
 
-def test_the_gap_is_told_only_between_neighbours_in_the_log() -> None:
+def test_the_gap_is_known_only_between_neighbours_in_the_log() -> None:
     found = history(epoch(1, 1, 0, 100), epoch(4, 2, 100, 150), epoch(9, 3, 200))
     assert (at(found, 4).gap_ms, at(found, 4).epochs_before, at(found, 4).previous_leader_id) == (10, 2, 1)
     assert (at(found, 9).gap_ms, at(found, 9).epochs_before, at(found, 9).previous_leader_id) == (None, None, None)
-    assert at(found, 4).ended == "unknown"  # who followed is not known, so its vote is not either
+    assert at(found, 4).ended == "unknown"  # the next epoch is unknown, and so is the vote in it
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,14 @@ def test_the_gap_is_told_only_between_neighbours_in_the_log() -> None:
         (epoch(2, 2, 100, granting_voter_ids=(2, 3)), None, "unknown"),
     ],
 )
-def test_why_a_leader_went_is_told_as_far_as_something_shows_it(
-    following: Epoch, how: LossKind | None, reason: str
-) -> None:
+def test_an_epochs_end_has_a_reason_only_with_evidence(following: Epoch, how: LossKind | None, reason: str) -> None:
     found = history(epoch(1, 1, 0, 100), following)
     if how is not None:
         found.lost(LeaderLoss(1, 1, how, 5_000))
     assert at(found, 1).ended == reason
 
 
-def test_the_time_without_a_leader_is_measured_by_our_own_clock() -> None:
+def test_the_time_without_a_leader_is_measured_by_this_processs_clock() -> None:
     found = EpochHistory()
     found.led(epoch(1, 1, 0))
     found.wrote(1, 99, 990)
@@ -86,7 +84,7 @@ def test_the_time_without_a_leader_is_measured_by_our_own_clock() -> None:
     assert at(found, 1).epoch.lost_how == "closed"
 
 
-def test_a_leader_that_is_found_again_was_never_gone() -> None:
+def test_a_leader_that_is_found_again_has_not_ended() -> None:
     found = history(epoch(1, 1, 0, 100))
     found.lost(LeaderLoss(1, 1, "silent", 5_000))
     found.found(1, 5_020)
@@ -95,13 +93,13 @@ def test_a_leader_that_is_found_again_was_never_gone() -> None:
     assert at(found, 2).leaderless_ms is None
 
 
-def test_the_log_is_right_where_something_else_was_remembered() -> None:
+def test_the_log_overrides_stored_epochs() -> None:
     found = history(epoch(1, 3, 7, 50, lost_how="closed", lost_at_ms=1))
     found.led(epoch(1, 1, 0))
     assert (at(found, 1).epoch.leader_id, at(found, 1).epoch.lost_how) == (1, None)
 
 
-def test_what_is_remembered_completes_what_the_log_said_and_never_replaces_it() -> None:
+def test_stored_epochs_complete_those_of_the_log_and_never_replace_them() -> None:
     found = EpochHistory()
     found.led(epoch(1, 1, 0))
     found.wrote(1, 10, 100)
@@ -117,19 +115,19 @@ def test_no_more_epochs_are_kept_than_allowed() -> None:
     assert [each.epoch for each in found.epochs] == [9, 8, 7]
 
 
-def test_epochs_outlive_the_process_and_two_of_them_complete_each_other(tmp_path: Path) -> None:
+def test_epochs_survive_a_restart_and_two_processes_complete_each_other(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/web.db")
     upgrade(database.engine)
     seen = epoch(1, 1, 0, 100, lost_how="silent", lost_at_ms=5, leaderless_ms=4)
     database.write_now(save_epochs, "cluster", [seen, epoch(2, 2, 100)])
-    database.write_now(save_epochs, "cluster", [epoch(1, 1, 0, 90)])  # of a process that was not there at its end
+    database.write_now(save_epochs, "cluster", [epoch(1, 1, 0, 90)])  # stored by a process that did not see its end
     database.write_now(save_epochs, "another", [epoch(1, 3, 0)])
     kept = database.write_now(load_epochs, "cluster")
     database.close()
     assert kept == [epoch(2, 2, 100), seen]
 
 
-def test_what_was_taken_to_be_kept_and_could_not_is_taken_again() -> None:
+def test_epochs_that_could_not_be_stored_are_stored_later() -> None:
     found = EpochHistory()
     found.led(epoch(1, 1, 0))
     found.wrote(1, 99, 990)
@@ -138,4 +136,4 @@ def test_what_was_taken_to_be_kept_and_could_not_is_taken_again() -> None:
     found.not_saved(taken)
     assert found.take_unsaved() == taken
     found.led(epoch(2, 2, 100))
-    assert [each.epoch for each in found.take_unsaved()] == [1, 2]  # the first again: its end is known now
+    assert [each.epoch for each in found.take_unsaved()] == [1, 2]  # the first one again, since its end is known now

@@ -1,4 +1,4 @@
-"""The web process follows the cluster that its setting or its database names, and says which other one it meets."""
+"""The web process follows the cluster of its setting or its database, and reports controllers of another one."""
 
 import logging
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_a_setting_that_names_another_cluster_is_one_error_with_both_ids(
         assert web.services.cluster.image.offset < 0, "nothing of the other cluster is read"
 
 
-def test_a_database_remembers_its_cluster_over_a_restart_and_over_a_swap(
+def test_a_database_keeps_its_cluster_over_a_restart_and_a_swap(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with combined_node(tmp_path / "first") as first, running_web(tmp_path, first.bootstrap) as web:

@@ -1,4 +1,4 @@
-"""The state of the quorum as one value, on quorums written down by hand: who is silent, what is said of it."""
+"""The state of the quorum as one value, for quorums written by hand: silent voters and the sentence about them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from app.cluster.reach import Address, Reach
 
 LOST_AT_MS = 1_000_000_000_000
 SINCE = "2001-09-09 01:46:40 UTC"
-LEADER_CLOCK_MS = 77_000  # another clock altogether
+LEADER_CLOCK_MS = 77_000  # an unrelated clock
 
 
 def address(node_id: int) -> Address:
@@ -30,7 +30,7 @@ def voter(node_id: int, *, is_leader: bool = False, fetched_ms_ago: int | None =
 def quorum(
     voters: Sequence[Replica], *, dead: Sequence[int] = (), leader_id: int | None = 1, asked_after_ms: int = 0
 ) -> Quorum:
-    """Voters of which this process lost the `dead` ones; the leader was asked so many ms after that."""
+    """A quorum whose `dead` voters this process lost; the leader was asked this many ms after that."""
     described = Quorum(
         leader_id=leader_id,
         leader_epoch=7,
@@ -58,12 +58,12 @@ def three(leader_id: int | None = 1) -> list[Replica]:
     return [voter(each, is_leader=each == leader_id) for each in (1, 2, 3)]
 
 
-def test_nothing_is_said_while_all_voters_answer() -> None:
+def test_the_state_text_is_empty_while_all_voters_answer() -> None:
     found = quorum(three())
     assert (found.standing, state_text(found), state_tone(found)) == ("led", "", "")
 
 
-def test_a_silent_voter_is_named_with_its_address_and_since_when() -> None:
+def test_a_silent_voter_is_named_with_its_address_and_time() -> None:
     found = quorum(three(), dead=[3])
     assert (found.standing, state_tone(found)) == ("led", "warn")
     assert state_text(found) == (
@@ -72,7 +72,7 @@ def test_a_silent_voter_is_named_with_its_address_and_since_when() -> None:
     )
 
 
-def test_a_lost_majority_is_one_even_while_the_leader_has_not_noticed() -> None:
+def test_a_lost_majority_is_reported_before_the_leader_notices() -> None:
     found = quorum(three(), dead=[2, 3])
     assert (found.standing, found.has_majority, state_tone(found)) == ("no-majority", False, "bad")
     assert state_text(found).startswith(
@@ -80,13 +80,13 @@ def test_a_lost_majority_is_one_even_while_the_leader_has_not_noticed() -> None:
     )
 
 
-def test_a_majority_without_a_leader_is_told_apart_from_a_lost_majority() -> None:
+def test_a_majority_without_a_leader_differs_from_a_lost_majority() -> None:
     found = quorum(three(None), dead=[1], leader_id=None)
     assert found.standing == "no-leader"
     assert state_text(found).startswith("The quorum has no leader (epoch 7): 2 of 3 voters answer (nodes 2 and 3)")
 
 
-def test_the_only_voter_that_is_dead_is_a_lost_majority() -> None:
+def test_a_dead_single_voter_is_a_lost_majority() -> None:
     found = quorum([voter(1)], dead=[1], leader_id=None)
     assert state_text(found).startswith("The quorum has lost its majority: 0 of 1 voter answers, 1 is needed;")
 
@@ -94,13 +94,13 @@ def test_the_only_voter_that_is_dead_is_a_lost_majority() -> None:
 @pytest.mark.parametrize(
     ("fetched_ms_ago", "asked_after_ms", "is_silent"),
     [
-        (200, 5_000, False),  # cut off from this process, and the leader hears it still
+        (200, 5_000, False),  # cut off from this process, and the leader still hears it
         (200, 100, True),  # the fetch was before it was lost
-        (4_000, 60_000, True),  # cut off from this process for long, and dead for the leader since
+        (4_000, 60_000, True),  # cut off from this process for long, and dead for the leader since then
         (None, 5_000, True),  # the leader never heard it
     ],
 )
-def test_a_voter_that_the_leader_hears_is_not_silent(
+def test_a_voter_from_which_the_leader_hears_is_not_silent(
     fetched_ms_ago: int | None, asked_after_ms: int, is_silent: bool
 ) -> None:
     voters = [voter(1, is_leader=True), voter(2), voter(3, fetched_ms_ago=fetched_ms_ago)]
@@ -108,7 +108,7 @@ def test_a_voter_that_the_leader_hears_is_not_silent(
     assert [each.is_silent for each in found.voters] == [False, False, is_silent]
 
 
-def test_voters_that_were_not_asked_yet_are_not_called_silent() -> None:
+def test_voters_not_yet_asked_are_not_silent() -> None:
     found = with_reach(quorum(three()), {})
     assert (found.standing, found.silent) == ("led", ())
 
@@ -120,5 +120,6 @@ def test_before_anything_is_known_the_bootstrap_servers_are_named() -> None:
         Reach(host="b", port=2, answers=True, since_ms=LOST_AT_MS),
     )
     assert state_text(replace(found, asked=asked)) == (
-        f"No controller has described a quorum yet: a:1 has not answered since {SINCE} (refused); b:2 answers, but names no leader."
+        "No controller has described a quorum yet: "
+        f"a:1 has not answered since {SINCE} (refused); b:2 answers, but names no leader."
     )

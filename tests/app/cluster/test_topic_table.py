@@ -1,4 +1,4 @@
-"""The list of topics: right counts, kept in step with the image, quick at 10,000 topics."""
+"""The list of topics: correct counts, consistent with the image, fast at 10,000 topics."""
 
 from uuid import UUID
 
@@ -27,7 +27,7 @@ def test_a_row_counts_what_a_broker_enforces() -> None:
 
 
 def test_one_copy_with_min_isr_two_is_not_under_min() -> None:
-    """min.insync.replicas beyond the replication factor is capped, or every single-copy topic would be an alarm."""
+    """min.insync.replicas is capped by the replication factor; otherwise every single-copy topic would raise an alarm."""
     shown = image([broker(1, None)], {"single": [partition("1")]}, {"single": {"min.insync.replicas": "2"}})
     assert table(shown).page().rows[0].under_min == 0
 
@@ -45,7 +45,7 @@ def test_totals_agree_with_brute_force_on_random_clusters() -> None:
             assert totals.leaders_of.get(each.id, 0) == sum(one.leader == each.id for _, one in partitions)
 
 
-def test_totals_that_follow_changes_are_those_counted_anew() -> None:
+def test_updated_totals_equal_recounted_totals() -> None:
     followed = TopicTable()
     for seed in range(60):
         shown = random_image(seed)
@@ -53,7 +53,7 @@ def test_totals_that_follow_changes_are_those_counted_anew() -> None:
         assert followed.totals() == table(shown).totals()
 
 
-def test_a_change_of_one_topic_looks_into_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_one_topic_visits_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     before = three_racks()
     shown = table(before)
     partitions = shown.totals().partitions

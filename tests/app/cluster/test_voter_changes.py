@@ -1,4 +1,4 @@
-"""The preconditions of voter changes, on quorums written down by hand."""
+"""The preconditions of voter changes, for quorums written by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ def keys(voters: int) -> tuple[tuple[int, UUID], ...]:
 
 
 def quorum(voters: int = 3, behind: Sequence[int] = (), observers: Sequence[Replica] = ()) -> Quorum:
-    """Voters 1 to `voters`, led by 1, and an observer 4 unless others are given."""
+    """Voters 1 to `voters`, led by 1, with observer 4 unless others are given."""
     return Quorum(
         leader_id=1,
         leader_epoch=5,
@@ -85,7 +85,7 @@ def failed(change: VoterChange) -> list[str]:
     return [check.name for check in change.failed]
 
 
-def test_a_caught_up_observer_of_a_well_quorum_may_be_a_voter() -> None:
+def test_a_caught_up_observer_of_a_healthy_quorum_may_become_a_voter() -> None:
     change = add(quorum())
     assert failed(change) == []
     assert change.endpoints == (("CONTROLLER", "node-4", 9093),)
@@ -107,14 +107,14 @@ def test_a_caught_up_observer_of_a_well_quorum_may_be_a_voter() -> None:
         (0, 0, 0, 0),
     ],
 )
-def test_failures_tolerated_are_counted_with_all_well_and_as_things_are(
+def test_tolerated_failures_are_counted_for_caught_up_voters_and_for_now(
     voters: int, behind: int, tolerated: int, now: int
 ) -> None:
     standing = Standing(tuple(range(voters)), tuple(range(behind)))
     assert (standing.failures_tolerated, standing.failures_tolerated_now) == (tolerated, now)
 
 
-def test_without_a_leader_nothing_else_is_claimed() -> None:
+def test_without_a_leader_no_other_precondition_is_checked() -> None:
     silent = replace(quorum(), is_live=False, error="connection refused")
     for change in (add(silent), remove(silent, 3)):
         assert [check.name for check in change.checks] == ["leader-answers"]
@@ -129,7 +129,7 @@ def test_static_voters_are_not_changed_through_the_log() -> None:
         assert VoterChangeRefused(change).error == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_voter_set_that_is_not_committed_yet_is_a_change_under_way() -> None:
+def test_an_uncommitted_voter_set_is_a_pending_change() -> None:
     found = replace(quorum(4), committed_voters=keys(3))
     for change in (plan_add(found, REGISTERED, 5, directory(5)), plan_remove(found, 2, directory(2))):
         assert failed(change) == ["no-change-under-way"]
@@ -137,19 +137,19 @@ def test_a_voter_set_that_is_not_committed_yet_is_a_change_under_way() -> None:
         assert "voters 1, 2, 3, 4, committed are 1, 2, 3" in str(VoterChangeRefused(change))
 
 
-def test_another_disk_of_the_same_voter_is_a_change_under_way_too() -> None:
+def test_another_directory_of_the_same_voter_is_a_pending_change() -> None:
     found = replace(quorum(), committed_voters=((1, OTHER_DISK), *keys(3)[1:]))
     assert failed(plan_remove(found, 2, directory(2))) == ["no-change-under-way"]
 
 
-def test_a_leader_that_has_committed_nothing_of_its_epoch_takes_no_change() -> None:
+def test_a_leader_without_a_commit_in_its_epoch_accepts_no_change() -> None:
     assert failed(add(replace(quorum(), high_watermark=-1))) == ["no-change-under-way"]
 
 
 # additions
 
 
-def test_an_id_that_votes_already_is_a_duplicate_and_another_disk_says_what_to_do() -> None:
+def test_the_id_of_a_voter_is_a_duplicate_and_another_directory_says_what_to_do() -> None:
     same = add(quorum(observers=[replica(3)]), 3)
     assert failed(same) == ["not-yet-a-voter"]
     assert VoterChangeRefused(same).error == ErrorCode.DUPLICATE_VOTER
@@ -161,14 +161,14 @@ def test_an_id_that_votes_already_is_a_duplicate_and_another_disk_says_what_to_d
     )
 
 
-def test_a_node_that_does_not_fetch_is_no_candidate() -> None:
+def test_a_node_that_does_not_fetch_is_not_a_candidate() -> None:
     change = add(quorum(observers=[replica(9)]))
     assert failed(change) == ["observed"]
     assert change.after.behind == (4,), "it does not count for the majority either"
     assert VoterChangeRefused(change).error is None
 
 
-def test_a_node_that_fetches_with_another_disk_is_named() -> None:
+def test_a_node_that_fetches_with_another_directory_is_named() -> None:
     change = add(quorum(observers=[replace(replica(4), directory_id=OTHER_DISK)]))
     assert failed(change) == ["observed"]
     assert uuid_to_text(OTHER_DISK) in change.failed[0].detail
@@ -180,13 +180,13 @@ def test_an_observer_that_lags_waits() -> None:
     assert "50 records behind" in change.failed[0].detail
 
 
-def test_a_voter_too_many_that_would_stop_the_quorum_is_refused() -> None:
-    """Two of three are enough; with a fourth that lags, three of four are needed and two are there."""
+def test_an_added_voter_that_would_cost_the_majority_is_refused() -> None:
+    """Two of three are enough. With a fourth that lags, three of four are needed and two are caught up."""
     change = add(quorum(behind=[3], observers=[replica(4, is_caught_up=False)]))
     assert failed(change) == ["caught-up", "majority-afterwards"]
 
 
-def test_endpoints_given_win_over_those_registered_and_need_the_leaders_listener() -> None:
+def test_given_endpoints_override_registered_ones_and_need_the_leaders_listener() -> None:
     given = (("CONTROLLER", "elsewhere", 1),)
     assert add(quorum(), endpoints=given).endpoints == given
     assert failed(add(quorum(), endpoints=(("OTHER", "node-4", 1),))) == ["endpoints"]
@@ -197,7 +197,7 @@ def test_endpoints_given_win_over_those_registered_and_need_the_leaders_listener
     assert failed(add(quorum(), registration=None, endpoints=given)) == []
 
 
-def test_software_without_kraft_version_1_is_no_voter() -> None:
+def test_software_without_kraft_version_1_cannot_be_a_voter() -> None:
     old = ControllerRegistration(
         id=4,
         incarnation_id=UUID(int=1),
@@ -210,14 +210,14 @@ def test_software_without_kraft_version_1_is_no_voter() -> None:
 # removals
 
 
-def test_a_voter_may_go_while_a_majority_stays() -> None:
+def test_a_voter_may_be_removed_while_a_majority_remains() -> None:
     change = remove(quorum(), 3)
     assert failed(change) == []
     assert change.after.voter_ids == (1, 2)
     assert any("Fewer failures are tolerated than now: 0 instead of 1." in line for line in change.warnings)
 
 
-def test_the_dead_voter_may_go_but_not_a_living_one_beside_it() -> None:
+def test_a_dead_voter_may_be_removed_but_not_a_live_one_beside_it() -> None:
     assert failed(remove(quorum(behind=[3]), 3)) == []
     stuck = remove(quorum(behind=[3]), 2)
     assert failed(stuck) == ["majority-afterwards"]
@@ -225,7 +225,7 @@ def test_the_dead_voter_may_go_but_not_a_living_one_beside_it() -> None:
 
 
 @pytest.mark.parametrize(("node_id", "directory_id"), [(4, directory(4)), (2, OTHER_DISK)])
-def test_what_is_no_voter_is_not_found(node_id: int, directory_id: UUID) -> None:
+def test_a_node_that_is_not_a_voter_is_not_found(node_id: int, directory_id: UUID) -> None:
     change = remove(quorum(), node_id, directory_id)
     assert failed(change) == ["is-a-voter"]
     assert VoterChangeRefused(change).error == ErrorCode.VOTER_NOT_FOUND
@@ -238,26 +238,26 @@ def test_the_last_voter_stays() -> None:
     assert VoterChangeRefused(change).error == ErrorCode.VOTER_NOT_FOUND
 
 
-# what to mind
+# warnings
 
 
 def warned(change: VoterChange, words: str) -> bool:
     return any(words in line for line in change.warnings)
 
 
-def test_an_even_number_of_voters_is_pointed_out() -> None:
+def test_an_even_number_of_voters_is_a_warning() -> None:
     assert warned(add(quorum()), "4 voters tolerate 1 failure, no more than 3 would")
     assert warned(remove(quorum(3), 3), "2 voters tolerate 0 failures, no more than 1 would")
     assert not warned(remove(quorum(4), 4), "voters tolerate")
 
 
-def test_removing_the_leader_or_an_automatic_joiner_is_pointed_out() -> None:
+def test_removing_the_leader_or_an_automatic_joiner_is_a_warning() -> None:
     assert warned(remove(quorum(), 1), "Node 1 leads. It resigns")
     assert not warned(remove(quorum(), 2), "leads")
     assert warned(remove(quorum(), 2), "controller.quorum.auto.join.enable=true")
     assert not warned(add(quorum()), "auto.join")
 
 
-def test_a_single_voter_and_voters_behind_are_pointed_out() -> None:
+def test_a_single_voter_and_voters_behind_are_warnings() -> None:
     assert warned(remove(quorum(2), 2), "A single voter tolerates no failure.")
     assert warned(remove(quorum(4, behind=[4]), 3), "do not count now: 4")

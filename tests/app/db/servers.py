@@ -1,4 +1,4 @@
-"""A real PostgreSQL of the test's own, which can be stopped, paused and started again."""
+"""A real PostgreSQL server for tests that stop, pause and restart it."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def programs() -> Path | None:
 
 
 def as_somebody() -> dict[str, object]:
-    """PostgreSQL refuses to run as root: then it runs as the user nobody, or as postgres where that exists."""
+    """PostgreSQL refuses to run as root, so it runs as the user nobody, or as postgres where that exists."""
     if os.getuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -39,7 +39,7 @@ def as_somebody() -> dict[str, object]:
 
 
 class PostgreSql:
-    """One server; `url` is that of an empty database after `fresh`."""
+    """One server. `url` is that of an empty database after `fresh`."""
 
     def __init__(self, folder: Path, bin_dir: Path, owner: dict[str, object]) -> None:
         self._folder, self._bin, self._owner = folder, bin_dir, owner
@@ -68,13 +68,11 @@ class PostgreSql:
 
     def stop(self) -> None:
         assert self._process is not None
-        self._process.send_signal(
-            signal.SIGINT
-        )  # it ends the sessions that are left; at SIGTERM it would wait for them
+        self._process.send_signal(signal.SIGINT)  # ends the remaining sessions; SIGTERM would wait for them
         self._process.wait(60)
 
     def pause(self) -> None:
-        """Let the server and all its sessions hang: they keep their connections and answer nothing."""
+        """Pause the server and all its sessions: they keep their connections and answer nothing."""
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -90,7 +88,7 @@ class PostgreSql:
                 os.kill(pid, number)
 
     def fresh(self) -> str:
-        """Empty the database and return its address."""
+        """Empty the database and return its URL."""
         engine = create_engine(self.url.replace("postgresql:", "postgresql+psycopg:"))
         with engine.begin() as connection:
             connection.execute(text("DROP SCHEMA public CASCADE"))
@@ -101,7 +99,7 @@ class PostgreSql:
 
 @contextlib.contextmanager
 def postgresql_server() -> Iterator[PostgreSql]:
-    """A running server; skips without PostgreSQL, which fails in CI."""
+    """A running server. Skips without PostgreSQL, except in CI, where it fails."""
     bin_dir = programs()
     if bin_dir is None:
         if os.environ.get("CI") == "true":

@@ -1,4 +1,4 @@
-"""The schema, by migration alone, on SQLite and on a real PostgreSQL; and the models fit it."""
+"""The schema as the migrations create it, on SQLite and on a real PostgreSQL, and its match with the models."""
 
 import asyncio
 import datetime as dt
@@ -136,7 +136,7 @@ def test_upgrading_an_empty_database_from_three_processes_at_once_does_it_once(d
     assert current_revision(database) == newest_revision()
 
 
-def test_moments_come_back_with_their_zone(database: Database) -> None:
+def test_times_are_read_with_their_zone(database: Database) -> None:
     moment = dt.datetime(2026, 3, 29, 2, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))
     database.write_now(accounts.add_user, "tz", "viewer", None, moment)
     user = database.write_now(accounts.user_by_name, "tz")
@@ -147,7 +147,7 @@ def test_moments_come_back_with_their_zone(database: Database) -> None:
         database.write_now(accounts.add_user, "naive", "viewer", None, moment.replace(tzinfo=None))
 
 
-def test_what_raises_is_rolled_back(database: Database) -> None:
+def test_a_failed_transaction_is_rolled_back(database: Database) -> None:
     def half(session: object) -> None:
         accounts.add_user(session, "half", "viewer", None, utc_now())  # type: ignore[arg-type]  # a session
         raise RuntimeError("half-way")
@@ -157,7 +157,7 @@ def test_what_raises_is_rolled_back(database: Database) -> None:
     assert database.write_now(accounts.user_by_name, "half") is None
 
 
-def test_many_writers_at_once_all_get_through(database: Database) -> None:
+def test_many_concurrent_writers_all_succeed(database: Database) -> None:
     async def write_all() -> None:
         now = utc_now()
         await asyncio.gather(
@@ -193,7 +193,7 @@ def test_hostile_text_is_stored_as_text(database: Database, hostile: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800"])
-def test_a_name_that_no_database_stores_is_nobodys(database: Database, name: str) -> None:
+def test_a_name_that_no_database_stores_belongs_to_no_user(database: Database, name: str) -> None:
     assert database.write_now(accounts.user_by_name, name) is None
     assert database.write_now(api_tokens.token_by_name, name) is None
     assert database.write_now(audit.events, audit.AuditFilter(actor=name, resource=name), 10) == []

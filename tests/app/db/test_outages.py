@@ -1,4 +1,4 @@
-"""A database that goes away, hangs, is locked or full: 503 with a reason, health answers, one line each way, no restart."""
+"""A database that stops, hangs, is locked or full: 503 with a reason, health is served, one log line each way."""
 
 import logging
 import subprocess
@@ -20,7 +20,7 @@ EVENTS = {"database_unavailable", "database_available", "waiting_for_database", 
 
 
 class Lines(logging.Handler):
-    """The lines about the database that this process has logged."""
+    """The log lines of this process about the database."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def wait_for(answer: Callable[[], httpx.Response], status: int) -> httpx.Respons
 
 
 def assert_it_is_away(web: LiveWeb, text: str, *, patience: float = 20.0) -> None:
-    """What everybody sees during an outage, and that nobody waits long once it is known."""
+    """Assert the effects of an outage, and that requests do not wait once it is known."""
     users = wait_for(lambda: web.client.get("/v3/users"), 503)
     assert int(users.headers["Retry-After"]) >= 1
     assert (users.json()["type"], users.json()["retriable"]) == ("urn:conclave:error:database-unavailable", True)
@@ -104,7 +104,7 @@ def test_a_postgresql_that_stops_and_starts_is_two_lines_and_no_restart(
         assert_it_is_back(web, lines)
 
 
-def test_a_postgresql_that_hangs_is_given_up_on(server: PostgreSql, tmp_path: Path, lines: Lines) -> None:
+def test_a_postgresql_that_hangs_is_an_outage(server: PostgreSql, tmp_path: Path, lines: Lines) -> None:
     with running_web(tmp_path, "127.0.0.1:1", database_url=server.fresh()) as web:
         assert web.client.get("/v3/users").status_code == 200
         server.pause()
@@ -154,7 +154,7 @@ sys.stdin.read()
 """
 
 
-def test_an_sqlite_file_that_another_process_locks_is_an_outage_of_writes(tmp_path: Path, lines: Lines) -> None:
+def test_an_sqlite_file_locked_by_another_process_is_an_outage_of_writes(tmp_path: Path, lines: Lines) -> None:
     with running_web(tmp_path, "127.0.0.1:1") as web:
         assert web.client.get("/v3/users").status_code == 200
         file = tmp_path / "web-data" / "web" / "conclave.db"
@@ -175,7 +175,7 @@ def test_an_sqlite_file_that_another_process_locks_is_an_outage_of_writes(tmp_pa
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB; only root can mount one."""
+    """A disk of 4 MiB. Only root can mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], capture_output=True)
@@ -185,7 +185,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_refuses_changes_and_lets_readers_read(small_disk: Path, lines: Lines) -> None:
+def test_a_full_disk_refuses_changes_and_serves_reads(small_disk: Path, lines: Lines) -> None:
     with running_web(small_disk, "127.0.0.1:1") as web:
         ballast = small_disk / "ballast"
         with ballast.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Build metadata images for the report tests from a few words, and random ones from a seed."""
+"""Metadata images for the report tests: from short descriptions, and random ones from a seed."""
 
 import random
 from uuid import UUID
@@ -38,7 +38,7 @@ def broker(broker_id: int, rack: str | None, **changes: object) -> BrokerRegistr
 
 
 def partition(replicas: str, isr: str | None = None, leader: int | None = None, **more: str) -> PartitionRegistration:
-    """`partition("1 2 3", isr="1 2")`: led by the first in-sync replica unless said otherwise; -1 for none."""
+    """`partition("1 2 3", isr="1 2")` is led by the first in-sync replica unless `leader` is given; -1 for none."""
 
     def ids(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split())
@@ -83,7 +83,7 @@ def image(
 
 
 def random_image(seed: int) -> MetadataImage:
-    """A small cluster with every oddity: fenced, cordoned, unregistered, rackless, moving, leaderless, ELR."""
+    """A small cluster with every special case: fenced, cordoned, unregistered, rackless, moving, leaderless, ELR."""
     rng = random.Random(seed)
     racks = rng.choice([["a", "b", "c"], ["a", "b"], ["a", "b", "c", None], [None], ["a"], ["a", "a", "a", "b"]])
     brokers = [random_broker(rng, broker_id, rng.choice(racks)) for broker_id in range(1, rng.randint(4, 9))]

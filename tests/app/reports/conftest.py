@@ -19,7 +19,7 @@ Report = Callable[[MetadataImage, Path], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
-    """Make a report of an image with a real Spark: `report(image, folder)` -> the body."""
+    """Compute the report of an image with a real Spark: `report(image, folder)` -> the body."""
     try:
         java = find_java(tmp_path_factory.mktemp("java"))
     except JavaMissingError as error:
@@ -39,4 +39,4 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
                     return build(spark, read_manifest(snapshot), snapshot, out, progress)
 
             yield make
-    gc.collect()  # what Py4J leaves open is complained of here, where that is ignored, and in no test that follows
+    gc.collect()  # Py4J's unclosed sockets are reported here, where the warning is ignored, and not in a later test

@@ -1,6 +1,6 @@
-"""The report worked out by brute force, partition by partition, straight from the image: the tests' second opinion.
+"""The report computed by brute force, partition by partition, from the image: an independent reference.
 
-It shares no code with the job. Slow and plain on purpose.
+It shares no code with the job, and is slow and simple on purpose.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ class Oracle:
         return [broker for broker in each.replicas if broker not in each.removing_replicas]
 
     def verdict(self, topic: str, each: PartitionRegistration, dead: set[int]) -> tuple[str, int]:
-        """What is left of a partition when `dead` are gone: (verdict, leader afterwards)."""
+        """Return the verdict of a partition without the brokers in `dead`, and its leader afterwards."""
         in_sync = [broker for broker in each.isr if broker not in dead]
         leader = each.leader
         if leader in dead:
@@ -86,7 +86,7 @@ class Oracle:
         }
 
     def rack_moves(self, each: PartitionRegistration) -> int:
-        """The fewest replicas that must change rack, by trying every way to lay them out evenly."""
+        """Return the fewest replicas that must change rack, by trying every even distribution."""
         counts = Counter(rack for rack in map(self.rack, self.target(each)) if rack)
         sizes = {rack: sum(b.rack == rack for b in self.image.cluster.brokers.values()) for rack in self.racks}
         slots = [(rank, rack) for rack, size in sizes.items() for rank in range(size)]

@@ -1,4 +1,4 @@
-"""A run belongs to one web process, and to none when that process is gone."""
+"""A run belongs to one web process, and to none once that process is gone."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ def run_of(made: Database, run_id: int) -> ReportRun:
     return run
 
 
-def test_a_run_whose_lease_has_expired_is_lost_and_blocks_nobody(sqlite: Database) -> None:
+def test_a_run_with_an_expired_lease_is_lost_and_blocks_no_other(sqlite: Database) -> None:
     run_id = sqlite.write_now(store.create_run, "ada")
     assert sqlite.write_now(leases.end_expired, utc_now()) == []
     with pytest.raises(store.ReportBusyError):
@@ -101,7 +101,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 
 @pytest.mark.spark
-def test_the_run_of_a_killed_web_process_ends_with_its_job_and_the_next_begins(
+def test_the_run_of_a_killed_web_process_ends_with_its_job_and_the_next_starts(
     sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "LEASE_SECONDS", 1)
@@ -121,7 +121,7 @@ def test_the_run_of_a_killed_web_process_ends_with_its_job_and_the_next_begins(
         )
         await successor.start()
         try:
-            async with asyncio.timeout(45):  # the killed process has a lease of the real length
+            async with asyncio.timeout(45):  # the killed process has a lease of the normal length
                 await finished(sqlite, run.id)
             await until_gone(group)
             again = await successor.run_now("bob")
@@ -134,7 +134,7 @@ def test_the_run_of_a_killed_web_process_ends_with_its_job_and_the_next_begins(
 
 
 class IdleRunner(ReportRunner):
-    """A runner whose reports take until they are ended, without Spark."""
+    """A runner whose reports last until they are ended, without Spark."""
 
     async def _make(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
         await asyncio.sleep(600)
@@ -158,10 +158,10 @@ def test_one_web_process_cancels_the_run_of_another(
     asyncio.run(scenario())
 
 
-def test_a_process_whose_lease_was_taken_away_stops_its_run(
+def test_a_process_that_lost_its_lease_stops_its_run(
     sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A web process that stood still for longer than its lease must not go on beside its successor."""
+    """A web process that was paused for longer than its lease must not continue beside its successor."""
     monkeypatch.setattr(runner, "RENEW_SECONDS", 0.05)
 
     async def scenario() -> None:
@@ -228,7 +228,7 @@ def test_a_schedule_disabled_elsewhere_a_moment_before_it_is_due_starts_no_run(
     asyncio.run(scenario())
 
 
-def test_late_processes_name_a_schedules_run_by_the_moment_it_was_due() -> None:
+def test_late_processes_name_a_scheduled_run_by_its_due_time() -> None:
     due = dt.datetime(2026, 11, 22, 2, 0, tzinfo=dt.UTC)
     for late in (0, 3, 59, 61, 600):
         assert last_due("0 2 * * *", due + dt.timedelta(seconds=late)) == due

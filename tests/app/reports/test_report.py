@@ -1,4 +1,4 @@
-"""A report's numbers: worked by hand for three racks, and against brute force for random clusters."""
+"""A report's numbers: computed by hand for three racks, and compared with brute force for random clusters."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWar
 
 
 def three_racks() -> MetadataImage:
-    """Six brokers in racks a, b, c. `orders` is well laid out but for partition 2, which has two replicas in rack a;
-    `logs` has one partition in one copy and one without a leader."""
+    """Six brokers in racks a, b, c. `orders` is placed well except for partition 2, which has two replicas in rack a;
+    `logs` has one partition with one replica and one without a leader.
+    """
     brokers = [broker(number, rack) for number, rack in ((1, "a"), (2, "a"), (3, "b"), (4, "b"), (5, "c"), (6, "c"))]
     topics = {
         "orders": [partition("1 3 5"), partition("2 4 6"), partition("1 2 3", isr="1 2"), partition("5 1 3", leader=1)],
@@ -36,7 +37,7 @@ def test_the_verdict_strip_of_three_racks_is_as_worked_by_hand(report: Report, t
     assert strip["under_replicated"] == 2  # orders-2, logs-1
     assert strip["rack_rule"] == {"ok": 5, "violated": 1, "unknown": 0}  # orders-2
     assert strip["rack_moves_needed"] == 1
-    assert strip["non_preferred"] == 2  # orders-3 led by 1 instead of 5, logs-1 by nobody
+    assert strip["non_preferred"] == 2  # orders-3 is led by 1 instead of 5, logs-1 by none
     assert strip["fixable_by_election"] == 1
     # replicas by broker: 1:3 2:2 3:3 4:2 5:2 6:3, total 15, 5 a rack, so 2 or 3 each: nothing to balance, one to repair
     assert strip["moves_from_balanced"] == 1
@@ -45,7 +46,7 @@ def test_the_verdict_strip_of_three_racks_is_as_worked_by_hand(report: Report, t
 def test_losing_a_rack_is_as_worked_by_hand(report: Report, tmp_path: Path) -> None:
     body = report(three_racks(), tmp_path)
     racks = {row["domain"]: row for row in body["what_if"]["racks"]}
-    # a dies: orders-0 keeps 3 5 (at min), -1 keeps 4 6 (at min), -2 keeps nobody in sync (offline), -3 keeps 5 3 (at min)
+    # a dies: orders-0 keeps 3 5 (at min), -1 keeps 4 6 (at min), -2 has no in-sync replica (offline), -3 keeps 5 3
     assert racks["a"]["verdicts"] == {"lost": 0, "offline": 2, "unclean": 0, "under_min": 0, "at_min": 4, "ok": 0}
     assert (racks["a"]["newly_down"], racks["a"]["newly_refused"], racks["a"]["leaders_moved"]) == (1, 1, 3)
     # c dies: logs-0 has its only copy on 6 (lost); logs-1 has 4 left but no leader

@@ -1,4 +1,4 @@
-"""Runs as a user sees them: they succeed, are cancelled, fail with a reason, and never overlap."""
+"""Runs as users see them: they succeed, are cancelled, fail with a reason, and never overlap."""
 
 import asyncio
 import contextlib
@@ -71,7 +71,7 @@ async def until_running(database: Database, run_id: int) -> int:
 
 
 def processes_of(group: int) -> list[Path]:
-    """Folders in /proc of the group's processes; one that has ended and waits to be reaped does not count."""
+    """Return the folders in /proc of the group's processes, except processes that wait to be reaped."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
@@ -91,7 +91,7 @@ async def until_gone(group: int) -> None:
     await until(lambda: not processes_of(group))
 
 
-def test_a_run_keeps_its_result_with_the_offset_it_was_taken_at(tmp_path: Path) -> None:
+def test_a_run_stores_its_result_with_the_offset_of_its_image(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         run = await finished(database, await runner.run_now("ada"))
         assert run.state == "succeeded", runner.log_tail(run.id)
@@ -140,7 +140,7 @@ def test_after_a_folders_second_report_sparks_classes_are_kept_and_the_next_jvm_
     play(scenario, tmp_path, three_racks())
 
 
-def test_a_cancelled_run_takes_its_processes_along(tmp_path: Path) -> None:
+def test_a_cancelled_run_ends_its_processes(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         run_id = await runner.run_now("ada")
         group = await until_running(database, run_id)
@@ -156,7 +156,7 @@ def test_a_cancelled_run_takes_its_processes_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_killed_job_fails_and_the_next_run_is_clean(tmp_path: Path) -> None:
+def test_a_killed_job_fails_and_the_next_run_succeeds(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         run_id = await runner.run_now("ada")
         os.killpg(await until_running(database, run_id), 9)
@@ -233,7 +233,7 @@ def test_before_the_first_image_there_is_nothing_to_report(tmp_path: Path) -> No
     play(scenario, tmp_path)
 
 
-def test_a_schedule_fires_once_per_moment_whoever_tries(tmp_path: Path) -> None:
+def test_a_schedule_fires_once_per_due_time_however_many_processes_try(tmp_path: Path) -> None:
     async def scenario(runner: ReportRunner, database: Database) -> None:
         scheduler = ReportScheduler(database, runner)
         await scheduler.start()

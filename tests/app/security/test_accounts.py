@@ -1,4 +1,4 @@
-"""One's own account and other people's: passwords, sessions, and what is confirmed before it is taken away."""
+"""Accounts: passwords, sessions, and the confirmation of removals."""
 
 import contextlib
 import re
@@ -17,7 +17,7 @@ NEW_PASSWORD = "quite another long one"
 
 @pytest.fixture(scope="module", autouse=True)
 def no_other_admins(web: LiveWeb) -> Iterator[None]:
-    """Remove the admins that these tests add: others count on there being one."""
+    """Remove the admins that these tests add: other tests rely on there being one."""
     yield
     for user in web.client.get("/v3/users").json()["data"]:
         if user["role"] == "admin" and user["name"] != "admin":
@@ -62,13 +62,13 @@ def test_several_unusual_words_are_a_password(password: str) -> None:
     check_new_password(password, "annabelle")
 
 
-def test_a_long_password_is_judged_in_no_time() -> None:
+def test_a_long_password_is_checked_quickly() -> None:
     for password in ("a1" * 128, "abc1" * 64, "1" * 256, "password" * 32, "zq" * 128):
         with contextlib.suppress(ValueError):
             check_new_password(password, "annabelle")
 
 
-def test_a_change_of_ones_password_asks_for_the_present_one_and_ends_the_other_sessions(web: LiveWeb) -> None:
+def test_changing_ones_password_requires_the_present_one_and_ends_other_sessions(web: LiveWeb) -> None:
     add_user(web, "nina")
     here, elsewhere = login(web, "nina"), login(web, "nina")
     assert "Current password" in here.get("/account", headers=FORM).text
@@ -83,7 +83,7 @@ def test_a_change_of_ones_password_asks_for_the_present_one_and_ends_the_other_s
     assert login(web, "nina", NEW_PASSWORD).last.status_code == 303  # type: ignore[attr-defined]  # set by login
 
 
-def test_an_admins_own_password_by_rest_asks_for_the_present_one(web: LiveWeb) -> None:
+def test_an_admins_own_password_by_rest_requires_the_present_one(web: LiveWeb) -> None:
     add_user(web, "olga", "admin")
     client = login(web, "olga")
     headers = {"X-CSRF-Token": session_token(client)}
@@ -158,7 +158,7 @@ def test_an_admin_ends_a_users_sessions_by_page_and_by_rest(web: LiveWeb) -> Non
 
 
 def confirm(client: httpx.Client, shown: httpx.Response) -> httpx.Response:
-    """Press the button of a page that asks, as a browser without JavaScript would."""
+    """Press the button of a confirmation page, as a browser without JavaScript would."""
     assert shown.status_code == 200, shown.text
     form = re.search(
         r'<form method="post" action="([^"]+)">\s*(.*?)</form>',
@@ -170,7 +170,7 @@ def confirm(client: httpx.Client, shown: httpx.Response) -> httpx.Response:
     return client.post(form[1].replace("&#x2F;", "/"), data=fields, headers=FORM)
 
 
-def test_what_takes_away_is_confirmed_first(web: LiveWeb) -> None:
+def test_removals_need_a_confirmation(web: LiveWeb) -> None:
     add_user(web, "walter", "admin")
     add_user(web, "xenia", "editor")
     add_user(web, "yann", "admin")

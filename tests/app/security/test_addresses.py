@@ -1,4 +1,4 @@
-"""Addresses that a request brings or an answer gives: Host, Location, where a login leads, and page tokens."""
+"""Addresses in requests and answers: Host, Location, the target of a login, and page tokens."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ APP = Path(__file__).resolve().parents[3] / "app"
 
 
 def raw(web: LiveWeb, request: bytes) -> bytes:
-    """Send one request as it is -> everything that is answered."""
+    """Send one request as it is, and return the whole answer."""
     with socket.create_connection(("127.0.0.1", web.port), timeout=60) as connection:
         connection.sendall(request)
         answer = b""
@@ -30,7 +30,7 @@ def status_for_host(web: LiveWeb, *hosts: str) -> int:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:65535", "[::1]:80"])
-def test_our_own_names_are_answered(web: LiveWeb, host: str) -> None:
+def test_requests_for_our_host_names_are_served(web: LiveWeb, host: str) -> None:
     assert status_for_host(web, host) == 200
 
 
@@ -53,7 +53,7 @@ def test_our_own_names_are_answered(web: LiveWeb, host: str) -> None:
         "",
     ],
 )
-def test_a_host_that_is_not_ours_is_refused_whole(web: LiveWeb, host: str) -> None:
+def test_requests_for_another_host_name_are_refused(web: LiveWeb, host: str) -> None:
     assert status_for_host(web, host) in {400, 421}
 
 
@@ -73,14 +73,14 @@ def test_a_name_of_any_letters_has_a_location_that_leads_to_it(web: LiveWeb, nam
 
 
 def test_every_location_comes_from_one_helper() -> None:
-    """Else a name beyond Latin-1 in a header is an error after the change was made."""
+    """Otherwise a name beyond Latin-1 in a header would be an error after the change was made."""
     pattern = re.compile(r"RedirectResponse\(|[\"'](?:Location|HX-Redirect|HX-Push-Url)[\"']")
     found = {path.name for path in APP.rglob("*.py") if pattern.search(path.read_text())}
     assert found == {"locations.py"}
 
 
 @pytest.mark.parametrize("address", ["http://[x", "//[x", "http://[::1"])
-def test_a_login_that_is_to_lead_to_no_address_is_a_bad_request(web: LiveWeb, address: str) -> None:
+def test_a_login_with_an_invalid_target_is_a_bad_request(web: LiveWeb, address: str) -> None:
     visitor = web.http()
     shown = visitor.get("/login", params={"next": address}, headers=FORM)
     assert shown.status_code == 400, shown.text
@@ -90,7 +90,7 @@ def test_a_login_that_is_to_lead_to_no_address_is_a_bad_request(web: LiveWeb, ad
     assert visitor.post("/login", data=form, headers=FORM).status_code == 400
 
 
-def test_a_login_leads_back_to_a_page_of_ours(web: LiveWeb) -> None:
+def test_a_login_redirects_to_a_page_of_this_server_only(web: LiveWeb) -> None:
     assert 'value="/topics?q=ä"' in web.http().get("/login", params={"next": "/topics?q=ä"}, headers=FORM).text
 
 
@@ -104,7 +104,7 @@ def test_a_page_token_of_any_content_is_a_bad_request(web: LiveWeb, said: bytes)
     assert "page_token" in answer.json()["message"]
 
 
-def test_the_way_back_in_is_on_the_login_page(web: LiveWeb) -> None:
+def test_the_login_page_explains_the_login_link(web: LiveWeb) -> None:
     shown = web.http().get("/login", headers=FORM).text
     assert "conclave login-link" in shown
     assert str(web.services.settings.data_dir) not in shown, "a stranger learns no path"

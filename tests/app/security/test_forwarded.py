@@ -1,4 +1,4 @@
-"""A client's address behind proxies: believed from those that are trusted, and from nobody else."""
+"""A client's address behind proxies counts only if a trusted proxy reports it."""
 
 import ipaddress
 from pathlib import Path
@@ -38,17 +38,17 @@ def headers(**given: str) -> Headers:
         ("local", "10.0.0.9", "https", Origin("local", "http")),
     ],
 )
-def test_only_the_word_of_a_trusted_proxy_counts(peer: str, forwarded_for: str, proto: str, origin: Origin) -> None:
+def test_only_headers_of_a_trusted_proxy_count(peer: str, forwarded_for: str, proto: str, origin: Origin) -> None:
     given = headers(x_forwarded_for=forwarded_for, x_forwarded_proto=proto)
     assert origin_of(peer, "http", given, PROXIES) == origin
 
 
-def test_without_a_trusted_proxy_nothing_is_believed() -> None:
+def test_without_a_trusted_proxy_no_header_counts() -> None:
     given = headers(x_forwarded_for="203.0.113.9", x_forwarded_proto="https")
     assert origin_of("127.0.0.1", "http", given, ()) == Origin("127.0.0.1", "http")
 
 
-def test_a_network_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_invalid_network_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "web.toml"
     path.write_text('bootstrap_controllers = "127.0.0.1:9093"\ntrusted_proxies = "10.0.0.0/33"\n')
     with pytest.raises(SettingsError, match=r"'10\.0\.0\.0/33' is not an IP address or network"):

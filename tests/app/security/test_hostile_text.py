@@ -1,4 +1,4 @@
-"""Twelve hostile texts in every field that people or programs can fill: they come out as text. ASVS 5.0, 1.2.1."""
+"""Twelve hostile texts in every field that people or programs can fill are shown as text. ASVS 5.0, 1.2.1."""
 
 import json
 import logging
@@ -41,12 +41,12 @@ PAYLOADS = (
     "&lt;script&gt;&#x3c;img&#x3e;",
 )
 FOREIGN = {"img", "svg", "iframe", "template", "style", "object", "embed", "base"}
-"""Elements that no page with these fields has by itself."""
+"""Elements that no page with these fields has otherwise."""
 OURS = "http://127.0.0.1:"
 
 
 class Markup(HTMLParser):
-    """What a browser would make of a page: its elements with their attributes, and its text."""
+    """A page as a browser parses it: its elements with their attributes, and its text."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -62,7 +62,7 @@ class Markup(HTMLParser):
 
 
 def assert_harmless(html: str) -> None:
-    """No foreign element, no handler, no script but ours, no address but on this server."""
+    """Assert that a page has no foreign element, no handler, no script but ours, no address but on this server."""
     for tag, attributes in Markup(html).elements:
         assert tag not in FOREIGN, f"<{tag}> {attributes}"
         assert not [name for name in attributes if name.startswith(("on", "hx-on"))], attributes
@@ -75,7 +75,7 @@ def assert_harmless(html: str) -> None:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
-    """Every payload stands in the metadata log (racks and hosts of brokers) and in the database (the audit)."""
+    """Every payload is in the metadata log (racks and hosts of brokers) and in the database (the audit)."""
     folder = tmp_path_factory.mktemp("hostile")
     with combined_node(folder / "node") as node, running_web(folder, node.bootstrap, login_attempts_max=100) as web:
         web.wait_ready()
@@ -127,9 +127,7 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_stands_in_the_log_and_the_database_is_shown_as_text(
-    planted: LiveWeb, admin: httpx.Client, page: str
-) -> None:
+def test_values_of_the_log_and_the_database_are_shown_as_text(planted: LiveWeb, admin: httpx.Client, page: str) -> None:
     kafka.wait_until(
         lambda: PAYLOADS[-1] in " ".join(Markup(admin.get("/changes", headers=FORM).text).words), 60, "seen"
     )
@@ -141,7 +139,7 @@ def test_what_stands_in_the_log_and_the_database_is_shown_as_text(
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_what_an_address_or_a_form_says_is_shown_as_text(planted: LiveWeb, admin: httpx.Client, payload: str) -> None:
+def test_values_of_addresses_and_forms_are_shown_as_text(planted: LiveWeb, admin: httpx.Client, payload: str) -> None:
     said = quote(payload, safe="")
     for path in (
         f"/topics?q={said}&sort={said}&problem={said}&page={said}",
@@ -156,12 +154,12 @@ def test_what_an_address_or_a_form_says_is_shown_as_text(planted: LiveWeb, admin
     assert_harmless(planted.http().get(f"/login?next={said}", headers=FORM).text)
 
 
-# the cluster's own users and rights
+# ACLs, SCRAM users and quotas
 
 
 @pytest.fixture(scope="module")
 def rights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
-    """Every payload is a principal and a resource of an ACL, a host, a SCRAM user, and whom a quota is for."""
+    """Every payload is a principal and a resource of an ACL, a host, a SCRAM user, and the user of a quota."""
     folder = tmp_path_factory.mktemp("rights")
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     settings = {"authorizer_class_name": authorizer, "super_users": "User:ANONYMOUS"}

@@ -1,4 +1,4 @@
-"""Many readers, slow ones and half requests: the others are served as before. ASVS 15.2.2."""
+"""Many readers, slow readers and incomplete requests do not delay other requests. ASVS 15.2.2."""
 
 import resource
 import selectors
@@ -19,7 +19,7 @@ READERS = 500
 
 @pytest.fixture(autouse=True)
 def enough_files() -> Iterator[None]:
-    """Both ends of every connection are in this process; some systems allow a process 1,024 open files."""
+    """Both ends of every connection are in this process, and some systems allow 1,024 open files per process."""
     least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, max(least, 4_096)), most))
     yield
@@ -27,20 +27,20 @@ def enough_files() -> Iterator[None]:
 
 
 def is_served(web: LiveWeb) -> bool:
-    """Whether somebody who comes now gets an answer; the client's own timeout is what bounds it."""
+    """Return whether a new client gets an answer within its timeout."""
     with web.http(ADMIN_TOKEN) as client:
         return client.get(f"{web.cluster}/topics?page_size=1").status_code == 200
 
 
 def is_cut_off(connection: socket.socket) -> bool:
-    """Whether the server closes it without a word, before or while we sent."""
+    """Return whether the server closes the connection without an answer."""
     try:
         return connection.recv(100) == b""
     except ConnectionError:
         return True
 
 
-def test_500_readers_of_the_feed_hear_of_a_change_and_hold_up_nobody(web: LiveWeb) -> None:
+def test_500_readers_of_the_feed_see_a_change_and_delay_no_other_request(web: LiveWeb) -> None:
     request = (
         f"GET {web.cluster}/metadata/watch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n\r\n"
     ).encode()
@@ -81,7 +81,7 @@ def test_a_head_that_comes_too_slowly_is_cut_off_and_others_are_served(
         assert all(map(is_cut_off, readers))
 
 
-def test_a_body_that_never_ends_is_given_up(web: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_body_is_cut_off(web: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.security import guard
 
     monkeypatch.setattr(guard, "BODY_SECONDS", 0.5)
@@ -106,7 +106,7 @@ def test_a_body_that_never_ends_is_given_up(web: LiveWeb, monkeypatch: pytest.Mo
         b"Content-Length: +4\r\n",
     ],
 )
-def test_a_request_that_two_servers_could_cut_differently_is_refused(web: LiveWeb, head: bytes) -> None:
+def test_a_request_with_an_ambiguous_length_is_refused(web: LiveWeb, head: bytes) -> None:
     smuggled = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.create_connection(("127.0.0.1", web.port), timeout=60) as connection:
         connection.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + smuggled)
@@ -123,7 +123,7 @@ def test_readers_that_drop_out_or_never_read_leave_no_traceback(
     monkeypatch.setattr(http_server, "SHUTDOWN_SECONDS", 1)
     with ExitStack() as readers, running_web(tmp_path, node.bootstrap) as web:
         web.wait_ready().wait_for_broker()
-        web._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)  # its connections inherit it
+        web._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)  # its connections inherit the size
         for number in range(4):
             body = {"topic_name": f"dropped.{number}.{'x' * 150}", "partitions_count": 100}
             assert web.client.post(f"{web.cluster}/topics", json=body).status_code == 201

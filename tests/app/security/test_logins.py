@@ -66,7 +66,7 @@ def test_the_one_time_link_works_once_and_its_file_is_private(node: CombinedNode
         assert other.post("/login/link", data=form, headers=FORM).status_code == 401
 
 
-def test_a_login_makes_a_new_session_that_dies_at_logout(web: LiveWeb) -> None:
+def test_a_login_starts_a_session_that_ends_at_logout(web: LiveWeb) -> None:
     add_user(web, "ann")
     client = login(web, "ann")
     cookie = client.last.headers["set-cookie"]
@@ -84,7 +84,7 @@ def test_a_login_makes_a_new_session_that_dies_at_logout(web: LiveWeb) -> None:
 @pytest.mark.parametrize(
     ("name", "password"), [("bea", "wrong"), ("nobody", PASSWORD), ("disabled", PASSWORD), ("no-password", "")]
 )
-def test_every_refused_login_says_the_same(web: LiveWeb, name: str, password: str) -> None:
+def test_every_refused_login_has_the_same_text(web: LiveWeb, name: str, password: str) -> None:
     known = {user["name"] for user in web.client.get("/v3/users").json()["data"]}
     for user in ("bea", "disabled"):
         if user not in known:
@@ -106,7 +106,7 @@ def test_a_changed_password_ends_every_session(web: LiveWeb) -> None:
     assert client.get("/v3/clusters").status_code == 401
 
 
-def test_sessions_end_by_silence_and_by_age(tmp_path: Path) -> None:
+def test_sessions_end_by_idle_time_and_by_age(tmp_path: Path) -> None:
     with running_web(tmp_path, "127.0.0.1:1", session_idle_minutes=30, session_absolute_hours=12) as web:
         now = utc_now()
         web.services.security._clock = lambda: now
@@ -127,7 +127,7 @@ def test_sessions_end_by_silence_and_by_age(tmp_path: Path) -> None:
         assert client.get("/v3/clusters").status_code == 401
 
 
-def test_wrong_logins_are_slowed_and_good_users_are_not(tmp_path: Path) -> None:
+def test_wrong_logins_are_limited_and_valid_users_are_not(tmp_path: Path) -> None:
     with running_web(tmp_path, "127.0.0.1:1", login_attempts_max=5) as web:
         add_user(web, "eve")
         add_user(web, "fay")
@@ -146,7 +146,7 @@ def test_wrong_logins_are_slowed_and_good_users_are_not(tmp_path: Path) -> None:
         assert login(web, "fay").last.status_code == 303
 
 
-def test_a_viewer_changes_nothing_and_an_editor_no_users(web: LiveWeb) -> None:
+def test_a_viewer_can_change_nothing_and_an_editor_no_users(web: LiveWeb) -> None:
     for role, name in (("viewer", "gil"), ("editor", "hal")):
         add_user(web, name, role)
     tokens = {
@@ -179,7 +179,7 @@ OWN = {
     "/account/sessions/{session_id}/end",
     "/account/end-other-sessions",
 }
-"""What everybody may post: it is about themselves."""
+"""Changes that every role may make: they concern the caller."""
 
 
 def changing_routes(web: LiveWeb) -> list[tuple[str, str]]:
@@ -197,7 +197,7 @@ def changing_routes(web: LiveWeb) -> list[tuple[str, str]]:
 
 
 def test_a_viewer_posts_every_form_and_every_request_and_is_refused(web: LiveWeb) -> None:
-    """A route that forgets its role would be open to every viewer. Buttons that are hidden are no protection."""
+    """A route without its role would be open to every viewer. Hidden buttons are no protection."""
     add_user(web, "wim", "viewer")
     session = login(web, "wim")
     token = session_token(session)
@@ -255,7 +255,7 @@ def test_a_wrong_credential_is_unauthorized_even_on_open_paths(web: LiveWeb, hea
     assert client.get("/v3/clusters").status_code == 401
 
 
-def test_a_change_by_cookie_needs_its_own_pages_token(web: LiveWeb) -> None:
+def test_a_change_by_cookie_needs_the_csrf_token_of_its_session(web: LiveWeb) -> None:
     add_user(web, "ida", "editor")
     add_user(web, "ian", "editor")
     client, other = login(web, "ida"), login(web, "ian")
@@ -293,7 +293,7 @@ def test_every_answer_carries_the_security_headers(web: LiveWeb, path: str) -> N
 
 
 def test_no_get_changes_anything(web: LiveWeb) -> None:
-    """Else a link in a mail could."""
+    """Otherwise a link in a mail could change something."""
     add_user(web, "zoe", "admin")
     admin = login(web, "zoe")
     image = web.services.cluster.image
@@ -309,7 +309,7 @@ def test_no_get_changes_anything(web: LiveWeb) -> None:
     assert web.client.delete("/v3/users/zoe").status_code == 204, "no GET has done it"
 
 
-def test_scripts_come_from_here_alone_and_are_those_that_were_meant(web: LiveWeb) -> None:
+def test_scripts_come_from_this_server_only_and_are_the_expected_ones(web: LiveWeb) -> None:
     add_user(web, "sri")
     html = login(web, "sri").get("/topics", headers=FORM).text
     found = dict(re.findall(r'(?:src|href)="(/static/[^"?]+\.(?:js|css))[^"]*" integrity="sha256-([^"]+)"', html))
@@ -369,7 +369,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
         load_or_make_key(path)
 
 
-def test_without_a_quorum_nothing_is_made_up(alone: LiveWeb) -> None:
+def test_without_a_quorum_no_value_is_invented(alone: LiveWeb) -> None:
     assert alone.client.get("/healthz").status_code == 200
     ready = alone.client.get("/readyz")
     assert (ready.status_code, ready.json()["reasons"][0]) == (503, "no metadata image yet")

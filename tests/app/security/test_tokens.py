@@ -1,4 +1,4 @@
-"""API tokens go with their maker, are never wider than it, and take their event streams along."""
+"""API tokens depend on their maker, never have more rights than it, and their event streams end with them."""
 
 import concurrent.futures
 import socket
@@ -16,12 +16,12 @@ from tests.app.security.test_logins import FORM, PASSWORD, add_user, csrf_of, lo
 
 STREAM_ENDS_WITHIN_S = 1.0
 NOISE_S = 20.0
-"""A test asserts so much more than what is promised: eight programs may share two cores."""
+"""Margin on the promised time: eight test processes may share two cores."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def no_other_admins(web: LiveWeb) -> Iterator[None]:
-    """Remove the admins that these tests add: others count on there being one."""
+    """Remove the admins that these tests add: other tests rely on there being one."""
     yield
     for user in web.client.get("/v3/users").json()["data"]:
         if user["role"] == "admin" and user["name"] != "admin":
@@ -46,7 +46,7 @@ def may_read(web: LiveWeb, token: str) -> bool:
     return status != 401
 
 
-def test_a_token_changes_and_dies_with_the_user_who_made_it(web: LiveWeb) -> None:
+def test_a_token_follows_the_rights_of_the_user_who_made_it(web: LiveWeb) -> None:
     add_user(web, "maker", "admin")
     token = token_of(make(login(web, "maker"), "of-maker"))
     child = token_of(make(web.http(token), "of-the-token"))
@@ -68,7 +68,7 @@ def test_a_token_changes_and_dies_with_the_user_who_made_it(web: LiveWeb) -> Non
     assert not may_read(web, child)
 
 
-def test_a_token_dies_with_the_token_that_made_it(web: LiveWeb) -> None:
+def test_a_token_becomes_invalid_with_the_token_that_made_it(web: LiveWeb) -> None:
     first = token_of(make(web.client, "first"))
     second = token_of(make(web.http(first), "second"))
     third = token_of(make(web.http(second), "third"))
@@ -80,7 +80,7 @@ def test_a_token_dies_with_the_token_that_made_it(web: LiveWeb) -> None:
     assert not may_read(web, third)
 
 
-def test_minting_widens_neither_scopes_nor_the_end(web: LiveWeb) -> None:
+def test_a_new_token_has_no_more_scopes_and_no_later_expiry_than_its_maker(web: LiveWeb) -> None:
     narrow = web.http(token_of(make(web.client, "narrow", scopes=["read", "admin"])))
     assert make(narrow, "all-scopes").status_code == 403
     assert make(narrow, "other-scopes", scopes=["topics"]).status_code == 403
@@ -98,7 +98,7 @@ def test_minting_widens_neither_scopes_nor_the_end(web: LiveWeb) -> None:
     assert not names & {"all-scopes", "other-scopes", "without-an-end", "later", "by-page"}
 
 
-def test_a_token_with_scopes_makes_no_user_who_would_have_all_of_them(web: LiveWeb) -> None:
+def test_a_token_with_scopes_cannot_create_users(web: LiveWeb) -> None:
     add_user(web, "victim", "admin")
     narrow = web.http(token_of(make(web.client, "users-only", scopes=["read", "admin"])))
     for method, path, body in (
@@ -112,13 +112,13 @@ def test_a_token_with_scopes_makes_no_user_who_would_have_all_of_them(web: LiveW
     assert login(web, "victim").last.status_code == 303  # type: ignore[attr-defined]  # set by login
 
 
-def test_the_name_of_the_environments_token_is_kept_for_it(alone: LiveWeb) -> None:
+def test_the_name_of_the_environments_token_is_reserved(alone: LiveWeb) -> None:
     assert make(alone.client, "environment").status_code in {409, 422}
 
 
 @contextmanager
 def stream(web: LiveWeb, path: str, headers: dict[str, str]) -> Iterator[socket.socket]:
-    """An event stream that has begun."""
+    """An event stream that has started."""
     with socket.create_connection(("127.0.0.1", web.port), timeout=60) as reader:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         reader.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n".encode())
@@ -127,7 +127,7 @@ def stream(web: LiveWeb, path: str, headers: dict[str, str]) -> Iterator[socket.
 
 
 def seconds_until_end(reader: socket.socket, began: float) -> float:
-    """Time until the stream ends properly, with its last chunk."""
+    """Return the time until the stream ends with its last chunk."""
     last = b""
     while not last.endswith(b"0\r\n\r\n"):
         part = reader.recv(65_536)
@@ -136,8 +136,8 @@ def seconds_until_end(reader: socket.socket, began: float) -> float:
     return time.monotonic() - began
 
 
-def goes_on(reader: socket.socket) -> bool:
-    """Whether the stream is still open."""
+def is_open(reader: socket.socket) -> bool:
+    """Return whether the stream is still open."""
     reader.settimeout(0.01)
     try:
         while reader.recv(65_536):
@@ -158,7 +158,7 @@ def two(node: CombinedNode, tmp_path: Path) -> Iterator[tuple[LiveWeb, LiveWeb]]
         yield one.wait_ready(), other.wait_ready()
 
 
-def test_streams_end_at_once_in_every_process_when_the_right_to_read_them_ends(two: tuple[LiveWeb, LiveWeb]) -> None:
+def test_streams_end_in_every_process_when_the_right_to_read_them_ends(two: tuple[LiveWeb, LiveWeb]) -> None:
     one, other = two
     add_user(one, "sid")
     endings = {
@@ -186,7 +186,7 @@ def test_streams_end_at_once_in_every_process_when_the_right_to_read_them_ends(t
             began = time.monotonic()
             assert end().is_success
             measured[what] = max(seconds_until_end(here, began), seconds_until_end(there, began))
-            assert goes_on(of_another)
+            assert is_open(of_another)
     print(measured)
     assert CHECK_SECONDS < STREAM_ENDS_WITHIN_S
     assert max(measured.values()) < STREAM_ENDS_WITHIN_S + NOISE_S
@@ -214,7 +214,7 @@ def test_only_failures_count_towards_the_limit_of_logins(tmp_path: Path) -> None
         assert statuses == [303] * 16, "right logins side by side are not in each other's way"
 
 
-def test_a_link_and_a_session_are_good_when_the_source_has_failed_too_often(tmp_path: Path) -> None:
+def test_links_and_sessions_are_accepted_from_a_source_that_has_failed_too_often(tmp_path: Path) -> None:
     with running_web(tmp_path, "127.0.0.1:1", login_attempts_max=2) as web:
         add_user(web, "kim")
         session = login(web, "kim")
@@ -231,7 +231,7 @@ def test_a_link_and_a_session_are_good_when_the_source_has_failed_too_often(tmp_
         assert visitor.post("/login/link", data=form, headers=FORM).status_code == 303
 
 
-def test_guesses_of_tokens_are_limited_and_good_tokens_are_not(tmp_path: Path) -> None:
+def test_guesses_of_tokens_are_limited_and_valid_tokens_are_not(tmp_path: Path) -> None:
     with running_web(tmp_path, "127.0.0.1:1", login_attempts_max=2) as web:
         fresh = token_of(make(web.client, "not-used-yet"))
         guesser = web.http("a guess")
@@ -243,7 +243,7 @@ def test_guesses_of_tokens_are_limited_and_good_tokens_are_not(tmp_path: Path) -
         assert web.http(fresh).get("/v3/users").status_code == 200
 
 
-def test_a_strangers_failures_are_counted_in_one_row(tmp_path: Path) -> None:
+def test_failures_of_anonymous_callers_are_counted_in_one_row(tmp_path: Path) -> None:
     with running_web(tmp_path, "127.0.0.1:1", login_attempts_max=2) as web:
         guesser = web.http("a guess")
         for number in range(60):
@@ -269,7 +269,7 @@ def _all() -> object:
     return select(AuditEvent.id)
 
 
-def test_there_is_one_way_in_for_a_database(tmp_path: Path) -> None:
+def test_a_database_has_one_link_made_on_the_machine(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/shared.db"
     with running_web(tmp_path / "one", "127.0.0.1:1", database_url=url) as one:
         add_user(one, "ben")
