@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kraft_core.protocol.framing import encode_request
+from kraft_core.protocol.messages import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from tests.broker.crafted import crafted, record
 from tests.hostile.costly_requests import Bystander
 from tests.hostile.record_bombs import MIB, bombs
@@ -22,13 +23,14 @@ FLOOD_S = 4.0
 GROWTH_MIB_MAX = 3 * SENT_BYTES / MIB
 KEPT_MIB_MAX = 20.0
 LONGEST_WAIT_S = 5.0
+FETCH_BY_NAME = 12
 LARGE_BOMB = crafted(record(0, b"k", os.urandom(900_000) + bytes(50 * MIB)), 1, codec=4)
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedNode]:
     with running_node(tmp_path_factory.mktemp("memory")) as found:
-        asyncio.run(call(found.port, create_topics(["flooded"]), 7))
+        asyncio.run(call(found.port, create_topics(["flooded", "fetched"]), 7))
         usual = crafted(record(0, b"k", bytes(1_000)), 1, codec=4)
         wait_until(lambda: asyncio.run(produce(found.port, "flooded", usual)) == 0, PATIENCE_S, "records are taken")
         yield found
@@ -83,3 +85,43 @@ def test_20_mib_of_record_bombs_take_no_more_than_three_times_their_size(
 ) -> None:
     frames = [encode_request(produce_request("flooded", each), PRODUCE_BY_NAME, 1, "flood") for each in batches]
     assert growth(node, frames) < GROWTH_MIB_MAX
+
+
+def test_fetches_whose_answers_nobody_reads_take_a_bounded_amount_of_memory(node: EmbeddedNode) -> None:
+    """A hundred bytes ask for 50 MB, many times over; a consumer of the same address is served meanwhile."""
+    partition = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=50 * MIB)
+    fetch = FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=50 * MIB,
+        topics=(FetchRequestFetchTopic(topic="fetched", partitions=(partition,)),),
+    )
+    frame = encode_request(fetch, FETCH_BY_NAME, 1, "greedy")
+
+    async def scenario() -> float:
+        for _ in range(20):
+            assert await produce(node.port, "fetched", crafted(record(0, b"k", os.urandom(1_000_000)), 1)) == 0
+        before = most = resident_mb(process)
+        writers = []
+        async with Bystander(node.port) as client:
+            for _ in range(CONNECTIONS):
+                reader, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1)
+                reader._transport.pause_reading()  # type: ignore[attr-defined]  # the client does not read
+                writer.write(frame * 10)
+                writers.append(writer)
+            for _ in range(int(FLOOD_S / 0.02)):
+                most = max(most, resident_mb(process))
+                await asyncio.sleep(0.02)
+            answer = await call(node.port, fetch, FETCH_BY_NAME, timeout_s=PATIENCE_S)
+        assert len(answer.responses[0].partitions[0].records) >= MIB
+        for writer in writers:
+            writer.transport.abort()
+        print(f"{most - before:.0f} MiB more than {before:.0f}, others waited {client.longest_s * 1000:.0f} ms")
+        assert client.longest_s < LONGEST_WAIT_S
+        assert most - before < GROWTH_MIB_MAX
+        return before
+
+    assert node.process is not None
+    process = node.process
+    before = asyncio.run(scenario())
+    wait_until(lambda: resident_mb(process) < before + KEPT_MIB_MAX, 3 * LONGEST_WAIT_S, "the memory is returned")

@@ -102,7 +102,8 @@ class DelayedFetch:
     def _try_read(self) -> tuple[list[FetchedPartition], bool]:
         """Return each partition as it can be answered now, and whether that completes the fetch."""
         found = []
-        left = max(0, self._body.max_bytes)
+        room = self._request.answer_room
+        left = max(0, min(self._body.max_bytes, room))
         size, is_enough = 0, False
         by_id = self._request.header.api_version >= TOPIC_IDS_SINCE
         for topic in self._body.topics:
@@ -110,7 +111,7 @@ class DelayedFetch:
             for wanted in topic.partitions:
                 max_bytes = min(left, max(0, wanted.partition_max_bytes))
                 try:
-                    read = self._read(name, topic.topic_id, wanted, max_bytes, at_least_one=size == 0)
+                    read = self._read(name, topic.topic_id, wanted, max_bytes, at_least_one=room > 0 and size == 0)
                 except KafkaError as error:
                     read = FetchedPartition(name, topic.topic_id, wanted, self._error(name, wanted, error))
                     is_enough = True
@@ -119,7 +120,7 @@ class DelayedFetch:
                     left = max(0, left - read.records.size)
                 is_enough = is_enough or read.response.diverging_epoch.epoch >= 0
                 found.append(read)
-        return found, is_enough or size >= self._body.min_bytes
+        return found, is_enough or size >= min(self._body.min_bytes, room or self._body.min_bytes)
 
     def _read(
         self,

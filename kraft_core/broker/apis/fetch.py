@@ -47,6 +47,7 @@ class FetchHandler:
         if body.session_id != 0:
             request.respond(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
             return
+        request.hold()
         DelayedFetch(self._context, request, body, self._on_complete).start()
 
     def _on_complete(self, request: Request, partitions: list[FetchedPartition], endpoints: Endpoints) -> None:
@@ -56,6 +57,7 @@ class FetchHandler:
                 LogSlice(os.dup(found.file_descriptor), found.position, found.size) if found else None
                 for found in (each.records for each in partitions)
             ]
+            request.expect_answer(sum(found.size for found in slices if found))
             self._context.spawn(self._read_cold(request, partitions, slices, endpoints))
             return
         records = [each.records.read() if each.records is not None else b"" for each in partitions]

@@ -21,6 +21,7 @@ from kraft_core.protocol.framing import RequestHeader, decode_request_body, deco
 from kraft_core.protocol.wire import Message
 from kraft_core.server.network.request_turns import LARGE_REQUEST_BYTES, Rank
 from kraft_core.server.network.sasl_session import SaslSession
+from kraft_core.server.network.unsent_answers import UNSENT
 
 if TYPE_CHECKING:
     from kraft_core.server.network.socket_server import SocketServer
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LISTENER_STOPPED: Final = "listener stopped"
-UNSENT: Final = "too many answers that the client does not read"
 FRAMES_PER_TURN: Final = 32
 """How many requests a connection hands over in one turn of the loop at most, so that others come in between."""
 LINGER_S: Final = 5.0
@@ -46,6 +46,7 @@ class Request:
     __slots__ = (
         "_answer",
         "_connection",
+        "_expected_bytes",
         "body_offset",
         "client_host",
         "connection_id",
@@ -59,6 +60,7 @@ class Request:
     def __init__(self, connection: "ClientConnection", header: RequestHeader, frame: bytes, body_offset: int) -> None:
         self._connection = connection
         self._answer: bytes | None = None
+        self._expected_bytes = 0
         self.connection_id = connection.connection_id
         self.client_host = connection.client_host
         self.principal = connection.principal
@@ -83,6 +85,16 @@ class Request:
         """Number of that listener's SecurityProtocol."""
         return self._connection.server.login.security.security_protocol
 
+    @property
+    def answer_room(self) -> int:
+        """How many bytes the answer may have, if that can be chosen; 0 when it should have no content."""
+        return self._connection.server.unsent.room(self.client_host)
+
+    def expect_answer(self, size: int) -> None:
+        """Count an answer of about `size` bytes while it is made, once."""
+        self._expected_bytes = size
+        self._connection.expect(size)
+
     def body(self) -> Message:
         """Decode the body. Raises DecodeError when it is not what the header says it is."""
         return decode_request_body(self.header, self.frame, self.body_offset)
@@ -101,7 +113,7 @@ class Request:
         """Send a whole answer, size prefix and header included."""
         if self._answer is None:
             self._answer = frame
-            self._connection.answered(len(frame))
+            self._connection.answered(len(frame) - self._expected_bytes)
 
     def respond_nothing(self) -> None:
         """Count the request as answered without sending anything (a Produce with acks=0)."""
@@ -122,8 +134,12 @@ class Request:
 
     @property
     def answer(self) -> bytes | None:
-        """The answer's frame, None while there is none yet."""
+        """The answer's frame, None while there is none yet; empty once it was handed to the socket."""
         return self._answer
+
+    def forget_answer(self) -> None:
+        """Let go of the frame, which may be large."""
+        self._answer = b""
 
 
 RequestHandler = Callable[[Request], None]
@@ -142,10 +158,12 @@ class ClientConnection(asyncio.Protocol):
         "_muted",
         "_next",
         "_read_paused",
+        "_sent_bytes",
         "_session",
         "_taking",
         "_transport",
         "_write_paused",
+        "_written_bytes",
         "buffered_bytes",
         "client_host",
         "connection_id",
@@ -156,6 +174,7 @@ class ClientConnection(asyncio.Protocol):
         "owner",
         "principal",
         "server",
+        "stalled_watches",
         "token_authenticated",
         "unsent_bytes",
     )
@@ -182,7 +201,10 @@ class ClientConnection(asyncio.Protocol):
         self._next: bytes | None = None
         self._muted = False
         self._held_bytes = 0
+        self._written_bytes = 0
+        self._sent_bytes = 0
         self.unsent_bytes = 0
+        self.stalled_watches = 0
         self._closed = False
         self._session: SaslSession | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -223,6 +245,8 @@ class ClientConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Read on. Called by asyncio."""
         self._write_paused = False
+        if not self._closed:
+            self.count_unsent()
         self._take_frames()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -244,6 +268,7 @@ class ClientConnection(asyncio.Protocol):
             or self.in_flight_bytes > limits.max_frame_bytes
             or self._held_bytes > limits.write_high_water_bytes
             or self.server.is_full
+            or self.server.unsent.blocks(self)
         )
 
     def _take_frames(self) -> None:
@@ -334,8 +359,14 @@ class ClientConnection(asyncio.Protocol):
 
     # -- answers
 
+    def expect(self, size: int) -> None:
+        """Count an answer of `size` bytes that is being made."""
+        if not self._closed and self._transport is not None:
+            self._held_bytes += size
+            self.count_unsent()
+
     def answered(self, size: int) -> None:
-        """Send the answers that no earlier, unanswered request holds back; one of `size` bytes is new."""
+        """Send the answers that no earlier, unanswered request holds back; one with `size` bytes that were not counted yet is new."""
         if self._closed or self._transport is None:
             return
         self._held_bytes += size
@@ -345,28 +376,35 @@ class ClientConnection(asyncio.Protocol):
             answer = in_flight[0].answer
             if answer is None:
                 break
-            done_bytes += in_flight.popleft().size
+            request = in_flight.popleft()
+            request.forget_answer()
+            done_bytes += request.size
             if answer:
                 self._held_bytes -= len(answer)
+                self._written_bytes += len(answer)
                 self._transport.write(answer)
                 self.server.counters.outgoing_bytes += len(answer)
         self.in_flight_bytes -= done_bytes
         self.server.dequeued(done_bytes)
-        if self.measure_unsent() > self.server.limits.max_unsent_bytes:
-            self.server.shed_unsent()
+        self.count_unsent()
+        if self.server.unsent.total_bytes > self.server.limits.max_unsent_bytes:
+            self.server.unsent.shed()
             if self._closed:
                 return
         self.last_activity = self.server.loop.time()
         if self._read_paused or self.buffered_bytes:
             self._take_frames()
 
-    def measure_unsent(self) -> int:
-        """Count the answers that wait for earlier ones or for the peer; return those of the whole listener."""
+    def count_unsent(self) -> bool:
+        """Count the answers that wait for earlier ones or for the peer; return whether the peer has taken some since the last count."""
         assert self._transport is not None, "an open connection has one"
-        unsent = self._held_bytes + self._transport.get_write_buffer_size()
-        self.server.unsent_bytes += unsent - self.unsent_bytes
+        waiting = self._transport.get_write_buffer_size()
+        sent = self._written_bytes - waiting
+        has_moved, self._sent_bytes = sent > self._sent_bytes, sent
+        unsent = self._held_bytes + waiting
+        self.server.unsent.count(self.client_host, unsent - self.unsent_bytes)
         self.unsent_bytes = unsent
-        return self.server.unsent_bytes
+        return has_moved
 
     def _update_reading(self) -> None:
         if self._closed or self._transport is None or self._transport.is_closing():
@@ -415,7 +453,8 @@ class ClientConnection(asyncio.Protocol):
         self.server.buffered_bytes -= self.buffered_bytes
         self.buffered_bytes = 0
         self._next = None
-        self.server.unsent_bytes -= self.unsent_bytes
+        self.held_by = None
+        self.server.unsent.count(self.client_host, -self.unsent_bytes)
         self.unsent_bytes = 0
         self._in_flight.clear()
         self.server.forget(self)

@@ -14,7 +14,8 @@ class SocketServerLimits:
     max_buffered_bytes: int = 268_435_456  # incomplete frames of all connections together
     max_queued_bytes: int = 268_435_456  # unanswered requests of all connections together: queued.max.request.bytes
     max_unsent_bytes: int = 268_435_456  # unsent answers of all connections together
-    write_high_water_bytes: int = 4_194_304  # unsent answers of one connection at which it is no longer read
+    max_unsent_bytes_per_address: int = 8_388_608  # unsent answers of the connections of one address
+    write_high_water_bytes: int = 262_144  # unsent answers of one connection at which it is no longer read
 
 
 class ListenerCounters:

@@ -8,7 +8,7 @@ Limits on what clients can make it hold
 - A connection is not read while it has `max_in_flight` unanswered requests or its peer does not read its answers; no
   connection is read while `max_queued_bytes` of requests are unanswered.
 - Above `max_buffered_bytes` of incomplete frames in all connections together, the connection with the most is closed;
-  likewise above `max_unsent_bytes` of unsent answers.
+  likewise above `max_unsent_bytes` of unsent answers, which are also limited for each address (`unsent_answers`).
 - All listeners of a loop share its turns (`request_turns`).
 - A frame that is not a Kafka request closes its connection without an answer.
 
@@ -22,12 +22,13 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft_core.server.network.acceptor import Acceptor
-from kraft_core.server.network.client_connection import LISTENER_STOPPED, UNSENT, ClientConnection, RequestHandler
+from kraft_core.server.network.client_connection import LISTENER_STOPPED, ClientConnection, RequestHandler
 from kraft_core.server.network.connection_quotas import ConnectionQuotas
 from kraft_core.server.network.listener_limits import ListenerCounters, SocketServerLimits
 from kraft_core.server.network.request_turns import turns_of
 from kraft_core.server.network.sasl_session import ListenerLogin
 from kraft_core.server.network.tls_transport import TlsTransport
+from kraft_core.server.network.unsent_answers import UnsentAnswers
 
 _PLAINTEXT: Final = ListenerLogin()
 
@@ -56,12 +57,14 @@ class SocketServer:
         self.login = login
         self.buffered_bytes = 0
         self.queued_bytes = 0
-        self.unsent_bytes = 0
         self.urgent_apis = urgent_apis
         self.counters = ListenerCounters()
         self.connection_ids = itertools.count(1)
         self._on_disconnect = on_disconnect
         self._connections: set[ClientConnection] = set()
+        self.unsent = UnsentAnswers(
+            self._connections, self.limits.max_unsent_bytes, self.limits.max_unsent_bytes_per_address
+        )
         self._quotas = quotas or ConnectionQuotas()
         self._acceptor: Acceptor | None = None
         self._open = 0
@@ -104,6 +107,7 @@ class SocketServer:
         """Stop listening and close every connection; answers are still sent, for LINGER_S at most."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self.unsent.stop()
         if self._acceptor is None:
             return
         self._acceptor.stop()
@@ -167,13 +171,6 @@ class SocketServer:
         if was_full and not self.is_full:
             for connection in tuple(self._connections):
                 connection.read_on()
-
-    def shed_unsent(self) -> None:
-        """Sum up all unsent answers and close the connection with the most of them if the limit is exceeded."""
-        for connection in self._connections:
-            connection.measure_unsent()
-        if self.unsent_bytes > self.limits.max_unsent_bytes:
-            max(self._connections, key=lambda connection: connection.unsent_bytes).close(UNSENT)
 
     def shed(self) -> None:
         """Close the connection with the most incomplete input."""

@@ -448,12 +448,41 @@ def test_answers_that_nobody_reads_are_bounded_over_all_connections() -> None:
         request.respond_bytes(encode_response(SaslHandshakeResponse(mechanisms=(big,) * 100), (17, 1), 1))
 
     async def scenario() -> None:
-        async with listener(handler, max_unsent_bytes=20_000_000) as (server, connect):
+        async with listener(handler, max_unsent_bytes=20_000_000, max_unsent_bytes_per_address=100_000_000) as (
+            server,
+            connect,
+        ):
             for _ in range(20):
                 _, writer = await connect()
                 writer.write(b"".join(map(question, range(4))))
             await until(lambda: server.counters.connections_closed > 0)
-            assert server.unsent_bytes <= 20_000_000
+            assert server.unsent.total_bytes <= 20_000_000
+
+    run(scenario())
+
+
+def test_clients_of_one_address_that_read_nothing_are_closed_when_they_hold_too_much_and_those_that_read_are_served() -> (
+    None
+):
+    big = "x" * 30_000
+
+    def handler(request: Request) -> None:
+        names = (big,) * 100 if request.header.correlation_id else ("PLAIN",)
+        request.respond_bytes(encode_response(SaslHandshakeResponse(mechanisms=names), (17, 1), 1))
+
+    async def scenario() -> None:
+        async with listener(handler, max_unsent_bytes_per_address=10_000_000) as (server, connect):
+            reader, writer = await connect()
+            for _ in range(20):
+                _, greedy = await connect()
+                greedy.write(b"".join(map(question, range(1, 5))))
+            for number in range(40):
+                writer.write(question(number % 2))
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                await reader.readexactly(size)
+                assert server.unsent.total_bytes < 2 * 10_000_000 + 2 * 3_100_000
+            await until(lambda: server.unsent.total_bytes <= 20_000_000)
+            assert server.counters.connections_closed > 0
 
     run(scenario())
 
@@ -472,8 +501,8 @@ def test_answers_held_back_by_an_earlier_request_stop_the_reading() -> None:
         async with listener(handler) as (server, connect):
             reader, writer = await connect()
             writer.write(b"".join(map(question, range(50))))
-            await until(lambda: server.unsent_bytes > 4_194_304)
-            assert server.unsent_bytes < 4_194_304 + 2 * 3_100_000
+            await until(lambda: server.unsent.total_bytes > 262_144)
+            assert server.unsent.total_bytes < 262_144 + 2 * 3_100_000
             parked[0].respond(ApiVersionsResponse())
             for _ in range(50):
                 (size,) = struct.unpack(">i", await reader.readexactly(4))
