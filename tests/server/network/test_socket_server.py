@@ -448,39 +448,12 @@ def test_answers_that_nobody_reads_are_bounded_over_all_connections() -> None:
         request.respond_bytes(encode_response(SaslHandshakeResponse(mechanisms=(big,) * 100), (17, 1), 1))
 
     async def scenario() -> None:
-        async with listener(handler, max_unsent_bytes=20_000_000, max_unsent_bytes_per_address=100_000_000) as (
-            server,
-            connect,
-        ):
+        async with listener(handler, max_unsent_bytes=2**24, max_unsent_bytes_per_address=2**26) as (server, connect):
             for _ in range(20):
                 _, writer = await connect()
                 writer.write(b"".join(map(question, range(4))))
             await until(lambda: server.counters.connections_closed > 0)
-            assert server.unsent.total_bytes <= 20_000_000
-
-    run(scenario())
-
-
-def test_clients_that_read_nothing_are_closed_when_their_address_is_full_and_others_are_served() -> None:
-    big = "x" * 30_000
-
-    def handler(request: Request) -> None:
-        names = (big,) * 100 if request.header.correlation_id else ("PLAIN",)
-        request.respond_bytes(encode_response(SaslHandshakeResponse(mechanisms=names), (17, 1), 1))
-
-    async def scenario() -> None:
-        async with listener(handler, max_unsent_bytes_per_address=10_000_000) as (server, connect):
-            reader, writer = await connect()
-            for _ in range(20):
-                _, greedy = await connect()
-                greedy.write(b"".join(map(question, range(1, 12))))
-            for number in range(40):
-                writer.write(question(number % 2))
-                (size,) = struct.unpack(">i", await reader.readexactly(4))
-                await reader.readexactly(size)
-                assert server.unsent.total_bytes < 2 * 10_000_000 + 2 * 3_100_000
-            await until(lambda: server.counters.connections_closed > 0)
-            assert server.connection_count > 1
+            assert server.unsent.total_bytes <= 2**24
 
     run(scenario())
 
