@@ -161,27 +161,31 @@ class _Channel:
 
     def _advance(self, session: ClientSession[_Call]) -> None:
         """Handle the events of the session and write its output. A callback may submit requests or close."""
-        while (event := self._next_event(session)) is not None:
+        now_ms = self._now_ms()
+        while (event := self._next_event(session, now_ms)) is not None:
             match event:
+                case Answered(call, answer):
+                    call.finish(answer)
                 case Ready():
                     self._failures = 0
                     self._is_refused = False
-                case Answered(call, answer):
-                    call.finish(answer)
                 case NotSent(call, UnsupportedVersion()):
                     call.finish(FailureReason.UNSUPPORTED_VERSION)
                 case NotSent(_, error):
                     raise error
         if session is self._session:
-            self._watch_step(session.step_deadline_ms)
+            if session.step is not None or self._step_timer is not None:
+                self._watch_step(session.step_deadline_ms)
             data = session.data_to_send()
             if data and self._wire is not None and self._wire.transport is not None:
                 self._wire.transport.write(data)
 
-    def _next_event(self, session: ClientSession[_Call]) -> Ready | Answered[_Call] | NotSent[_Call] | None:
+    def _next_event(
+        self, session: ClientSession[_Call], now_ms: int
+    ) -> Ready | Answered[_Call] | NotSent[_Call] | None:
         """Return the session's next event; None also when it failed and the connection was dropped."""
         try:
-            return session.next_event(self._now_ms())
+            return session.next_event(now_ms)
         except LoginFailed as error:
             self._login_refused(error)
         except InvalidFrame as error:

@@ -13,9 +13,10 @@ Source: NetworkClient and SaslClientAuthenticator, Kafka 4.3.1.
 """
 
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
@@ -68,21 +69,18 @@ class ClientRequest:
 RequestT = TypeVar("RequestT", bound=ClientRequest)
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """The versions are known and the login, if any, is complete. A renewed login is reported as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered(Generic[RequestT]):
+class Answered(msgspec.Struct, Generic[RequestT], frozen=True, gc=False):
     """The answer to one request, whatever error codes it holds."""
 
     request: RequestT
     answer: Message
 
 
-@dataclass(frozen=True, slots=True)
-class NotSent(Generic[RequestT]):
+class NotSent(msgspec.Struct, Generic[RequestT], frozen=True):
     """A request that cannot be sent: `error` is UnsupportedVersion, or EncodeError for values without a place in it."""
 
     request: RequestT
@@ -123,6 +121,7 @@ class ClientSession(Generic[RequestT]):
         self._step_timeout_ms = step_timeout_ms
         self._renewal_share = renewal_share
         self._frames = Connection(max_frame_bytes)
+        self._has_data = False  # whether a whole frame may be there
         self._phase = _Phase.NEW
         self._login: SaslClientAuthenticator | None = None
         self._renew_at_ms: float | None = None
@@ -169,6 +168,7 @@ class ClientSession(Generic[RequestT]):
     def receive_data(self, data: bytes) -> None:
         """Add bytes that arrived on the connection."""
         self._frames.receive_data(data)
+        self._has_data = True
 
     def next_event(self, now_ms: int) -> Ready | Answered[RequestT] | NotSent[RequestT] | None:
         """Advance as far as the next event; None when nothing happens before more bytes or requests arrive.
@@ -177,11 +177,13 @@ class ClientSession(Generic[RequestT]):
         and LoginFailed. After any of them close the session and the connection.
         """
         while self._phase is not _Phase.CLOSED:
-            self._send_held(now_ms)
+            if self._held and self._phase is _Phase.READY:
+                self._send_held(now_ms)
             if self._events:
                 return self._events.popleft()
-            frame = self._frames.next_frame()
+            frame = self._frames.next_frame() if self._has_data else None
             if frame is None:
+                self._has_data = False
                 return None
             if self.step is not None:  # then no request of the user is in flight
                 self._step_answered(frame, self.step, now_ms)
@@ -191,6 +193,8 @@ class ClientSession(Generic[RequestT]):
 
     def data_to_send(self) -> bytes:
         """Return the bytes to write to the connection since the last call; b"" for none."""
+        if not self._out:
+            return b""
         data = b"".join(self._out)
         self._out.clear()
         return data
@@ -209,8 +213,6 @@ class ClientSession(Generic[RequestT]):
     # Requests of the user
 
     def _send_held(self, now_ms: int) -> None:
-        if self._phase is not _Phase.READY or not self._held:
-            return
         if self._renew_at_ms is not None and now_ms >= self._renew_at_ms:
             if not self._in_flight:
                 self._begin_login(now_ms)

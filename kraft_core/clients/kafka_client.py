@@ -217,8 +217,9 @@ class KafkaConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Handle the events of the session and write its output."""
+        now_ms = self._now_ms()
         try:
-            while (event := self._session.next_event(self._now_ms())) is not None:
+            while (event := self._session.next_event(now_ms)) is not None:
                 self._take(event)
         except LoginFailed as refused:
             self._end(refused)
@@ -229,15 +230,16 @@ class KafkaConnection(asyncio.Protocol):
         data = self._session.data_to_send()
         if data and self._transport is not None:
             self._transport.write(data)
-        self._watch_step()
+        if self._session.step is not None or self._step_timer is not None:
+            self._watch_step()
 
     def _take(self, event: Ready | Answered[_Call] | NotSent[_Call]) -> None:
         match event:
-            case Ready():
-                self._settled.set()
             case Answered(call, answer):
                 if not call.answer.done():  # else the caller was cancelled
                     call.answer.set_result(answer)
+            case Ready():
+                self._settled.set()
             case NotSent(call, error):
                 is_unsupported = isinstance(error, UnsupportedVersion)
                 call.fail(UnsupportedApi(call.message.API_KEY, self.host, self.port) if is_unsupported else error)
