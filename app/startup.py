@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.db.outage import REMIND_SECONDS, trouble_of
 from app.http.errors import UnavailableError
-from app.security.guard import is_for_everybody
+from app.security.guard import is_public
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Startup:
             running = _on_a_thread(prepare)
             finished, _ = await asyncio.wait({running}, timeout=PATIENCE_SECONDS)
             if not finished:
-                self._say("no answer yet, or a migration that takes long")
+                self._log_wait("no answer yet, or a migration that takes long")
             return await running
 
         return await self.retried(prepared)
@@ -80,10 +80,10 @@ class Startup:
                 trouble = trouble_of(error)
                 if trouble is None:
                     raise
-                self._say(trouble.text, error)
+                self._log_wait(trouble.text, error)
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _say(self, why: str, error: Exception | None = None) -> None:
+    def _log_wait(self, why: str, error: Exception | None = None) -> None:
         """Log the wait once at its beginning, then once a minute."""
         self.waits_for = f"the database: {why}"
         now = time.monotonic()
@@ -129,7 +129,7 @@ class StartupGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on after the start. Raises UnavailableError before."""
-        if scope["type"] == "http" and not self._startup.is_done and not is_for_everybody(scope["path"]):
+        if scope["type"] == "http" and not self._startup.is_done and not is_public(scope["path"]):
             message = f"Conclave is starting and waits for {self._startup.waits_for}."
             raise UnavailableError(message, code="starting", retry_after_seconds=1)
         await self._app(scope, receive, send)

@@ -16,7 +16,7 @@ import typer
 
 from app.cli.quorum_describe import TIMEOUT_MS, ask_quorum, with_client
 from app.cluster.quorum_text import endpoint_texts
-from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
+from app.cluster.voter_changes import FaultTolerance, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -74,7 +74,7 @@ def add_voter(bootstrap: str, config_path: Path, options: ChangeOptions) -> int:
             answer = cast("AddRaftVoterResponse", await client.request(request, TIMEOUT_MS))
             _raise_for(answer.error_code, answer.error_message)
 
-        return await _carry_out(plan, send, options)
+        return await _apply(plan, send, options)
 
     return with_client(bootstrap, work, options.command_config)
 
@@ -91,7 +91,7 @@ def remove_voter(bootstrap: str, node_id: int, directory_id: str, options: Chang
             answer = cast("RemoveRaftVoterResponse", await client.request(request, TIMEOUT_MS))
             _raise_for(answer.error_code, answer.error_message)
 
-        return await _carry_out(plan, send, options)
+        return await _apply(plan, send, options)
 
     return with_client(bootstrap, work, options.command_config)
 
@@ -106,7 +106,7 @@ def _directory_id(text: str) -> UUID:
     return found
 
 
-async def _carry_out(plan: VoterChange, send: Callable[[], Awaitable[None]], options: ChangeOptions) -> int:
+async def _apply(plan: VoterChange, send: Callable[[], Awaitable[None]], options: ChangeOptions) -> int:
     """Print the plan, make the change unless it is a dry run or a precondition fails, and return the exit code."""
     if not options.as_json:
         print("\n".join(plan_lines(plan)), flush=True)
@@ -150,7 +150,7 @@ def plan_lines(plan: VoterChange) -> list[str]:
 def plan_state(plan: VoterChange) -> dict[str, Any]:
     """Return the plan as a JSON-ready object."""
 
-    def standing(each: Standing) -> dict[str, Any]:
+    def tolerance(each: FaultTolerance) -> dict[str, Any]:
         return {
             "voterIds": list(each.voter_ids),
             "behindVoterIds": list(each.behind),
@@ -164,8 +164,8 @@ def plan_state(plan: VoterChange) -> dict[str, Any]:
         "nodeId": plan.voter_id,
         "directoryId": uuid_to_text(plan.directory_id),
         "endpoints": endpoint_texts(plan.endpoints),
-        "before": standing(plan.before),
-        "after": standing(plan.after),
+        "before": tolerance(plan.before),
+        "after": tolerance(plan.after),
         "checks": [{"name": each.name, "isMet": each.is_met, "detail": each.detail} for each in plan.checks],
         "warnings": list(plan.warnings),
     }

@@ -112,12 +112,12 @@ class Child:
         try:
             process.wait(STOP_SECONDS[self.name])
         except subprocess.TimeoutExpired:
-            _say(f"{self.name} did not stop within {STOP_SECONDS[self.name]:.0f} s and is killed")
+            _print(f"{self.name} did not stop within {STOP_SECONDS[self.name]:.0f} s and is killed")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def last_words(self) -> str:
+    def last_log_lines(self) -> str:
         """Return the last lines of the log."""
         lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(f"    {line}" for line in lines[-TAIL_LINES:])
@@ -128,7 +128,7 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 
@@ -191,7 +191,7 @@ def prepare_data(options: UpOptions, data: Path) -> Path:
             has_broker_role=True,
             voters=standalone_voters(config.node_id, listener.host, listener.port, name),
         )
-        format_storage(request, _say)
+        format_storage(request, _print)
     path.chmod(0o600)
     for folder in ("logs", "web"):  # both contain the one-time link
         create_directory(data / folder)
@@ -305,11 +305,11 @@ class _Supervisor:
                 self._announce()
             while not self._stops_within(POLL_SECONDS):
                 self._watch()
-            _say("Stopping …")
+            _print("Stopping …")
         finally:
             for child in reversed(self._children):
                 child.stop()
-        _say("Stopped.")
+        _print("Stopped.")
         return 0
 
     def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
@@ -332,7 +332,7 @@ class _Supervisor:
             for child in self._children:
                 if child.exit_code is not None:
                     ended = f"{child.name} ended with exit code {child.exit_code}"
-                    return f"{ended}; {child.log_file} says:\n{child.last_words()}"
+                    return f"{ended}; {child.log_file} says:\n{child.last_log_lines()}"
             if _answers(f"{self._base_url}/readyz"):
                 return None
             if time.monotonic() > deadline:
@@ -340,11 +340,11 @@ class _Supervisor:
         return None
 
     def _announce(self) -> None:
-        _say(f"Conclave is running; Ctrl-C stops it.\n  Dashboard  {self._base_url}")
+        _print(f"Conclave is running; Ctrl-C stops it.\n  Dashboard  {self._base_url}")
         link = self._data / "web" / "login-link"
         if link.exists():
-            _say(f"  Log in     {link.read_text(encoding='utf-8').strip()}  (works once)")
-        _say(f"  Kafka      {self._options.reachable_host}:{self._options.kafka_port}\n  Data       {self._data}")
+            _print(f"  Log in     {link.read_text(encoding='utf-8').strip()}  (works once)")
+        _print(f"  Kafka      {self._options.reachable_host}:{self._options.kafka_port}\n  Data       {self._data}")
 
     def _watch(self) -> None:
         """Restart children that died, after a pause that grows while they keep dying."""
@@ -357,9 +357,9 @@ class _Supervisor:
             elif child.exit_code is not None:
                 if now - child.started_at > STEADY_SECONDS:
                     child.backoff_seconds = BACKOFF_FIRST_SECONDS
-                _say(
+                _print(
                     f"{child.name} ended with exit code {child.exit_code} and is restarted in "
-                    f"{child.backoff_seconds:.0f} s; {child.log_file} says:\n{child.last_words()}"
+                    f"{child.backoff_seconds:.0f} s; {child.log_file} says:\n{child.last_log_lines()}"
                 )
                 child.restart_at = now + child.backoff_seconds
                 child.backoff_seconds = min(BACKOFF_MAX_SECONDS, child.backoff_seconds * 2)

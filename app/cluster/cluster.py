@@ -78,7 +78,7 @@ class Cluster:
             security=security,
         )
         self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
-        self._quorum.on_move = self._notify_waiting
+        self._quorum.on_change = self._notify_waiting
         self.admin = Admin(Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms))
         self.static_configs = BrokerStaticConfigs()
         self._topic_table = TopicTable()
@@ -177,7 +177,7 @@ class Cluster:
         """A version of what pages show. It changes with the metadata, the quorum and the responding process."""
         return f"{self._process_stamp}-{self._changed_at}-{self._quorum.version}"
 
-    async def wait_for_move(self, stamp: str, timeout_seconds: float) -> None:
+    async def wait_for_change(self, stamp: str, timeout_seconds: float) -> None:
         """Wait until the stamp differs from `stamp`, the process stops or the timeout expires."""
         moved = asyncio.Event()
         self._waiting.add(moved)

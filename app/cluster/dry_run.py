@@ -39,10 +39,10 @@ def dry_run_response(image: MetadataImage, request: Message, answer: type[Answer
     Raises KafkaError where the controller would respond with an error alone. Raises TypeError for a request that has a
     validate-only field.
     """
-    return cast("Answer", _judged(image, request).response)
+    return cast("Answer", _result(image, request).response)
 
 
-def _judged(image: MetadataImage, request: Message) -> ControllerResult[Any]:
+def _result(image: MetadataImage, request: Message) -> ControllerResult[Any]:
     match request:
         case m.DeleteTopicsRequest():
             return delete_topics(image, request, DELETE_TOPICS_VERSION, _CONFIG, _RANDOM)

@@ -63,10 +63,10 @@ class EpochKeeper:
         while True:
             cluster_id = self._cluster_id()
             if cluster_id is not None and self._observer.is_ready:
-                await self._once(cluster_id)
+                await self._update(cluster_id)
             await asyncio.sleep(INTERVAL_SECONDS)
 
-    async def _once(self, cluster_id: str) -> None:
+    async def _update(self, cluster_id: str) -> None:
         epochs = self._history.epochs
         try:
             if not self._is_loaded:

@@ -222,9 +222,9 @@ def _ending(epoch: Epoch, following: Epoch | None) -> tuple[EndReason, str]:
         return "removed", f"{node} was removed from the voters"
     if epoch.lost_how == "resigned":
         return "resigned", f"{node} kept running and announced that it no longer leads"
-    if following is not None and epoch.leader_id in following.granting_voter_ids and not _again(epoch, following):
+    if following is not None and epoch.leader_id in following.granting_voter_ids and not _led_again(epoch, following):
         return "voted-for-successor", f"{node} was alive: it voted for node {following.leader_id}"
-    again = ", then led again" if following is not None and _again(epoch, following) else ""
+    again = ", then led again" if following is not None and _led_again(epoch, following) else ""
     if epoch.lost_how == "closed":
         return "connection-closed", f"{node} closed its connections: it was stopped or it failed{again}"
     if epoch.lost_how == "silent":
@@ -234,5 +234,5 @@ def _ending(epoch: Epoch, following: Epoch | None) -> tuple[EndReason, str]:
     return "unknown", "the log does not say why, and this process did not observe it"
 
 
-def _again(epoch: Epoch, following: Epoch) -> bool:
+def _led_again(epoch: Epoch, following: Epoch) -> bool:
     return epoch.leader_id == following.leader_id

@@ -65,10 +65,10 @@ class SnapshotWatch:
         found = LatestSnapshot(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         known = self._known
         if known is None or (known.end_offset, known.epoch) != (found.end_offset, found.epoch):
-            self._known = known = await self._look_into(found, leader_epoch, timeout_ms)
+            self._known = known = await self._with_header(found, leader_epoch, timeout_ms)
         return known
 
-    async def _look_into(self, found: LatestSnapshot, leader_epoch: int, timeout_ms: int) -> LatestSnapshot:
+    async def _with_header(self, found: LatestSnapshot, leader_epoch: int, timeout_ms: int) -> LatestSnapshot:
         request = fetch_snapshot_request(
             ObserverIdentity(),
             leader_epoch=leader_epoch,

@@ -108,7 +108,7 @@ class Quorum:
         return -1 if self.leader is None else self.leader.log_end_offset
 
     @property
-    def is_change_under_way(self) -> bool:
+    def is_change_pending(self) -> bool:
         """Whether a change of the voter set is pending: the leader counts other voters than are committed."""
         if not self.is_live or self.committed_voters is None:
             return False

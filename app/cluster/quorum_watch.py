@@ -1,7 +1,7 @@
 """Keeps the state of the quorum current: asks the leader every second, and the voters whether they answer.
 
 Pages show `now`, which never waits. `version` changes whenever `now` changes in more than elapsed time: another leader,
-epoch or voter, or a voter that stopped answering or fell behind. `on_move` is called then.
+epoch or voter, or a voter that stopped answering or fell behind. `on_change` is called then.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class QuorumWatch:
         self._wake = asyncio.Event()
         self._identity: Any = None
         self.version = 0
-        self.on_move: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         self.now = self._composed()
 
     # lifecycle
@@ -163,7 +163,7 @@ class QuorumWatch:
     # composing the state
 
     def _compose(self) -> None:
-        """Update `now` from all that is known, and call `on_move` when it has changed."""
+        """Update `now` from all that is known, and call `on_change` when it has changed."""
         self.now = self._composed()
         if self._task is not None:
             addresses = [voter.address for voter in self.now.voters if voter.address is not None]
@@ -172,7 +172,7 @@ class QuorumWatch:
         if identity != self._identity:
             self._identity = identity
             self.version += 1
-            self.on_move()
+            self.on_change()
 
     def _composed(self) -> Quorum:
         """Return the quorum: the confirmed leader's description, else the voters of the log or of older descriptions.

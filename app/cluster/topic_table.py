@@ -290,13 +290,13 @@ class _Sums:
             if self._counted.get(topic_id) is not entry:
                 self._add(entry, 1)
         self._counted = dict(entries)
-        replicas_of = _without_nothing(self._replicas)
+        replicas_of = _without_zeros(self._replicas)
         return ClusterTotals(
             topics=len(entries),
             replicas=sum(replicas_of.values()),
             replicas_of=replicas_of,
-            leaders_of=_without_nothing(self._leaders),
-            out_of_sync_of=_without_nothing(self._out_of_sync),
+            leaders_of=_without_zeros(self._leaders),
+            out_of_sync_of=_without_zeros(self._out_of_sync),
             **self._counts,
         )
 
@@ -313,5 +313,5 @@ class _Sums:
                 sums[broker] = sums.get(broker, 0) + sign * count
 
 
-def _without_nothing(sums: Mapping[int, int]) -> dict[int, int]:
+def _without_zeros(sums: Mapping[int, int]) -> dict[int, int]:
     return {broker: count for broker, count in sums.items() if count}

@@ -33,7 +33,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FaultTolerance:
     """A voter set and the failures it tolerates. `behind`: voters that are not caught up, so do not count now."""
 
     voter_ids: tuple[int, ...]
@@ -71,8 +71,8 @@ class VoterChange:
     voter_id: int
     directory_id: uuid.UUID
     endpoints: tuple[Endpoint, ...]
-    before: Standing
-    after: Standing
+    before: FaultTolerance
+    after: FaultTolerance
     checks: tuple[Check, ...]
     warnings: tuple[str, ...]
     offset: int | None = None
@@ -110,12 +110,12 @@ def plan_add(
     if not endpoints and registration is not None:
         endpoints = tuple((at.name, at.host, at.port) for at in registration.listeners)
     candidate = _find(quorum.observers, voter_id, directory_id)
-    before = _standing(quorum.voters)
-    after = _standing(
+    before = _fault_tolerance(quorum.voters)
+    after = _fault_tolerance(
         [*(voter for voter in quorum.voters if voter.id != voter_id), *([candidate] if candidate else [])]
     )
     if candidate is None:
-        after = Standing(tuple(sorted({*after.voter_ids, voter_id})), tuple(sorted({*after.behind, voter_id})))
+        after = FaultTolerance(tuple(sorted({*after.voter_ids, voter_id})), tuple(sorted({*after.behind, voter_id})))
     checks = _common_checks(quorum)
     if quorum.is_live:
         checks += (
@@ -140,8 +140,8 @@ def plan_add(
 def plan_remove(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> VoterChange:
     """Plan a removal."""
     voter = _find(quorum.voters, voter_id, directory_id)
-    before = _standing(quorum.voters)
-    after = _standing([each for each in quorum.voters if each is not voter])
+    before = _fault_tolerance(quorum.voters)
+    after = _fault_tolerance([each for each in quorum.voters if each is not voter])
     checks = _common_checks(quorum)
     if quorum.is_live:
         checks += (_is_a_voter(quorum, voter, voter_id, directory_id),)
@@ -168,8 +168,8 @@ def plan_remove(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> Voter
     )
 
 
-def _standing(replicas: Sequence[Replica]) -> Standing:
-    return Standing(
+def _fault_tolerance(replicas: Sequence[Replica]) -> FaultTolerance:
+    return FaultTolerance(
         tuple(sorted(replica.id for replica in replicas)),
         tuple(sorted(replica.id for replica in replicas if not replica.is_caught_up)),
     )
@@ -213,7 +213,7 @@ def _no_change_under_way(quorum: Quorum) -> Check:
     name = "no-change-under-way"
     if quorum.high_watermark < 0:
         return Check(name, False, "The leader has not committed a record of its epoch yet.")
-    if quorum.is_change_under_way:
+    if quorum.is_change_pending:
         return Check(name, False, f"Another change is pending: {pending_change_text(quorum)}.")
     if quorum.committed_voters is None and quorum.kraft_version >= 1:
         return Check(name, True, "No other change is visible; the leader refuses a second one.")
@@ -227,7 +227,7 @@ def pending_change_text(quorum: Quorum) -> str:
     return f"the leader counts voters {_ids(counted)}, committed are {_ids(committed)}"
 
 
-def _majority_remains(after: Standing) -> Check:
+def _majority_remains(after: FaultTolerance) -> Check:
     name = "majority-afterwards"
     found = f"{after.caught_up} of {len(after.voter_ids)} voters are caught up, a decision needs {after.majority}."
     if after.caught_up >= after.majority:
@@ -237,7 +237,7 @@ def _majority_remains(after: Standing) -> Check:
     )
 
 
-def _general_warnings(before: Standing, after: Standing) -> list[str]:
+def _general_warnings(before: FaultTolerance, after: FaultTolerance) -> list[str]:
     found: list[str] = []
     count = len(after.voter_ids)
     if count > 1 and count % 2 == 0:
@@ -331,7 +331,7 @@ def _is_a_voter(quorum: Quorum, voter: Replica | None, voter_id: int, directory_
     return Check(name, False, text, ErrorCode.VOTER_NOT_FOUND)
 
 
-def _not_the_last(after: Standing) -> Check:
+def _not_the_last(after: FaultTolerance) -> Check:
     if after.voter_ids:
         return Check("not-the-last", True, f"Voters remain: {_ids(after.voter_ids)}.")
     return Check("not-the-last", False, "It is the last voter; a quorum needs at least one.", ErrorCode.VOTER_NOT_FOUND)

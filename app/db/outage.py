@@ -125,7 +125,7 @@ class OutageWatch:
         if self._trouble is None or (self._trouble.only_writes and not found.only_writes):
             self._trouble = found
         if self._probing is None or self._probing.done():
-            self._probing = asyncio.create_task(self._until_it_answers(), name="database-probe")
+            self._probing = asyncio.create_task(self._probe_until_it_answers(), name="database-probe")
 
     async def stop(self) -> None:
         """Stop probing."""
@@ -134,7 +134,7 @@ class OutageWatch:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._probing
 
-    async def _until_it_answers(self) -> None:
+    async def _probe_until_it_answers(self) -> None:
         while self._trouble is not None:
             await asyncio.sleep(PROBE_SECONDS)
             try:

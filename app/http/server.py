@@ -240,9 +240,9 @@ class WebServer(uvicorn.Server):
         """
         self.should_exit = True
         self._on_stopping()
-        asyncio.get_running_loop().call_later(SHUTDOWN_SECONDS, self._drop_the_rest)
+        asyncio.get_running_loop().call_later(SHUTDOWN_SECONDS, self._drop_remaining)
 
-    def _drop_the_rest(self) -> None:
+    def _drop_remaining(self) -> None:
         for connection in list(self.server_state.connections):
             if isinstance(connection, LimitedProtocol):
                 connection.transport.abort()

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from app.cluster.history import Change
 from app.pages.frame import page_of, render
-from app.security.audit import who_committed
+from app.security.audit import committers
 from app.services import Reader, services_of
 
 router = APIRouter(include_in_schema=False)
@@ -69,7 +69,7 @@ async def changes(request: Request, _caller: Reader, before: int | None = None, 
     needle = q.strip().lower()
     rows = feed_lines(wanted, CHANGES_ON_PAGE, lambda line: needle in line.lower(), LINES_OF_ONE_CHANGE_ON_PAGE)
     if rows:
-        actors = await found.database.read(who_committed, rows[-1].offset, rows[0].offset)
+        actors = await found.database.read(committers, rows[-1].offset, rows[0].offset)
         rows = [replace(row, actor=actors.get(row.offset, "")) for row in rows]
     older = rows[-1].offset if len(rows) >= CHANGES_ON_PAGE else None
     view = ChangesView(history.oldest_offset, q, rows, older)

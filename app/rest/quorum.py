@@ -86,7 +86,7 @@ async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
         committed_voter_ids=None
         if quorum.committed_voters is None
         else sorted(voter_id for voter_id, _ in quorum.committed_voters),
-        is_voter_change_under_way=quorum.is_change_under_way,
+        is_voter_change_under_way=quorum.is_change_pending,
         majority=quorum.majority,
         failures_tolerated=quorum.failures_tolerated,
         max_follower_lag=quorum.max_follower_lag,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.cluster.voter_changes import Standing, VoterChange
+from app.cluster.voter_changes import FaultTolerance, VoterChange
 from app.error_responses import NATIVE
 from app.rest.responses import answer, checked, created, no_content
 from app.rest.routing import DryRun, JsonRoute
@@ -36,13 +36,13 @@ def _directory_id(text: str) -> uuid.UUID:
     return found
 
 
-def _voter_set(standing: Standing) -> dict[str, Any]:
+def _voter_set(tolerance: FaultTolerance) -> dict[str, Any]:
     return {
-        "voter_ids": list(standing.voter_ids),
-        "behind_voter_ids": list(standing.behind),
-        "majority": standing.majority,
-        "failures_tolerated": standing.failures_tolerated,
-        "failures_tolerated_now": standing.failures_tolerated_now,
+        "voter_ids": list(tolerance.voter_ids),
+        "behind_voter_ids": list(tolerance.behind),
+        "majority": tolerance.majority,
+        "failures_tolerated": tolerance.failures_tolerated,
+        "failures_tolerated_now": tolerance.failures_tolerated_now,
     }
 
 

@@ -133,7 +133,7 @@ def count(session: OrmSession) -> int:
     return session.scalar(select(func.count(AuditEvent.id))) or 0
 
 
-def who_committed(session: OrmSession, offset_from: int, offset_to: int) -> dict[int, str]:
+def committers(session: OrmSession, offset_from: int, offset_to: int) -> dict[int, str]:
     """Return the actors of this installation's changes by offset, for metadata offsets in [from, to]."""
     rows = session.execute(
         select(AuditEvent.metadata_offset, AuditEvent.actor).where(

@@ -29,14 +29,14 @@ def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Networ
     if not trusted or not _is_trusted(peer, trusted):
         return Origin(peer, scheme)
     address = peer
-    for text in reversed(_listed(headers, "x-forwarded-for")[-HOPS_MAX:]):
+    for text in reversed(_entries(headers, "x-forwarded-for")[-HOPS_MAX:]):
         named = _address(text)
         if named is None:
             break
         address = named
         if not _is_trusted(address, trusted):
             break
-    protocols = _listed(headers, "x-forwarded-proto")
+    protocols = _entries(headers, "x-forwarded-proto")
     protocol = protocols[-1].lower() if protocols else ""
     return Origin(address, protocol if protocol in {"http", "https"} else scheme)
 
@@ -54,7 +54,7 @@ def network_of(address: str) -> str:
     return str(ipaddress.ip_network((known, 64), strict=False))
 
 
-def _listed(headers: Headers, name: str) -> list[str]:
+def _entries(headers: Headers, name: str) -> list[str]:
     return [part.strip() for value in headers.getlist(name) for part in value.split(",") if part.strip()]
 
 

@@ -80,7 +80,7 @@ class Guard:
         state = scope["state"]
         cookies = _cookies(headers)
         principal = None
-        if not is_for_everybody(scope["path"]):  # open to everybody, even when the database is unavailable
+        if not is_public(scope["path"]):  # open to everybody, even when the database is unavailable
             async with self._slots.lookup(source):
                 principal = await self._authenticate(headers, cookies, state["info"])
         state["principal"] = principal
@@ -164,7 +164,7 @@ def is_https(scope: Scope, settings: Settings) -> bool:
     return scope.get("scheme") == "https" or (public is not None and urlsplit(public).scheme == "https")
 
 
-def is_for_everybody(path: str) -> bool:
+def is_public(path: str) -> bool:
     """Return whether a path has the same answer for every caller: health, metrics and static files."""
     return path in HEALTH_PATHS or path.startswith(OPEN_PREFIXES)
 

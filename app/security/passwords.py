@@ -21,7 +21,7 @@ _hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)  # OWAS
 
 
 @cache
-def _hash_of_nobody() -> str:
+def _decoy_hash() -> str:
     return _hasher.hash(secrets.token_urlsafe(32))
 
 
@@ -49,7 +49,7 @@ def hash_password(password: str) -> str:
 def verify_password(password: str, password_hash: str | None) -> bool:
     """Return whether the password matches. Without a hash (unknown user, no password) False after the same time."""
     try:
-        return _hasher.verify(password_hash or _hash_of_nobody(), password) and password_hash is not None
+        return _hasher.verify(password_hash or _decoy_hash(), password) and password_hash is not None
     except (VerificationError, InvalidHashError):
         return False
 

@@ -74,11 +74,11 @@ class Streams:
                 await asyncio.wait_for(self._changed.wait(), CHECK_SECONDS)
             self._changed.clear()
             try:
-                await self._end_those_without_rights()
+                await self._end_streams_without_rights()
             except Exception as error:  # noqa: BLE001 - any error of a driver: the next check decides
                 log.debug("streams_not_checked", error=type(error).__name__)
 
-    async def _end_those_without_rights(self) -> None:
+    async def _end_streams_without_rights(self) -> None:
         callers = list(set(self._open.values()))
         now = dict(zip(callers, await self._present(callers), strict=True))
         loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ import pytest
 from rpds import HashTrieMap
 
 from app.cluster.quorum import Quorum, Replica
-from app.cluster.voter_changes import Standing, VoterChange, VoterChangeRefused, plan_add, plan_remove
+from app.cluster.voter_changes import FaultTolerance, VoterChange, VoterChangeRefused, plan_add, plan_remove
 from kraft_core.image.metadata_image import ControllerRegistration, Endpoint, VersionRange
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
@@ -110,8 +110,8 @@ def test_a_caught_up_observer_of_a_healthy_quorum_may_become_a_voter() -> None:
 def test_tolerated_failures_are_counted_for_caught_up_voters_and_for_now(
     voters: int, behind: int, tolerated: int, now: int
 ) -> None:
-    standing = Standing(tuple(range(voters)), tuple(range(behind)))
-    assert (standing.failures_tolerated, standing.failures_tolerated_now) == (tolerated, now)
+    tolerance = FaultTolerance(tuple(range(voters)), tuple(range(behind)))
+    assert (tolerance.failures_tolerated, tolerance.failures_tolerated_now) == (tolerated, now)
 
 
 def test_without_a_leader_no_other_precondition_is_checked() -> None:

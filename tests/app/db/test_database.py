@@ -224,7 +224,7 @@ def test_the_audit_names_who_committed_an_offset(database: Database) -> None:
             metadata_offset=offset,
         )
         database.write_now(audit.store_event, event)
-    assert database.write_now(audit.who_committed, 0, 100) == {10: "user-10"}
+    assert database.write_now(audit.committers, 0, 100) == {10: "user-10"}
 
 
 def test_another_kind_of_database_is_refused_by_name(tmp_path: Path) -> None:
