@@ -1,1 +1,1 @@
-"""JSON under /v3, one router a resource."""
+"""JSON under /v3, one router per subject."""

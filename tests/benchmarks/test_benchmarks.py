@@ -1,4 +1,4 @@
-"""The benchmark programs' plumbing: tiny counts against a real node of ours, and what tables and files say."""
+"""The benchmark programs with tiny counts against a real node of ours, and the contents of tables and files."""
 
 import json
 import socket
@@ -31,8 +31,8 @@ def test_a_benchmark_measures_a_real_node_of_ours(measure: Callable[[Plan], list
     assert all(len(figure.values[OURS.name]) == 1 and figure.values[OURS.name][0] > 0 for figure in figures)
 
 
-def test_a_broker_is_fenced_comes_back_and_leaves_while_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one node, which nobody succeeds while it is slow for a moment."""
+def test_the_broker_failure_benchmark_fences_returns_and_shuts_down_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One node suffices: it cannot lose its leadership while the machine is slow."""
     monkeypatch.setattr("benchmarks.broker_failure.NODES", 1)
     figures = broker_failure(TINY)
     assert [len(figure.values[OURS.name]) for figure in figures] == [1, 2, 3, 1]
@@ -55,7 +55,7 @@ def test_the_sides_take_turns() -> None:
     assert [side for _, side in Plan(rounds=1, has_apache=False).turns(WITH_LINGER)] == [OURS]
 
 
-def test_a_ratio_above_one_says_that_ours_is_better() -> None:
+def test_a_ratio_above_one_means_that_ours_is_better() -> None:
     latency_ms = Figure("latency", "ms", 1.0)
     latency_ms.add(OURS, 2.0)
     latency_ms.add(APACHE, 30.0)
@@ -76,7 +76,7 @@ def test_the_table_shows_medians_ratios_and_budgets() -> None:
     assert cells == ["create topic", "ms", "0.50", "25.0", "-", "50.0x", "<= 1.00", "yes"]
 
 
-def test_the_file_has_every_single_result(tmp_path: Path) -> None:
+def test_the_file_has_all_results(tmp_path: Path) -> None:
     figure = Figure("create topic", "ms", 1.0)
     figure.add(OURS, 3.0, 2.0)
     write_json(tmp_path / "figures.json", [figure], [Condition("latency", 0.5, 1.5, 3.0)], ["-Xmx1g"])
@@ -92,14 +92,14 @@ def test_percentiles_are_values_of_the_list() -> None:
     assert [percentile([4.0, 1.0, 3.0, 2.0], share) for share in (0.0, 0.5, 0.99, 1.0)] == [1.0, 3.0, 4.0, 4.0]
 
 
-def test_the_synthetic_image_is_the_same_each_time() -> None:
+def test_the_synthetic_image_is_equal_in_every_run() -> None:
     image = synthetic_image(5, 4, 12)
     assert image.topics == synthetic_image(5, 4, 12).topics
     assert sum(len(topic.partitions) for topic in image.topics.by_id.values()) == 20
     assert len({broker.rack for broker in image.cluster.brokers.values()}) == 6
 
 
-def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["latency", "nonsense"])
     assert ended.value.code == 2
@@ -107,15 +107,15 @@ def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> Non
     assert "latency" in BENCHMARKS
 
 
-def test_a_raft_quorum_of_ours_commits_the_load_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its leader stays while the machine is slow for a moment."""
+def test_a_raft_quorum_of_ours_commits_the_offered_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer timeouts keep its leader while the machine is slow."""
     monkeypatch.setattr("benchmarks.sides.Side.settings", {"controller.quorum.fetch.timeout.ms": 20_000})
     found = committed_per_second(OURS, 3, 500, TINY)
     assert found is not None
     assert found > 0  # the figure itself is a matter of what else the machine does
 
 
-def test_records_are_due_as_apaches_test_server_sends_them() -> None:
+def test_records_are_due_at_the_times_of_apaches_test_server() -> None:
     throttle = Throttle(5_000)
     throttle.restart(10.0)
     # record n is due round(n / 5) ms after the start, so the second ms lets records 3 to 7 go
@@ -125,7 +125,7 @@ def test_records_are_due_as_apaches_test_server_sends_them() -> None:
     assert throttle.wait_s(10.0011) == pytest.approx(0.0009)
 
 
-def test_the_line_about_latency_forgets_what_is_older_than_two_windows() -> None:
+def test_the_latency_line_covers_at_most_two_windows() -> None:
     lines: list[str] = []
     stats = WriteStats(lines.append)
     stats.restart(0.0)
