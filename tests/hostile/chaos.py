@@ -1,9 +1,9 @@
-"""Three controllers under clients, kills, pauses, broken links and voter changes, drawn from a seed; then all is settled.
+"""Three controllers under clients, kills, pauses, broken links and voter changes, drawn from a seed.
 
-`python -m tests.hostile.chaos --seed 7 --seconds 90` runs one and prints what was done (docs/invariants.md). Judged from
-answers, from an observer that keeps all that was committed, and from the three data directories afterwards: nothing
-acknowledged is lost, nothing committed changes, one leader an epoch, one vote an epoch, epochs and high watermarks never
-go back, voters change one at a time, snapshots are the replay at their offset, logs are byte-identical.
+`python -m tests.hostile.chaos --seed 7 --seconds 90` runs one and prints its faults (docs/invariants.md). The answers,
+an observer of all commits and the three data directories are checked: no acknowledged change is lost, no committed
+record changes, there is one leader and one vote per epoch, epochs and high watermarks never decrease, voters change one
+at a time, a snapshot equals the replay at its offset, and the logs are byte-identical.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tests.interop.kafka import PATIENCE_S
 
 HEALED_S_MAX = 30.0
 JVM_START_S = 20.0
-# many small snapshots and segments, and a log that is soon shorter than its history: a lagging node needs a snapshot
+# small segments and frequent snapshots truncate the log early, so that a lagging node needs a snapshot
 SMALL_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": 60_000,
     "internal.metadata.log.segment.bytes": 50_000,
@@ -43,7 +43,7 @@ SMALL_LOG = {
 
 @dataclass
 class Outcome:
-    """Accounts and findings of a run; no findings is what one hopes for."""
+    """Accounts and violations of a run."""
 
     accounts: Accounts
     faults: dict[str, int]
@@ -63,7 +63,7 @@ class Outcome:
 
 
 async def image_of(quorum: Quorum, watch: CommitWatch, timeout_s: float = PATIENCE_S) -> MetadataImage:
-    """The metadata after something new was written, as the observer has read them from the log."""
+    """Write a new topic, and return the observer's image once it contains it."""
     client = controller_client(quorum.bootstrap)
     marker = f"marker-{time.monotonic_ns()}"
     try:
@@ -82,7 +82,7 @@ async def image_of(quorum: Quorum, watch: CommitWatch, timeout_s: float = PATIEN
 
 
 async def until_active(client: ControllerClient, broker: RawBroker) -> None:
-    """Wait until all nodes have introduced themselves and the broker is in."""
+    """Wait until all nodes are registered and the broker has registered."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             with contextlib.suppress(ConnectionError, AssertionError):
@@ -91,7 +91,7 @@ async def until_active(client: ControllerClient, broker: RawBroker) -> None:
 
 
 async def run(quorum: ProxiedQuorum, seed: int, seconds: float) -> Outcome:
-    """Torment a quorum, heal it, settle the accounts, kill all, settle them again."""
+    """Run the faults, heal the quorum, check the accounts, kill all nodes and check them again."""
     dice = random.Random(seed)
     links = FaultyLinks(quorum.proxy_ports, quorum.ports)
     await links.start()
@@ -110,40 +110,42 @@ async def run(quorum: ProxiedQuorum, seed: int, seconds: float) -> Outcome:
     wrong: list[str] = []
     try:
         await tormentor.torment(seconds)
-        await _end_of(writers)
+        await _stop_writers(writers)
         wrong += await _settle_healed(quorum, accounts, committed)
         await tormentor.do(tormentor.kill_all)
         image = await image_of(quorum, committed)
-        wrong += [f"after a kill of all: {line}" for line in accounts.settle(image)]
+        wrong += [f"after a kill of all nodes: {line}" for line in accounts.settle(image)]
         wrong += await _follow(quorum)
     finally:
         for task in (*watchers, *writers):
             task.cancel()
         ended = await asyncio.gather(*watchers, *writers, return_exceptions=True)
-        wrong += [f"a watcher or writer died: {each!r}" for each in ended if isinstance(each, Exception)]
+        wrong += [f"a watcher or writer failed: {each!r}" for each in ended if isinstance(each, Exception)]
         await committed.observer.stop()
         client.close()
         await links.stop()
     wrong += [*tormentor.wrong, *accounts.wrong, *leaders.settle(), *votes.wrong, *committed.settle()]
-    return Outcome(accounts, tormentor.done, wrong, len(leaders.leaders), _said(leaders, tormentor), committed)
+    return Outcome(
+        accounts, tormentor.done, wrong, len(leaders.leaders), _leaderless_text(leaders, tormentor), committed
+    )
 
 
-def _said(leaders: LeaderWatch, tormentor: Tormentor) -> str:
-    """The longest time without a leader, and the faults around it, with the s from its beginning."""
+def _leaderless_text(leaders: LeaderWatch, tormentor: Tormentor) -> str:
+    """Return the longest time without a leader, and the faults near it with their seconds from its start."""
     gap_s, since = leaders.longest_gap
     near = [f"{name} {at - since:+.1f}" for at, name in tormentor.timeline if -4 < at - since < gap_s]
     return f"{leaders.longest_unexcused_s:.1f} s with a majority up, {gap_s:.1f} s in all ({', '.join(near)})"
 
 
-async def _end_of(writers: list[asyncio.Task[None]]) -> None:
-    """Stop the load; one that has failed before says so in the end."""
+async def _stop_writers(writers: list[asyncio.Task[None]]) -> None:
+    """Stop the load. The caller reports writers that have failed."""
     for task in writers:
         task.cancel()
     await asyncio.wait(writers)
 
 
 async def _settle_healed(quorum: ProxiedQuorum, accounts: Accounts, committed: CommitWatch) -> list[str]:
-    """Liveness after the last fault, and the accounts."""
+    """Check liveness after the last fault, and the accounts."""
     healed = time.monotonic()
     wrong = accounts.settle(await image_of(quorum, committed))
     if time.monotonic() - healed > HEALED_S_MAX + (JVM_START_S if quorum.apache else 0):
@@ -152,7 +154,7 @@ async def _settle_healed(quorum: ProxiedQuorum, accounts: Accounts, committed: C
 
 
 async def _follow(quorum: Quorum, timeout_s: float = PATIENCE_S) -> list[str]:
-    """Every voter reaches the end of the leader's log."""
+    """Check that every voter reaches the end of the leader's log."""
     deadline = time.monotonic() + timeout_s
     ends: list[int] = []
     while time.monotonic() < deadline:
@@ -168,9 +170,9 @@ async def _follow(quorum: Quorum, timeout_s: float = PATIENCE_S) -> list[str]:
 
 @contextlib.contextmanager
 def tormented(folder: Path, apache: frozenset[int] = frozenset()) -> Iterator[ProxiedQuorum]:
-    """A formatted quorum behind proxies, its processes killed at the end.
+    """Yield a formatted quorum behind proxies. Its processes are killed at the end.
 
-    Apache's node ends when it fetches more than fits a segment, so in a quorum with one they have their usual size.
+    Apache's node ends when it fetches more than fits a segment, so segments have their default size when there is one.
     """
     settings = dict(SMALL_LOG)
     if apache:
@@ -189,7 +191,7 @@ def tormented(folder: Path, apache: frozenset[int] = frozenset()) -> Iterator[Pr
 
 
 def stop_and_compare(quorum: ProxiedQuorum, committed: CommitWatch) -> tuple[list[str], int]:
-    """Stop all with SIGTERM and look at what they leave -> findings, snapshots compared; a bad exit is a finding too."""
+    """Stop all nodes with SIGTERM. Return violations, bad exits among them, and the number of snapshots compared."""
     wrong = stop_together(quorum)
     wrong += [
         f"node {node_id} met an error: {quorum.processes[node_id].log_file}"
@@ -201,10 +203,10 @@ def stop_and_compare(quorum: ProxiedQuorum, committed: CommitWatch) -> tuple[lis
 
 
 def main() -> int:
-    """Run from the command line; exit code 1 when something is wrong, and then the folder is kept."""
+    """Run from the command line. Exit code 1 means violations; the folder is kept then."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
+    arguments.add_argument("--seeds", type=int, default=1, help="number of seeds, starting with --seed")
     arguments.add_argument("--seconds", type=float, default=90)
     arguments.add_argument("--apache", type=int, action="append", default=[], help="run this node as Apache's")
     chosen = arguments.parse_args()
@@ -221,9 +223,8 @@ def main() -> int:
         if wrong:
             failed += 1
             again = "".join(f" --apache {node_id}" for node_id in chosen.apache)
-            print(
-                f"replay: python -m tests.hostile.chaos --seed {seed} --seconds {chosen.seconds:g}{again}; files: {folder}"
-            )
+            command = f"python -m tests.hostile.chaos --seed {seed} --seconds {chosen.seconds:g}{again}"
+            print(f"replay: {command}; files: {folder}")
         else:
             shutil.rmtree(folder)
     return 1 if failed else 0

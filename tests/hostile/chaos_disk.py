@@ -1,4 +1,4 @@
-"""The three data directories after a tormented quorum has stopped, against each other and against what was committed."""
+"""Compares the three data directories of a stopped quorum with each other and with what was committed."""
 
 import itertools
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ Log = dict[int, bytes]
 
 
 def differing_batches(logs: list[Log]) -> Iterator[str]:
-    """Where two logs hold different bytes at one offset, below the shortest log's end."""
+    """Yield offsets below the end of the shortest log at which two logs have different bytes."""
     shortest = min(max(log) for log in logs)
     for base in sorted(set().union(*logs)):
         held = [log[base] for log in logs if base in log]
@@ -24,7 +24,7 @@ def differing_batches(logs: list[Log]) -> Iterator[str]:
 
 
 def two_leaders(logs: list[Log]) -> Iterator[str]:
-    """Epochs in which different nodes wrote that they lead, committed or not."""
+    """Yield epochs in which two nodes wrote a LeaderChangeMessage, committed or not."""
     found: dict[int, int] = {}
     for epoch, leader in itertools.chain.from_iterable(leaders(log).items() for log in logs):
         if found.setdefault(epoch, leader) != leader:
@@ -32,7 +32,7 @@ def two_leaders(logs: list[Log]) -> Iterator[str]:
 
 
 def missing_records(node: str, log: Log, changes: list[CommittedChange]) -> Iterator[str]:
-    """What was committed while the observer watched, and is not in a log that reaches so far."""
+    """Yield records that the observer saw committed and that a log of this range does not have."""
     on_disk: dict[int, tuple[int, MetadataRecord | None]] = {}
     for raw in log.values():
         for batch in read_batches(raw):
@@ -46,7 +46,7 @@ def missing_records(node: str, log: Log, changes: list[CommittedChange]) -> Iter
 
 
 def wrong_snapshots(quorum: Quorum, node_id: int, images: dict[int, MetadataImage]) -> Iterator[str]:
-    """Snapshots that are not the replay at their offset; a log that begins above 0 without one."""
+    """Yield snapshots that differ from the replay at their offset, and logs that begin above 0 without one."""
     folder = quorum.folder_of(node_id)
     found = snapshots(folder)
     begins = first_segment(folder)
@@ -60,7 +60,7 @@ def wrong_snapshots(quorum: Quorum, node_id: int, images: dict[int, MetadataImag
 
 
 def wrong_replay(quorum: Quorum, node_id: int, log: Log, images: dict[int, MetadataImage]) -> Iterator[str]:
-    """The directory's own snapshot and log, replayed, against what was committed at the last common offset."""
+    """Yield a difference between the replay of a directory and the committed image at the last common offset."""
     found = {offset: path for offset, path in snapshots(quorum.folder_of(node_id)).items() if offset >= min(log)}
     base = None
     if min(log) > 0:
@@ -74,7 +74,7 @@ def wrong_replay(quorum: Quorum, node_id: int, log: Log, images: dict[int, Metad
 
 
 def compare_directories(quorum: Quorum, changes: list[CommittedChange]) -> tuple[list[str], int]:
-    """Judge the directories of all nodes -> findings, number of snapshots compared."""
+    """Check the directories of all nodes. Return violations and the number of snapshots compared."""
     images = {change.last_offset + 1: change.after for change in changes}
     logs = {node_id: raw_batches(quorum.folder_of(node_id)) for node_id in quorum.node_ids}
     wrong = [*differing_batches(list(logs.values())), *two_leaders(list(logs.values()))]

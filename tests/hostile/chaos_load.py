@@ -1,4 +1,4 @@
-"""What clients ask of a tormented quorum, and the accounts of what was acknowledged."""
+"""The load on a quorum under faults, and the accounts of what was acknowledged."""
 
 import asyncio
 import contextlib
@@ -22,31 +22,31 @@ from tests.interop.metadata_load import CLIENT_METRICS, set_interval
 
 FAILURES = (ConnectionError, KafkaError, OSError)
 REGISTER = "register"
-FIRST_NUMBER = 100  # the least that interval.ms takes
+FIRST_NUMBER = 100  # smallest valid interval.ms
 WRITERS = 3
 
 
 @dataclass
 class Accounts:
-    """What was acknowledged, and what is unknown because no answer came. Times are of the monotonic clock, in s."""
+    """Acknowledged changes, and changes of unknown outcome. Times are in s of the monotonic clock."""
 
     created: dict[str, UUID] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     delete_unknown: set[str] = field(default_factory=set)
     blocks: list[tuple[int, int, float, float]] = field(default_factory=list)  # first id, length, sent, answered
-    numbers: list[int] = field(default_factory=list)  # written to the register, in the order of their answers
-    attempted: int = 0  # the last number sent
+    numbers: list[int] = field(default_factory=list)  # values written to the register, in the order of their answers
+    attempted: int = 0  # last value sent
     failed: int = 0
-    wrong: list[str] = field(default_factory=list)  # noticed on the way
-    answered: list[float] = field(default_factory=list)  # when each write was acknowledged
+    wrong: list[str] = field(default_factory=list)  # violations found during the run
+    answered: list[float] = field(default_factory=list)  # time of each acknowledgement
 
     @property
     def acknowledged(self) -> int:
-        """How many operations were."""
+        """Return the number of acknowledged operations."""
         return len(self.created) + len(self.deleted) + len(self.blocks) + len(self.numbers)
 
     def settle(self, image: MetadataImage) -> list[str]:
-        """Compare with the metadata there is; each difference is a line."""
+        """Compare the accounts with the metadata. Return one line per difference."""
         names = dict(image.topics.by_name.items())
         gone_or_doomed = self.deleted | self.delete_unknown
         wrong = [
@@ -66,7 +66,7 @@ class Accounts:
         return wrong + self._settle_blocks(image)
 
     def _settle_blocks(self, image: MetadataImage) -> list[str]:
-        """Blocks are disjoint, and a later request gets a later block."""
+        """Check that blocks are disjoint and ordered as their requests."""
         pairs = list(itertools.pairwise(sorted(self.blocks)))
         wrong = [f"producer id blocks {one} and {two} overlap" for one, two in pairs if one[0] + one[1] > two[0]]
         wrong += [f"block {two} was given before {one} was asked for" for one, two in pairs if two[3] < one[2]]
@@ -102,7 +102,7 @@ async def write_topics(quorum: Quorum, accounts: Accounts, writer: int, dice: ra
 
 
 async def take_blocks(quorum: Quorum, accounts: Accounts, broker: RawBroker) -> None:
-    """Take producer id blocks, until cancelled."""
+    """Allocate producer id blocks, until cancelled."""
     client = controller_client(quorum.bootstrap)
     while True:
         await asyncio.sleep(0.05)
@@ -116,9 +116,9 @@ async def take_blocks(quorum: Quorum, accounts: Accounts, broker: RawBroker) -> 
 
 
 async def write_register(quorum: Quorum, accounts: Accounts, *, reads_own_writes: bool) -> None:
-    """Write rising numbers into one setting, and read each back from the leader that acknowledged it.
+    """Write increasing numbers to one config, and read each back from the leader that acknowledged it.
 
-    Apache's controllers show a write only after they have told others of it, so they need not read their own.
+    Apache's controllers show a write only after its replication, so they are not required to read their own writes.
     """
     client = controller_client(quorum.bootstrap)
     resource = DescribeConfigsRequestDescribeConfigsResource(
@@ -136,7 +136,7 @@ async def write_register(quorum: Quorum, accounts: Accounts, *, reads_own_writes
             accounts.answered.append(time.monotonic())
             writer = client.leader
             read = await client.request(DescribeConfigsRequest(resources=(resource,)), timeout_ms=2_000)
-            if read.results[0].error_code != ErrorCode.NONE:  # nobody confirmed that it leads still
+            if read.results[0].error_code != ErrorCode.NONE:  # the leadership was not confirmed
                 continue
             shown = next((each.value for each in read.results[0].configs if each.name == "interval.ms"), None)
             if reads_own_writes and client.leader is writer is not None and shown != str(number):

@@ -1,4 +1,4 @@
-"""Who watches a tormented quorum: one asks who leads, one reads the votes on disk, one keeps all that was committed."""
+"""Watchers of a quorum under faults: of leaders (DescribeQuorum), of votes on disk, and of committed changes."""
 
 import asyncio
 import itertools
@@ -23,18 +23,20 @@ LEADERLESS_S_MAX = 30.0
 
 @dataclass
 class LeaderWatch:
-    """Every sighting of a leader by DescribeQuorum: one in an epoch, its high watermark never going back."""
+    """Polls DescribeQuorum and checks: one leader per epoch, and its high watermark never decreases."""
 
     quorum: Quorum
     leaders: dict[int, set[int]] = field(default_factory=dict)
     high_watermarks: dict[int, int] = field(default_factory=dict)  # by epoch
     seen: list[float] = field(default_factory=list)
-    excused: list[float] = field(default_factory=list)  # when no majority answered anything, so that nobody could lead
+    excused: list[float] = field(
+        default_factory=list
+    )  # times without a responding majority, when no leader was possible
     wrong: list[str] = field(default_factory=list)
     _answers: dict[int, bool] = field(default_factory=dict)
 
     async def watch(self) -> None:
-        """Ask every node again and again, until cancelled."""
+        """Poll every node until cancelled."""
         async with asyncio.TaskGroup() as group:
             for node_id in self.quorum.node_ids:
                 group.create_task(self._watch_one(node_id))
@@ -64,30 +66,30 @@ class LeaderWatch:
 
     @property
     def longest_gap(self) -> tuple[float, float]:
-        """The longest time in which no node said that it leads, in s, and when it began."""
+        """Return the longest time without a leader, in s, and its start."""
         return _longest(self.seen)
 
     @property
     def longest_unexcused_s(self) -> float:
-        """The same, while a majority was up."""
+        """Return the longest time without a leader while a majority was up, in s."""
         return _longest([*self.seen, *self.excused])[0]
 
     def settle(self) -> list[str]:
-        """What was wrong."""
+        """Return the violations."""
         wrong = [f"epoch {epoch} had leaders {ids}" for epoch, ids in self.leaders.items() if len(ids) > 1]
         if self.longest_unexcused_s > LEADERLESS_S_MAX:
-            wrong.append(f"nobody led for {self.longest_unexcused_s:.1f} s")
+            wrong.append(f"there was no leader for {self.longest_unexcused_s:.1f} s")
         return wrong + self.wrong
 
 
 def _longest(moments: list[float]) -> tuple[float, float]:
-    """The longest time between two moments, and when it began."""
+    """Return the longest interval between two times, and its start."""
     return max(((then - now, now) for now, then in itertools.pairwise(sorted(moments))), default=(0.0, 0.0))
 
 
 @dataclass
 class VoteWatch:
-    """quorum-state of every node, polled: the epoch never goes back, and a vote stands for its epoch."""
+    """Polls quorum-state of every node and checks: the epoch never decreases, and a vote never changes in its epoch."""
 
     quorum: Quorum
     epochs: dict[int, int] = field(default_factory=dict)
@@ -95,14 +97,14 @@ class VoteWatch:
     wrong: list[str] = field(default_factory=list)
 
     async def watch(self) -> None:
-        """Read the files again and again, until cancelled."""
+        """Poll the files until cancelled."""
         while True:
             await asyncio.sleep(0.03)
             for node_id in self.quorum.node_ids:
                 self.look(node_id)
 
     def look(self, node_id: int) -> None:
-        """Read one file. It is replaced whole, so that it can be read at any time."""
+        """Read one file. It is replaced atomically, so a read always sees a complete one."""
         path = self.quorum.folder_of(node_id) / "data" / "__cluster_metadata-0" / "quorum-state"
         if not path.exists():
             return
@@ -116,24 +118,24 @@ class VoteWatch:
 
 
 class CommitWatch:
-    """An observer that keeps every committed change, with the image after it."""
+    """An observer that keeps every committed change with the image after it."""
 
     def __init__(self, quorum: Quorum) -> None:
         self.changes: list[CommittedChange] = []
         self.wrong: list[str] = []
         self.observer = MetadataObserver([("127.0.0.1", port) for port in quorum.ports])
-        self.observer.subscribe_log(self.changes.append, self._begun_anew)
+        self.observer.subscribe_log(self.changes.append, self._restarted)
 
-    def _begun_anew(self, image: MetadataImage) -> None:
+    def _restarted(self, image: MetadataImage) -> None:
         if self.changes:
-            self.wrong.append(f"the observer had to begin anew at {image.offset}: {self.observer.last_error}")
+            self.wrong.append(f"the observer had to restart at {image.offset}: {self.observer.last_error}")
 
     def settle(self) -> list[str]:
-        """Look at all that was committed, one change after the other."""
+        """Check all committed changes in order. Return the violations."""
         return [*self.wrong, *self._control_records(), *self._registrations(), *self._partitions()]
 
     def _control_records(self) -> Iterator[str]:
-        """One leader an epoch; voters change one at a time."""
+        """Check that an epoch has one leader, and that voters change one at a time."""
         leaders: dict[int, int] = {}
         voters: set[tuple[int, object]] | None = None
         for change in self.changes:
@@ -149,7 +151,7 @@ class CommitWatch:
                     voters = now
 
     def _registrations(self) -> Iterator[str]:
-        """Broker epochs rise; topic ids are unique for ever; the next producer id rises; offsets and epochs go on."""
+        """Check that broker epochs, producer ids, offsets and epochs increase, and that topic ids are unique."""
         broker_epoch, producer_id, end, epoch = -1, -1, -1, 0
         topic_ids = set()
         for change in self.changes:
@@ -171,7 +173,7 @@ class CommitWatch:
                     producer_id = record.next_producer_id
 
     def _partitions(self) -> Iterator[str]:
-        """After every change: ISR within the replicas, the leader in it, unfenced; epochs rise."""
+        """Check after every change: ISR within replicas, an unfenced leader in the ISR, increasing epochs."""
         for change in self.changes:
             brokers = change.after.cluster.brokers
             for topic_id in {record.topic_id for _, record in change.records if hasattr(record, "topic_id")}:
@@ -184,7 +186,7 @@ class CommitWatch:
                         yield f"{where}: ELR {now.elr} beside ISR {now.isr}"
                     leader = brokers.get(now.leader)
                     if now.leader >= 0 and (now.leader not in now.isr or leader is None or leader.fenced):
-                        yield f"{where}: leader {now.leader} is away, fenced or not in ISR {now.isr}"
+                        yield f"{where}: leader {now.leader} is unregistered, fenced or not in ISR {now.isr}"
                     was = None if before is None else before.partitions.get(index)
                     epochs_rise = was is None or was == now or now.partition_epoch > was.partition_epoch
                     if not epochs_rise or (was is not None and now.leader_epoch < was.leader_epoch):

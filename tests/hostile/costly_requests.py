@@ -1,8 +1,8 @@
-"""The most expensive requests that one frame can hold, for every API in any version, drawn from the schemas.
+"""The most expensive requests that one frame can hold, for every API and version, generated from the schemas.
 
-An attack fills one array of a request, to any depth, with as many of the smallest elements as the API's limits allow:
-all different, or all naming the same existing thing. A second client's ApiVersions on each listener measures what
-others wait meanwhile.
+An attack fills one array of a request, at any depth, with as many of the smallest elements as the API's limits allow.
+All are different, or all name the same existing resource. ApiVersions requests of a second client measure the wait of
+others.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ INTEGERS = {"int8": 7, "int16": 15, "uint16": 15, "int32": 31, "int64": 63}
 
 @dataclass(frozen=True)
 class Attack:
-    """One request: `path` names the array that is full."""
+    """One request. `path` names the full array."""
 
     api_key: ApiKey
     version: int
@@ -36,12 +36,12 @@ class Attack:
     frame: bytes
 
     def __str__(self) -> str:
-        """Name it for a report."""
+        """Return a name for reports."""
         return f"{self.api_key.name} v{self.version} {'.'.join(self.path)} {self.manner} {len(self.frame):,} bytes"
 
 
 def array_paths(message_class: type[Message], version: int) -> Iterator[tuple[str, ...]]:
-    """Paths to every array of a message."""
+    """Yield the path of every array of a message."""
     for spec in fields_of(message_class):
         if not spec.is_present(version):
             continue
@@ -53,7 +53,7 @@ def array_paths(message_class: type[Message], version: int) -> Iterator[tuple[st
 
 
 class Filler:
-    """Makes messages whose array at `path` has `count` elements; the arrays around it have one."""
+    """Builds messages whose array at `path` has `count` elements; other arrays have one."""
 
     def __init__(self, version: int, manner: str, known: str) -> None:
         self._version = version
@@ -62,7 +62,7 @@ class Filler:
         self._number = 0
 
     def message(self, message_class: type[Message], path: tuple[str, ...], count: int) -> Message:
-        """Make one message."""
+        """Return one message."""
         values: dict[str, Any] = {}
         for spec in fields_of(message_class):
             if not spec.is_present(self._version):
@@ -112,7 +112,7 @@ class Filler:
 
 
 def attack(api_key: ApiKey, version: int, path: tuple[str, ...], manner: str, known: str = "known") -> Attack:
-    """Build the largest request that the API's limits and 20 MiB allow."""
+    """Return the largest request that the API's limits and 20 MiB allow."""
     limit = limit_of(api_key)
     max_bytes = min(limit.max_frame_bytes, ATTACK_BYTES_MAX)
 
@@ -131,7 +131,7 @@ def attack(api_key: ApiKey, version: int, path: tuple[str, ...], manner: str, kn
 
 
 def _elements(message: Message, version: int) -> int:
-    """Count elements and tagged fields as the decoder does."""
+    """Return the number of elements and tagged fields as the decoder counts them."""
     total = 0
     for spec in fields_of(type(message)):
         if not spec.is_present(version):
@@ -148,7 +148,7 @@ def _elements(message: Message, version: int) -> int:
 
 
 async def strike(port: int, frame: bytes, timeout_s: float = PATIENCE_S) -> str:
-    """Send a frame; say "closed", "silent" or how many bytes the answer had."""
+    """Send a frame. Return "closed", "silent" or the size of the answer."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
@@ -171,7 +171,7 @@ async def strike(port: int, frame: bytes, timeout_s: float = PATIENCE_S) -> str:
 
 
 class Bystander:
-    """A client that asks for ApiVersions all the time; `longest_s` is the longest it waited."""
+    """A client that sends ApiVersions continuously. `longest_s` is its longest wait."""
 
     def __init__(self, port: int) -> None:
         self.longest_s = 0.0
@@ -179,21 +179,21 @@ class Bystander:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Connect, ask once, then go on in the background."""
+        """Connect, send one request, then continue in the background."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         await self._ask()
         self.longest_s = 0.0
-        self._task = asyncio.create_task(self._forever())
+        self._task = asyncio.create_task(self._poll())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Ask once more, so that what still runs is measured, and end."""
+        """Stop the requests and close the connection."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._writer.close()
 
-    async def _forever(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await self._ask()
             await asyncio.sleep(0.002)

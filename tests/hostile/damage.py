@@ -1,4 +1,4 @@
-"""Damage to the files of a stopped node, and what must come of it when it starts again."""
+"""Damage to the files of a stopped node, and checks of its next start."""
 
 import asyncio
 import struct
@@ -13,7 +13,7 @@ PARTITION = Path("data") / "__cluster_metadata-0"
 
 
 async def acknowledge(found: Quorum, names: Sequence[str], *, register: bool = True) -> None:
-    """Have topics made that nobody has, one after the other; a client that lost its leader may find its topic made."""
+    """Create new topics one by one. After a lost leader a retry may find its topic created."""
     client = controller_client(found.bootstrap)
     if register:
         await RawBroker(101, found.cluster_id, client).register()
@@ -24,12 +24,12 @@ async def acknowledge(found: Quorum, names: Sequence[str], *, register: bool = T
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """The metadata snapshots, oldest first, but for that of the format."""
+    """Return the metadata snapshots, oldest first, without the one of the format."""
     return [each for each in sorted((folder / PARTITION).glob("*.checkpoint")) if not each.name.startswith("0" * 20)]
 
 
-def assert_all_is_back(process: kafka.Process, port: int, names: list[str]) -> None:
-    """The node leads and has every topic."""
+def assert_all_topics_exist(process: kafka.Process, port: int, names: list[str]) -> None:
+    """Assert that the node leads and has every topic."""
 
     async def scenario() -> set[int]:
         async with asyncio.timeout(kafka.PATIENCE_S):
@@ -45,7 +45,7 @@ def assert_all_is_back(process: kafka.Process, port: int, names: list[str]) -> N
 
 
 def assert_refuses(process: kafka.Process, *texts: str) -> None:
-    """It ends with exit code 1 and one line that says all of this, without a traceback."""
+    """Assert exit code 1 and one line with all of these words, without a traceback."""
     assert process.popen.wait(kafka.PATIENCE_S) == 1, process.output
     assert "Traceback" not in process.output, process.output
     lines = [line for line in process.output.splitlines() if all(text in line for text in texts)]
@@ -53,17 +53,17 @@ def assert_refuses(process: kafka.Process, *texts: str) -> None:
 
 
 def log_of(folder: Path) -> Path:
-    """The newest segment."""
+    """Return the newest segment."""
     return max((folder / PARTITION).glob("*.log"))
 
 
 def first_log_of(folder: Path) -> Path:
-    """The oldest segment."""
+    """Return the oldest segment."""
     return min((folder / PARTITION).glob("*.log"))
 
 
 def batches(path: Path) -> list[tuple[int, int]]:
-    """(position, size) of every batch of a segment."""
+    """Return (position, size) of every batch of a segment."""
     data, position, found = path.read_bytes(), 0, []
     while position + 12 <= len(data):
         (size,) = struct.unpack_from(">i", data, position + 8)
@@ -75,7 +75,7 @@ def batches(path: Path) -> list[tuple[int, int]]:
 
 
 def overwrite(path: Path, position: int, data: bytes) -> None:
-    """Put bytes in the middle of a file."""
+    """Overwrite bytes of a file."""
     path.chmod(0o600)
     with path.open("r+b") as file:
         file.seek(position)
@@ -88,13 +88,13 @@ def flip(path: Path, position: int) -> None:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Put bytes behind the end."""
+    """Append bytes to a file."""
     with path.open("ab") as file:
         file.write(data)
 
 
 def in_the_middle(folder: Path) -> tuple[Path, int, int]:
-    """(segment, position, size) of a batch that has many after it."""
+    """Return (segment, position, size) of a batch that many others follow."""
     path = first_log_of(folder)
     found = batches(path)
     position, size = found[len(found) // 2]
@@ -102,28 +102,28 @@ def in_the_middle(folder: Path) -> tuple[Path, int, int]:
 
 
 def flip_in_the_middle(folder: Path) -> tuple[str, ...]:
-    """One wrong bit in a batch -> what a refusal must name."""
+    """Flip a bit of a batch. Return what the refusal must name."""
     path, position, size = in_the_middle(folder)
     flip(path, position + size - 3)
     return path.name, f"at byte {position}:"
 
 
 def damage_a_length(folder: Path) -> tuple[str, ...]:
-    """A batch that claims to be enormous -> what a refusal must name."""
+    """Set an enormous batch length. Return what the refusal must name."""
     path, position, _ = in_the_middle(folder)
     overwrite(path, position + 8, b"\x7f\xff\xff\xff")
     return path.name, f"at byte {position}:"
 
 
 def zero_a_batch(folder: Path) -> tuple[str, ...]:
-    """A batch of zeros -> what a refusal must name."""
+    """Overwrite a batch with zeros. Return what the refusal must name."""
     path, position, size = in_the_middle(folder)
     overwrite(path, position, bytes(size))
     return path.name, f"at byte {position}:"
 
 
 def flip_in_the_newest_snapshot(folder: Path) -> tuple[str, ...]:
-    """One wrong bit in the newest snapshot -> what a refusal must name."""
+    """Flip a bit of the newest snapshot. Return what the refusal must name."""
     newest = snapshots(folder)[-1]
     found = batches(newest)
     position, size = found[len(found) // 2]
@@ -132,7 +132,7 @@ def flip_in_the_newest_snapshot(folder: Path) -> tuple[str, ...]:
 
 
 def cut_the_newest_snapshot(folder: Path) -> Path:
-    """Take the footer off -> the snapshot."""
+    """Remove the footer of the newest snapshot. Return the snapshot."""
     newest = snapshots(folder)[-1]
     newest.chmod(0o600)
     newest.write_bytes(newest.read_bytes()[:-30])

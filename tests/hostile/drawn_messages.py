@@ -1,4 +1,4 @@
-"""Requests that decode, with values that nobody sane would send: what bytes at random never reach."""
+"""Requests that decode and have random values: they reach code that random bytes do not."""
 
 import random
 from typing import Any
@@ -19,14 +19,14 @@ NAMES = ("", ".", "..", "known", "known2", "x" * 250, "a b", "<script>", "\ufffd
 
 
 class Draw:
-    """Draws messages from a seed. `names` and `uuids` are those that mean something to the node under test."""
+    """Draws messages from a seed. `names` and `uuids` are those that exist on the node under test."""
 
     def __init__(self, dice: random.Random, uuids: tuple[UUID, ...]) -> None:
         self._dice = dice
         self._uuids = (ZERO_UUID, *uuids)
 
     def message(self, message_class: type[Message], version: int, depth: int = 0) -> Message:
-        """A message of the class that can be encoded in the version."""
+        """Return a message of the class that can be encoded in the version."""
         values = {
             spec.name: self._value(spec, version, depth)
             for spec in fields_of(message_class)
@@ -47,7 +47,7 @@ class Draw:
         if spec.struct is not None:
             return self.message(spec.struct, version, depth + 1)
         if spec.kind in INTEGERS:
-            if spec.name.endswith(("timeout_ms", "wait_ms")):  # a request may hold its own answer back that long
+            if spec.name.endswith(("timeout_ms", "wait_ms")):  # the longest time that a request may delay its answer
                 return dice.choice((-1, 0, 1, 200))
             return dice.choice(INTEGERS[spec.kind])
         match spec.kind:

@@ -1,8 +1,8 @@
-"""Try the most expensive request of every API, version and array, and print what others wait and what memory it takes.
+"""Send the most expensive request of every API, version and array, and print the wait of others and the memory.
 
     python -m tests.hostile.explore_costs [API …]
 
-Takes minutes; the tests try the dearest of them.
+It takes minutes. The tests send the most expensive of them.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ WORTH_A_LOOK_S = 0.3
 
 
 def attacks(listener: str, names: set[str]) -> Iterator[Attack]:
-    """Every array of every version that the listener serves."""
+    """Yield an attack on every array of every version that the listener serves."""
     for api_key, api in apis_of("broker" if listener == "broker" else "controller").items():
         if (listener == "broker" and api_key not in SERVED) or (names and api_key.name not in names):
             continue
@@ -44,9 +44,8 @@ async def explore(node: EmbeddedNode, names: set[str]) -> None:
             took_s, waited_s = time.monotonic() - began_s, max(client.longest_s, admin.longest_s)
             grown = resident_mb(node.process) - before
             mark = "!" if waited_s > WORTH_A_LOOK_S else " "
-            print(
-                f"{mark} others {waited_s:5.2f} s, took {took_s:5.2f} s, {grown:+5.0f} MB  {listener} {each} -> {outcome}"
-            )
+            figures = f"others {waited_s:5.2f} s, took {took_s:5.2f} s, {grown:+5.0f} MB"
+            print(f"{mark} {figures}  {listener} {each} -> {outcome}")
 
 
 if __name__ == "__main__":

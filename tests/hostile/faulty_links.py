@@ -1,7 +1,7 @@
-"""A TCP proxy in front of each controller, as the address that it advertises: links between nodes that break.
+"""A TCP proxy in front of each controller, at its advertised address: links between nodes that can fail.
 
-Who sends is told by the client id of the first request (`raft-client-2`, or `2` for what a node forwards), so a link is
-a pair of nodes, and each direction has its own faults; whoever is no node has the number 0. Frames are passed on whole.
+The client id of the first request identifies the sender (`raft-client-2`, or `2` for forwarded requests), so a link is
+a pair of nodes. Each direction has its own faults. Clients have the number 0. Frames are forwarded as a whole.
 """
 
 import asyncio
@@ -24,32 +24,32 @@ _ELECTORAL = {ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH}
 _REMEMBERED = {*_ELECTORAL, ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.UPDATE_RAFT_VOTER}
 _FRAMES_KEPT = 300
 _QUIET_S = 0.3
-"""Old requests have been taken in when no answer has come for so long."""
+"""Time without an answer after which repeated requests count as handled."""
 _CHECKED_FROM = 21
-"""Where in a batch the bytes begin that its CRC covers."""
+"""Position in a batch of the first byte that its CRC covers."""
 _OTHER_PLACES = (3, 12, 16, 17)
-"""Places of a batch whose damage shows without the CRC: offset, epoch (far above any), magic, the CRC itself."""
+"""Positions in a batch whose damage is detected without the CRC: offset, epoch (far above any), magic, the CRC."""
 
 
 @dataclass
 class Link:
-    """How bytes travel from one node to another: requests there, answers back."""
+    """The faults of one direction: requests to the target, answers back."""
 
-    cut: bool = False  # refused and reset
+    cut: bool = False  # connections are refused and reset
     stalled: bool = False  # requests do not arrive
-    answers_stalled: bool = False  # they arrive, and nobody hears of it
-    damaged: bool = False  # the records of a fetched answer have a wrong bit
+    answers_stalled: bool = False  # requests arrive, their answers do not
+    damaged: bool = False  # the records of Fetch answers have a flipped bit
     delay_ms: float = 0.0
 
     def heal(self) -> None:
-        """Back to a plain wire."""
+        """Remove all faults."""
         self.cut = self.stalled = self.answers_stalled = self.damaged = False
         self.delay_ms = 0.0
 
 
 @dataclass(eq=False)
 class _Connection:
-    """One connection through a proxy, once it is known from whom it is."""
+    """One connection through a proxy, once its sender is known."""
 
     source: int
     target: int
@@ -62,7 +62,7 @@ class _Connection:
 
 
 class FaultyLinks:
-    """One proxy per node: what is sent to `proxy_ports[n - 1]` goes to node n, as the link from its sender allows."""
+    """One proxy per node. `proxy_ports[n - 1]` forwards to node n, subject to the link from the sender."""
 
     def __init__(self, proxy_ports: list[int], node_ports: list[int]) -> None:
         self.proxy_ports, self.node_ports = proxy_ports, node_ports
@@ -78,7 +78,7 @@ class FaultyLinks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listen."""
+        """Start listening."""
         for node_id, port in zip(self.node_ids, self.proxy_ports, strict=True):
             self._servers.append(
                 await asyncio.start_server(lambda r, w, target=node_id: self._serve(target, r, w), "127.0.0.1", port)
@@ -96,43 +96,43 @@ class FaultyLinks:
     # -- faults
 
     def link(self, source: int, target: int) -> Link:
-        """The link by which `source` reaches `target`."""
+        """Return the link from `source` to `target`."""
         return self._links.setdefault((source, target), Link())
 
     def to(self, target: int) -> Iterable[Link]:
-        """The links of all other nodes to one."""
+        """Return the links from all other nodes to one."""
         return [self.link(source, target) for source in self.node_ids if source != target]
 
     def of(self, source: int) -> Iterable[Link]:
-        """The links of one node to all others."""
+        """Return the links from one node to all others."""
         return [self.link(source, target) for target in self.node_ids if source != target]
 
     def isolate(self, node_id: int) -> None:
-        """No other node reaches it, it reaches no other; clients do."""
+        """Disconnect a node from all others, but not from clients."""
         for link in (*self.to(node_id), *self.of(node_id)):
             link.cut = True
         self.reset(node_id)
 
     def reset(self, node_id: int | None = None) -> None:
-        """Break all connections between nodes, or those of one node; not those of clients."""
+        """Reset all connections between nodes, or those of one node, but not those of clients."""
         for each in list(self._connections):
             if each.source != NOBODY and node_id in (None, each.source, each.target):
                 each.reset()
 
     def cut(self, source: int, target: int) -> None:
-        """`source` does not reach `target`."""
+        """Disconnect `source` from `target`."""
         self.link(source, target).cut = True
         for each in list(self._connections):
             if (each.source, each.target) == (source, target):
                 each.reset()
 
     def heal(self) -> None:
-        """Plain wires everywhere."""
+        """Remove all faults from all links."""
         for link in self._links.values():
             link.heal()
 
     async def send_again(self, target: int, count: int, *, kinds: set[ApiKey] | None = None) -> int:
-        """Send old requests of other nodes to a node once more, on a connection of their own -> how many were sent."""
+        """Send old requests of other nodes to a node again, on a new connection. Return their number."""
         old = [frame for api_key, frame in self.old_requests[target] if kinds is None or api_key in kinds]
         chosen = self._dice.sample(old, min(count, len(old)))
         with contextlib.suppress(OSError, TimeoutError):
@@ -167,7 +167,7 @@ class FaultyLinks:
                 group.create_task(self._pass_requests(connection, first, reader, onward))
                 group.create_task(self._pass_answers(connection, node_reader, writer))
         except (OSError, EOFError, ExceptionGroup, asyncio.CancelledError):
-            return  # the link ends here, whatever ended it
+            return  # the link ends, whatever the cause
         finally:
             writer.transport.abort()
             if connection is not None:
@@ -213,7 +213,7 @@ class FaultyLinks:
                 connection.fetches[correlation_id] = version
 
     def _damage(self, frame: bytes, version: int) -> bytes:
-        """Change one bit of the records in a Fetch answer, where a reader can notice it."""
+        """Flip one bit of the records in a Fetch answer where a reader can detect it."""
         answer = decode_response(ApiKey.FETCH, version, frame[4:])[1]
         assert isinstance(answer, FetchResponse)
         records = answer.responses[0].partitions[0].records if answer.responses else None
@@ -227,13 +227,13 @@ class FaultyLinks:
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """One frame with its size. Raises IncompleteReadError at the end."""
+    """Return the next frame with its size. Raises IncompleteReadError at the end."""
     size = await reader.readexactly(4)
     return size + await reader.readexactly(int.from_bytes(size))
 
 
 def _source_of(frame: bytes) -> int:
-    """The node that sent a request, NOBODY for a client."""
+    """Return the node that sent a request, NOBODY for a client."""
     try:
         client_id = decode_request_header(frame[4:])[0].client_id or ""
     except KafkaError:

@@ -1,6 +1,6 @@
-"""Bytes that are no proper request, and requests that nobody sane sends, for a controller's listener.
+"""Malformed and unusual requests for a controller's listener.
 
-`outcome` says what a node does with them: closes, stays silent, or answers, in words that are the same for two quorums.
+`outcome` describes the reaction of a node, in words that are equal for two quorums: it closes, stays silent or answers.
 """
 
 import struct
@@ -34,18 +34,18 @@ PRINCIPAL = struct.pack(">h", 0) + b"\x05User\x0aANONYMOUS\x00\x00"
 
 
 def header(api_key: int, version: int, *, flexible: bool = True) -> bytes:
-    """A request header with correlation id 7 and client id x."""
+    """Return a request header with correlation id 7 and client id x."""
     return struct.pack(">hhih", api_key, version, 7, 1) + b"x" + (b"\x00" if flexible else b"")
 
 
 def frame(body: bytes) -> bytes:
-    """The body behind its size."""
+    """Return the body after its size."""
     return struct.pack(">i", len(body)) + body
 
 
 @dataclass(frozen=True)
 class Sent:
-    """Bytes for the `role`; `api_key` and `version` say how an answer is read."""
+    """Bytes for the `role`. `api_key` and `version` define how an answer is read."""
 
     name: str
     data: bytes
@@ -55,17 +55,17 @@ class Sent:
 
     @property
     def label(self) -> str:
-        """Name of the test."""
+        """Return the name of the case."""
         return f"{self.name} to the {self.role}"
 
 
 def request(name: str, message: Message, version: int, role: str = "leader") -> Sent:
-    """A whole request."""
+    """Return a complete request."""
     return Sent(name, encode_request(message, version, 7, "x"), message.API_KEY, version, role)
 
 
 async def outcome(sent: Sent, view: View, timeout_s: float = PATIENCE_S) -> Any:
-    """Send it to this quorum -> what came of it."""
+    """Send the bytes to this quorum. Return the outcome."""
     found = await send(view.port(sent.role), sent.data, timeout_s)
     if isinstance(found, str):
         return found
@@ -105,11 +105,11 @@ NO_REQUESTS = [
     Sent("tags without end", frame(header(19, 7)[:-1] + b"\xff\xff\xff\xff\x0f" + bytes(10))),
     Sent("bytes of -2 in an envelope", frame(header(58, 0) + b"\xff\xff\xff\xff\x0f")),
 ]
-"""What closes its connection."""
+"""Cases that close the connection."""
 
 
 def cut_requests() -> Iterator[Sent]:
-    """The newest version of every API, cut after every byte of its body."""
+    """Yield the newest version of every API, truncated after every byte of its body."""
     newest: dict[str, Vector] = {}
     for each in vectors():
         if each.name not in newest or each.version > newest[each.name].version:
@@ -123,9 +123,9 @@ def cut_requests() -> Iterator[Sent]:
 
 
 def whole_requests(left_out: set[ApiKey]) -> Iterator[Sent]:
-    """An example of every API in every version, its values drawn without sense.
+    """Yield a request of every API and version with random values.
 
-    But for the time that it may take, where there is some: who has 1 ms is answered or too late, as it comes.
+    Timeouts are not random: with 1 ms the outcome would depend on chance.
     """
     names = {request_class(key).__name__: key for key, api in APIS.items() if "controller" in api.listeners}
     for each in vectors():
@@ -141,20 +141,20 @@ def whole_requests(left_out: set[ApiKey]) -> Iterator[Sent]:
 
 
 def software(name: str, version: str) -> Sent:
-    """An ApiVersions of a client that calls itself so."""
+    """Return an ApiVersions request with this client software name."""
     body = ApiVersionsRequest(client_software_name=name, client_software_version=version)
     return request(f"software {name!r} {version!r}", body, 3)
 
 
 def topic_named(name: bytes) -> Sent:
-    """A CreateTopics of one topic, its name as raw bytes."""
+    """Return a CreateTopics request for one topic whose name is raw bytes."""
     topic = bytes([len(name) + 1]) + name + struct.pack(">ih", 1, 1) + b"\x01\x01\x00"
     body = b"\x02" + topic + struct.pack(">i", TIME_ENOUGH_MS) + b"\x00\x00"
     return Sent(f"topic {name!r}", frame(header(19, 7) + body), 19, 7)
 
 
 def envelope(name: str, data: bytes, principal: bytes | None = PRINCIPAL, address: bytes = bytes(4)) -> Sent:
-    """An Envelope around `data`."""
+    """Return an Envelope request with `data`."""
     body = EnvelopeRequest(request_data=data, request_principal=principal, client_host_address=address)
     return request(f"envelope {name}", body, 0)
 
@@ -165,11 +165,38 @@ UNUSUAL = [
     *(Sent(f"ApiVersions v{each}", frame(header(18, each) + b"\x00")) for each in (5, 99, 32767, -1)),
     Sent("ApiVersions v4 with bytes behind", frame(header(18, 4) + b"\x02a\x021\x00" + b"tail"), 18, 4),
     Sent("ApiVersions v3 without a body", frame(header(18, 3)), 18, 3),
-    *(software(each, "1.0") for each in ("", "has space", "<script>", "line\nbreak", "-dash", "dash-", "ä", "a.b-c", "x" * 200)),
+    *(
+        software(each, "1.0")
+        for each in ("", "has space", "<script>", "line\nbreak", "-dash", "dash-", "ä", "a.b-c", "x" * 200)
+    ),
     *(software("good", each) for each in ("", "1 0", "1.0\n", "../1", "v1")),
-    *(topic_named(each) for each in (b"\xff\xfe", b"\xc3\x28", b"", b".", b"..", b"a b", b"a" * 120, b"__cluster_metadata", b"\x00", b"ok/no")),
-    Sent("unknown tags in header and body", frame(header(18, 3)[:-1] + b"\x01\x63\x02ab" + b"\x02a\x021\x01\x64\x01c"), 18, 3),
-    Sent("create topics with an unknown tag", frame(header(19, 7) + b"\x01" + struct.pack(">i", TIME_ENOUGH_MS) + b"\x00\x01\x63\x02ab"), 19, 7),
+    *(
+        topic_named(each)
+        for each in (
+            b"\xff\xfe",
+            b"\xc3\x28",
+            b"",
+            b".",
+            b"..",
+            b"a b",
+            b"a" * 120,
+            b"__cluster_metadata",
+            b"\x00",
+            b"ok/no",
+        )
+    ),
+    Sent(
+        "unknown tags in header and body",
+        frame(header(18, 3)[:-1] + b"\x01\x63\x02ab" + b"\x02a\x021\x01\x64\x01c"),
+        18,
+        3,
+    ),
+    Sent(
+        "create topics with an unknown tag",
+        frame(header(19, 7) + b"\x01" + struct.pack(">i", TIME_ENOUGH_MS) + b"\x00\x01\x63\x02ab"),
+        19,
+        7,
+    ),
     request("handshake", SaslHandshakeRequest(mechanism="PLAIN"), 1),
     request("handshake of an unknown mechanism", SaslHandshakeRequest(mechanism="\x00" * 9), 0),
     request("authenticate", SaslAuthenticateRequest(auth_bytes=b"\x00user\x00password"), 2),
@@ -186,5 +213,5 @@ UNUSUAL = [
     envelope("of a principal of another version", INNER_TOPICS, b"\x00\x09"),
     envelope("from an address of one byte", INNER_TOPICS, PRINCIPAL, b"\x7f"),
     envelope("from an address of five bytes", INNER_TOPICS, PRINCIPAL, bytes(5)),
-]  # fmt: skip
-"""What is answered."""
+]
+"""Cases that are answered."""

@@ -1,9 +1,9 @@
-"""A combined node under producers, commits and topic changes that is killed, stopped and paused and whose disk fills, drawn from a seed.
+"""A combined node under load and topic changes, with kills, stops, pauses and full disks drawn from a seed.
 
-`python -m tests.hostile.node_chaos --seed 7 --seconds 90` runs one and then reads all back. Every record and every commit that was acknowledged must be there after
-every kind of restart: topics are created, grown, deleted and created again under their names between metadata snapshots, `__consumer_offsets`
-included. A killed process does not take the page cache along, so this holds for acks=1 as well. One of the two log directories is a small
-disk where one can be mounted, which needs root.
+`python -m tests.hostile.node_chaos --seed 7 --seconds 90` runs one and then reads everything back. Every acknowledged
+record and commit must exist after every kind of restart. Topics are created, extended, deleted and created again under
+the same name between metadata snapshots, also `__consumer_offsets`. A kill keeps the page cache, so this holds for
+acks=1 too. One of the two log directories is a small disk if one can be mounted, which needs root.
 """
 
 import argparse
@@ -28,11 +28,11 @@ WORK_S_MAX = 3.0
 DISK_MIB = 256
 SETTINGS: dict[str, object] = {
     "broker.heartbeat.interval.ms": 300,
-    "broker.session.timeout.ms": 1_500,  # a killed broker registers again when its last session has ended
-    "metadata.log.max.record.bytes.between.snapshots": 2_000,  # the newest snapshot is older than the newest topics
+    "broker.session.timeout.ms": 1_500,  # a killed broker registers again after its session expires
+    "metadata.log.max.record.bytes.between.snapshots": 2_000,  # topics are newer than the newest snapshot
     "log.segment.delete.delay.ms": 1_000,
     "log.cleaner.backoff.ms": 500,
-    "offsets.topic.segment.bytes": 1_048_576,  # so that what is compacted is __consumer_offsets
+    "offsets.topic.segment.bytes": 1_048_576,  # so that the cleaner compacts __consumer_offsets
     "log.retention.check.interval.ms": 1_000,
     "log.flush.offset.checkpoint.interval.ms": 2_000,
 }
@@ -40,7 +40,7 @@ SETTINGS: dict[str, object] = {
 
 @dataclass
 class Outcome:
-    """Accounts and findings of a run; no findings is what one hopes for."""
+    """Accounts and violations of a run."""
 
     accounts: Accounts
     faults: dict[str, int]
@@ -49,13 +49,13 @@ class Outcome:
     def __str__(self) -> str:
         done = self.accounts
         return (
-            f"{done.acknowledged} records and {done.commits} commits acknowledged, {done.failed} failed, {len(done.lives)} topics, "
-            f" {done.grown} grown, {sum(self.faults.values())} faults {dict(sorted(self.faults.items()))}"
+            f"{done.acknowledged} records and {done.commits} commits acknowledged, {done.failed} failed, "
+            f"{len(done.lives)} topics, {done.grown} grown, {sum(self.faults.values())} faults {dict(sorted(self.faults.items()))}"
         )
 
 
 class NodeTormentor:
-    """Draws faults for one node and heals them. `done` counts what it did, `wrong` is what it noticed."""
+    """Draws faults for one node and heals them. `done` counts them, `wrong` has the violations."""
 
     def __init__(self, node: EmbeddedNode, disk: Path, accounts: Accounts, dice: random.Random) -> None:
         self.node, self.disk, self.accounts, self.dice = node, disk, accounts, dice
@@ -63,7 +63,7 @@ class NodeTormentor:
         self.wrong: list[str] = []
 
     def torment(self, seconds: float) -> None:
-        """One fault after the other, each kind in turn so that a short run has them all."""
+        """Inject faults one by one, each kind in turn, so that a short run has them all."""
         kinds = [self.kill, self.stop, self.freeze, self.kill_while_it_starts, self.restart_twice, self.lose_snapshots]
         if self.disk.is_mount():
             kinds.append(self.fill_disk)
@@ -77,38 +77,38 @@ class NodeTormentor:
                 self.do(kind)
 
     def _let_work(self) -> None:
-        """Wait until some topics are newer than what the last start has seen, but not for long."""
+        """Wait a bounded time until some topics are newer than the last start."""
         known, deadline = len(self.accounts.lives), time.monotonic() + WORK_S_MAX
         wanted = self.dice.randint(1, 30)
         while len(self.accounts.lives) < known + wanted and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def do(self, fault: Callable[[], None]) -> None:
-        """Do one thing to the node, and note it."""
+        """Run one fault and count it."""
         self.done[fault.__name__] = self.done.get(fault.__name__, 0) + 1
         fault()
 
     def kill(self) -> None:
-        """SIGKILL, and start it again."""
+        """Send SIGKILL and start the node again."""
         self.node.kill()
         self.node.start()
 
     def stop(self) -> None:
-        """SIGTERM, and start it again."""
+        """Send SIGTERM and start the node again."""
         code = self.node.terminate()
         if code:
             self.wrong.append(f"the node ended with {code} after SIGTERM")
         self.node.start()
 
     def freeze(self) -> None:
-        """SIGSTOP, SIGCONT later."""
+        """Send SIGSTOP, and SIGCONT later."""
         assert self.node.process is not None
         self.node.process.send(signal.SIGSTOP)
         time.sleep(self.dice.uniform(0.2, 3.0))
         self.node.process.send(signal.SIGCONT)
 
     def kill_while_it_starts(self) -> None:
-        """SIGKILL, and twice more before it serves again."""
+        """Send SIGKILL, and twice more before the node serves again."""
         self.node.kill()
         for _ in range(2):
             process = conclave.start("node", self.node.config)
@@ -117,12 +117,12 @@ class NodeTormentor:
         self.node.start()
 
     def restart_twice(self) -> None:
-        """A stop of the one kind and a kill at once after it, or the other way round."""
+        """Stop the node and kill it right after its start, or in the other order."""
         for fault in self.dice.sample((self.kill, self.stop), 2):
             fault()
 
     def lose_snapshots(self) -> None:
-        """Start without any metadata snapshot but the first: the log has it all."""
+        """Start without the metadata snapshots except the first: the log has all records."""
         self.node.kill()
         for path in (self.node.data / "__cluster_metadata-0").glob("*.checkpoint"):
             if not path.name.startswith("0" * 20):
@@ -130,7 +130,7 @@ class NodeTormentor:
         self.node.start()
 
     def fill_disk(self) -> None:
-        """Leave no room in one of the log directories; when there is some again, restart the node, which has taken it offline."""
+        """Fill the disk of one log directory. Free it later and restart the node, which took it offline."""
         filler = self.disk / "filler"
         for size in (1 << 20, 1 << 12):
             with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ class NodeTormentor:
 
 
 def run(folder: Path, seed: int, seconds: float) -> Outcome:
-    """Torment a node, kill it once more and settle the accounts."""
+    """Run the faults, kill the node once more and check the accounts."""
     with contextlib.ExitStack() as stack:
         disk = folder / "disk"
         disk.mkdir(parents=True)
@@ -187,7 +187,7 @@ def _run(folder: Path, disk: Path, seed: int, seconds: float) -> Outcome:
 
 
 def main() -> int:
-    """Run from the command line; exit code 1 when something is wrong, and then the folder is kept."""
+    """Run from the command line. Exit code 1 means violations; the folder is kept then."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
@@ -203,9 +203,8 @@ def main() -> int:
             print("WRONG", line)
         if outcome.wrong:
             failed += 1
-            print(
-                f"replay: python -m tests.hostile.node_chaos --seed {seed} --seconds {chosen.seconds:g}; files: {folder}"
-            )
+            command = f"python -m tests.hostile.node_chaos --seed {seed} --seconds {chosen.seconds:g}"
+            print(f"replay: {command}; files: {folder}")
         else:
             shutil.rmtree(folder)
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""Clients of a tormented combined node, and the accounts of what it acknowledged to them."""
+"""Clients of a combined node under faults, and the accounts of what it acknowledged."""
 
 import itertools
 import random
@@ -16,42 +16,42 @@ REQUEST_S = 5.0
 DELIVERY_S = 60.0
 VALUE_BYTES_MAX = 500
 PARTITIONS_MAX = 4
-COMMIT_METADATA = "." * 3_000  # fills segments of __consumer_offsets, which are compacted then
+COMMIT_METADATA = "." * 3_000  # large enough to roll segments of __consumer_offsets, which are then compacted
 ALREADY_THERE, GONE = KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def value_of(topic: str, life: int, number: int) -> bytes:
-    """The `number`-th record of one life of a topic, of a size that its number decides."""
+    """Return the `number`-th record of one life of a topic. The number determines its size."""
     head = f"{topic}/{life}/{number}/".encode()
     return head + b"." * (number * 7919 % VALUE_BYTES_MAX)
 
 
 def number_of(value: bytes) -> int:
-    """Which record a value is."""
+    """Return the number of the record with this value."""
     return int(value.split(b"/")[2])
 
 
 @dataclass
 class Life:
-    """One life of a topic, from its creation to its deletion: what was acknowledged in it, by one producer and one committer."""
+    """What was acknowledged in one life of a topic, from creation to deletion, to one producer and one consumer."""
 
     topic: str
     number: int
     acks: str
-    delivered: dict[tuple[int, int], int] = field(default_factory=dict)  # (partition, offset): number of the record
-    committed: int = -1  # the last commit that was acknowledged
-    attempted: int = -1  # the last one that was sent
-    is_doomed: bool = False  # its deletion was asked for, so nothing more is promised
+    delivered: dict[tuple[int, int], int] = field(default_factory=dict)  # (partition, offset) -> number of the record
+    committed: int = -1  # last acknowledged commit
+    attempted: int = -1  # last commit sent
+    is_doomed: bool = False  # its deletion was requested: nothing is guaranteed any more
 
     @property
     def group(self) -> str:
-        """The group that commits."""
+        """Return the id of the group that commits."""
         return f"group-{self.topic}-{self.number}"
 
 
 @dataclass
 class Accounts:
-    """All lives of all topics, and what was noticed on the way."""
+    """All lives of all topics, and the violations found during the run."""
 
     lives: list[Life] = field(default_factory=list)
     failed: int = 0
@@ -61,19 +61,19 @@ class Accounts:
 
     @property
     def acknowledged(self) -> int:
-        """Records that were, in all lives."""
+        """Return the number of acknowledged records of all lives."""
         return sum(len(life.delivered) for life in self.lives)
 
     @property
     def kept(self) -> list[Life]:
-        """The lives that nobody asked to end."""
+        """Return the lives whose deletion was not requested."""
         return [life for life in self.lives if not life.is_doomed]
 
 
 class TopicOwner(threading.Thread):
-    """Creates one topic again and again, produces to it, grows it, commits offsets and deletes it, until told to stop.
+    """Creates one topic repeatedly, produces to it, adds partitions, commits offsets and deletes it, until stopped.
 
-    One that `keeps` its topic never deletes it. Every second life is produced with acks=1, the others with idempotence and acks=all.
+    With `keeps` it never deletes the topic. Every second life uses acks=1, the others idempotence and acks=all.
     """
 
     def __init__(self, address: str, name: str, seed: int, accounts: Accounts, *, keeps: bool) -> None:
@@ -86,11 +86,11 @@ class TopicOwner(threading.Thread):
         self._admin = admin_of(address)
 
     def finish(self) -> None:
-        """Ask it to end, after what it has sent is delivered."""
+        """Request the end, after all sent records are delivered."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Live one life after the other."""
+        """Run one life after the other."""
         number = 0
         while not self._stopping.is_set():
             number += 1
@@ -102,7 +102,7 @@ class TopicOwner(threading.Thread):
                 return
 
     def _until(self, ask: Callable[[], object], *accepted: int) -> bool:
-        """Ask the admin client until it is done, or was done by an earlier try; False when told to stop first."""
+        """Retry an admin request until it, or an earlier attempt, succeeded. Return False when stopped first."""
         while not self._stopping.is_set():
             try:
                 ask()
@@ -168,7 +168,7 @@ class TopicOwner(threading.Thread):
             self._accounts.commits += 1
 
     def _grow(self, partitions: int) -> int:
-        """Ask once for more partitions; 1 when they were made, else 0. An unknown outcome leaves a partition that nobody uses."""
+        """Request one more partition. Return 1 when it was created, else 0; an unknown outcome counts as 0."""
         try:
             grown = self._admin.create_partitions([NewPartitions(self.name, partitions)], request_timeout=REQUEST_S)
             grown[self.name].result(PATIENCE_S)
@@ -179,7 +179,7 @@ class TopicOwner(threading.Thread):
 
 
 class Sower(threading.Thread):
-    """Creates one topic after the other, with a few records each that one producer writes with acks=1, until told to stop."""
+    """Creates topics one by one with a few records each, written with acks=1, until stopped."""
 
     def __init__(self, address: str, seed: int, accounts: Accounts) -> None:
         super().__init__(name="sower", daemon=True)
@@ -189,15 +189,15 @@ class Sower(threading.Thread):
         self._stopping = threading.Event()
 
     def finish(self) -> None:
-        """Ask it to end."""
+        """Request the end."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Create topics."""
+        """Create topics until stopped."""
         admin = admin_of(self._address)
         producer = Producer(producer_settings(self._address, "1"))
         for number in itertools.count():
-            life = Life(f"{self._dice.choice('0AZaz')}-{number}", 0, "1")  # a start looks at folders by name
+            life = Life(f"{self._dice.choice('0AZaz')}-{number}", 0, "1")  # the start scans folders by name
             new = NewTopic(life.topic, 1, 1)
             try:
                 admin.create_topics([new], request_timeout=REQUEST_S)[life.topic].result(PATIENCE_S)
@@ -216,7 +216,7 @@ class Sower(threading.Thread):
 
 
 def client_settings(address: str) -> dict[str, object]:
-    """Settings of a client that is quick to find a node which was away."""
+    """Return configs of a client that reconnects quickly after a restart of the node."""
     return {
         "bootstrap.servers": address,
         "socket.timeout.ms": int(REQUEST_S * 1000),
@@ -228,12 +228,12 @@ def client_settings(address: str) -> dict[str, object]:
 
 
 def admin_of(address: str) -> AdminClient:
-    """An admin client."""
+    """Return an admin client."""
     return AdminClient(client_settings(address))
 
 
 def producer_settings(address: str, acks: str) -> dict[str, object]:
-    """Settings of a producer."""
+    """Return configs of a producer."""
     return client_settings(address) | {
         "acks": acks,
         "enable.idempotence": acks == "all",
@@ -243,7 +243,7 @@ def producer_settings(address: str, acks: str) -> dict[str, object]:
 
 
 def send(producer: Producer, life: Life, number: int, partition: int, accounts: Accounts) -> None:
-    """Produce one record and note it when it is acknowledged."""
+    """Produce one record, and record its acknowledgement."""
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -257,18 +257,18 @@ def send(producer: Producer, life: Life, number: int, partition: int, accounts: 
     value = value_of(life.topic, life.number, number)
     try:
         producer.produce(life.topic, value, partition=partition, on_delivery=delivered)
-    except (BufferError, KafkaException):  # the queue is full while the node is away, or the partition is not known yet
+    except (BufferError, KafkaException):  # the queue is full while the node is down, or the partition is not known yet
         accounts.failed += 1
         producer.poll(0.2)
 
 
 def committer(address: str, group: str) -> Consumer:
-    """A consumer that commits and asks for commits, without joining its group."""
+    """Return a consumer that commits and fetches commits without joining its group."""
     return Consumer(client_settings(address) | {"group.id": group, "enable.auto.commit": False})
 
 
 def settle(address: str, accounts: Accounts) -> list[str]:
-    """Read back everything that was acknowledged; each difference is a line."""
+    """Read everything that was acknowledged. Return one line per difference."""
     wrong = list(accounts.wrong)
     places = {(life.topic, partition) for life in accounts.kept for partition, _ in life.delivered}
     found = read_partitions(address, sorted(places), wrong)
@@ -291,9 +291,8 @@ def _settle_records(life: Life, read: Mapping[tuple[str, int], dict[int, bytes]]
         }
         if lost:
             first = min(lost)
-            wrong.append(
-                f"{where}: {len(lost)} of {len(promised)} acknowledged records are lost, the first at {first} of {len(found)}"
-            )
+            count = f"{len(lost)} of {len(promised)} acknowledged records"
+            wrong.append(f"{where}: {count} are lost, the first at {first} of {len(found)}")
         numbers = [number_of(value) for _, value in sorted(found.items())]
         if life.acks == "all" and numbers != sorted(set(numbers)):
             wrong.append(f"{where}: an idempotent producer's records are doubled or out of order")
@@ -321,7 +320,7 @@ def _settle_commit(address: str, life: Life) -> list[str]:
 def read_partitions(
     address: str, places: Iterable[tuple[str, int]], wrong: list[str]
 ) -> dict[tuple[str, int], dict[int, bytes]]:
-    """Every record of the partitions by offset; one that is not served is a line of `wrong`."""
+    """Return the records of the partitions by offset. A partition that is not served is a line of `wrong`."""
     consumer = committer(address, "reader")
     ends: dict[tuple[str, int], int] = {}
     found: dict[tuple[str, int], dict[int, bytes]] = {}

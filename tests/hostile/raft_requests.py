@@ -1,7 +1,7 @@
-"""Raft requests with stale and future epochs, wrong clusters, wrong voters and strangers, in every version there is.
+"""Raft requests with stale and future epochs, wrong clusters, wrong voters and unknown senders, in every version.
 
-A case says how a request is made from what its receiver is, and who receives it. `KEEPS` leave the quorum as it is;
-`MOVES` may rightly raise the epoch; `LIES` say that somebody leads who does not. Source: docs/protocol.md, "Raft RPCs".
+A case builds a request from the state of its receiver. `KEEPS` do not change the quorum, `MOVES` may raise the epoch,
+`LIES` name a wrong leader. Source: docs/protocol.md, "Raft RPCs".
 """
 
 from collections.abc import Callable, Iterator
@@ -59,16 +59,16 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Name of the test."""
+        """Return the name of the case."""
         return f"{self.name} v{self.version} to the {self.role}"
 
     def request(self, view: View) -> Message:
-        """The request for this quorum."""
+        """Return the request for this quorum."""
         return self.build(view, self.role)
 
 
 def vote(**changed: Any) -> Build:
-    """A Vote of a stranger with a long log in the present epoch; `epoch` is relative, the rest replaces fields."""
+    """Return a Vote of an unknown candidate with a long log. `epoch` is relative; other arguments replace fields."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -92,7 +92,7 @@ def vote(**changed: Any) -> Build:
 
 
 def begin(**changed: Any) -> Build:
-    """A BeginQuorumEpoch of the true leader; `epoch` is relative, the rest replaces fields."""
+    """Return a BeginQuorumEpoch of the leader. `epoch` is relative; other arguments replace fields."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -114,7 +114,7 @@ def begin(**changed: Any) -> Build:
 
 
 def end(**changed: Any) -> Build:
-    """An EndQuorumEpoch of the true leader without successors."""
+    """Return an EndQuorumEpoch of the leader without preferred successors."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -136,7 +136,7 @@ def end(**changed: Any) -> Build:
 
 
 def fetch(**changed: Any) -> Build:
-    """A Fetch of an observer from the log's end that does not wait."""
+    """Return a Fetch of an observer from the end of the log, without a wait."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -178,7 +178,7 @@ def fetch(**changed: Any) -> Build:
 
 
 def snapshot(**changed: Any) -> Build:
-    """A FetchSnapshot for a snapshot that nobody has."""
+    """Return a FetchSnapshot for a snapshot that does not exist."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -202,7 +202,7 @@ def snapshot(**changed: Any) -> Build:
 
 
 def describe(topic: str = TOPIC, partition: int = 0) -> Build:
-    """A DescribeQuorum."""
+    """Return a DescribeQuorum."""
     asked = DescribeQuorumRequestPartitionData(partition_index=partition)
     return lambda view, role: DescribeQuorumRequest(
         topics=(DescribeQuorumRequestTopicData(topic_name=topic, partitions=(asked,)),)
@@ -210,7 +210,7 @@ def describe(topic: str = TOPIC, partition: int = 0) -> Build:
 
 
 def add(**changed: Any) -> Build:
-    """An AddRaftVoter of a node that does not exist."""
+    """Return an AddRaftVoter for a node that does not exist."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -227,7 +227,7 @@ def add(**changed: Any) -> Build:
 
 
 def remove(**changed: Any) -> Build:
-    """A RemoveRaftVoter of a node that is none."""
+    """Return a RemoveRaftVoter for a node that is not a voter."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -241,7 +241,7 @@ def remove(**changed: Any) -> Build:
 
 
 def update(**changed: Any) -> Build:
-    """An UpdateRaftVoter of a node that is none."""
+    """Return an UpdateRaftVoter for a node that is not a voter."""
 
     def build(view: View, role: str) -> Message:
         given = {name: of(view, role) if callable(of) else of for name, of in changed.items()}
@@ -262,22 +262,22 @@ def update(**changed: Any) -> Build:
 
 
 def receiver(view: View, role: str) -> int:
-    """Id of who gets the request."""
+    """Return the id of the receiver."""
     return view.node(role)
 
 
 def other(view: View, role: str) -> int:
-    """Id of the other voter."""
+    """Return the id of the other voter."""
     return 3 - view.node(role)
 
 
 def directory(view: View, role: str) -> UUID:
-    """Directory id of who gets the request."""
+    """Return the directory id of the receiver."""
     return view.directory(view.node(role))
 
 
 def stale(view: View, role: str) -> int:
-    """An epoch that is over, where there was one."""
+    """Return an earlier epoch, if there was one."""
     return -1
 
 
@@ -302,10 +302,22 @@ def _vote_cases() -> Iterator[tuple[str, Build, range]]:
     yield "vote for a stranger", vote(voter_id=STRANGER), since_1
     yield "vote for this node", vote(voter_id=receiver, voter_directory_id=directory), since_1
     yield "vote for another directory", vote(voter_id=receiver, voter_directory_id=STRANGER_DIRECTORY), since_1
-    yield "stale vote for another directory", vote(epoch=stale, voter_id=receiver, voter_directory_id=STRANGER_DIRECTORY), since_1  # fmt: skip
+    yield (
+        "stale vote for another directory",
+        vote(epoch=stale, voter_id=receiver, voter_directory_id=STRANGER_DIRECTORY),
+        since_1,
+    )
     yield "pre-vote of a short log", vote(pre_vote=True), since_2
-    yield "pre-vote of a long log", vote(pre_vote=True, last_offset=2**40, last_offset_epoch=lambda view, role: view.epoch), since_2  # fmt: skip
-    yield "pre-vote with a last epoch to come", vote(pre_vote=True, last_offset_epoch=lambda view, role: view.epoch + 1), since_2  # fmt: skip
+    yield (
+        "pre-vote of a long log",
+        vote(pre_vote=True, last_offset=2**40, last_offset_epoch=lambda view, role: view.epoch),
+        since_2,
+    )
+    yield (
+        "pre-vote with a last epoch to come",
+        vote(pre_vote=True, last_offset_epoch=lambda view, role: view.epoch + 1),
+        since_2,
+    )
     yield "stale pre-vote", vote(pre_vote=True, epoch=stale), since_2
 
 
@@ -319,7 +331,11 @@ def _epoch_cases() -> Iterator[tuple[str, Build, range]]:
         yield f"stale {name} by a stranger", make(epoch=stale, leader_id=STRANGER), range(2)
     yield "begin of the leader", begin(), range(2)
     yield "begin of the leader for another node", begin(voter_id=other), range(1, 2)
-    yield "begin of the leader for another directory", begin(voter_id=receiver, voter_directory_id=STRANGER_DIRECTORY), range(1, 2)  # fmt: skip
+    yield (
+        "begin of the leader for another directory",
+        begin(voter_id=receiver, voter_directory_id=STRANGER_DIRECTORY),
+        range(1, 2),
+    )
     yield "begin of the leader for this node", begin(voter_id=receiver, voter_directory_id=directory), range(1, 2)
 
 
@@ -435,5 +451,5 @@ LIES = [
     Case("end of an epoch to come by the other voter", 1, "leader", end(epoch=2, leader_id=other)),
     Case("end of an epoch to come by a stranger", 0, "leader", end(epoch=2, leader_id=STRANGER)),
 ]
-"""Who leads is not true. An Apache node that believes one of these, or hears of it from another, ends with an
-IllegalStateException in its raft thread, so these are for ours alone."""
+"""Cases that name a wrong leader. They end the raft thread of an Apache node with an IllegalStateException, directly or
+through another node, so only ours gets them."""

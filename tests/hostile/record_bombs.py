@@ -1,4 +1,4 @@
-"""Batches of a few bytes or of 1 MiB that cost a reader far more than they cost their sender."""
+"""Record batches of up to 1 MiB that cost a reader far more than their sender."""
 
 import functools
 import gzip
@@ -19,7 +19,7 @@ MANY = 200_000
 
 @dataclass(frozen=True)
 class Bomb:
-    """A batch and what a producer of it is answered."""
+    """A batch and the expected answer to its Produce request."""
 
     name: str
     batch: bytes
@@ -27,29 +27,29 @@ class Bomb:
 
 
 def value_of_zeros(size: int) -> bytes:
-    """A record with a key whose value is `size` zeros."""
+    """Return a record with a key and a value of `size` zeros."""
     return record(0, b"k", bytes(size))
 
 
 def records(count: int) -> bytes:
-    """The smallest records there are, the last of them a millisecond later."""
+    """Return the smallest possible records. The last one is a millisecond later."""
     return b"".join([record(delta, b"", None) for delta in range(count - 1)]) + record(count - 1, b"", None, None, 1)
 
 
 def headers(count: int) -> bytes:
-    """A record with a key that consists of empty headers otherwise."""
+    """Return a record with a key and empty headers."""
     return sized(b"\x00\x00\x00\x02k\x01" + encode_varint(count) + b"\x00\x01" * count)
 
 
 @functools.cache
 def many_records() -> bytes:
-    """Valid records, as many as cost seconds in one go, in 0.2 MB; timestamps 1,000 and for the last 1,001."""
+    """Return 0.2 MB of valid records that take seconds to read at once. Timestamps: 1,000; the last: 1,001."""
     return crafted(records(MANY), MANY, codec=4, max_timestamp=1_001)
 
 
 @functools.cache
 def bombs() -> tuple[Bomb, ...]:
-    """One of each kind."""
+    """Return one bomb of each kind."""
     too_large, invalid, good = ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.NONE
     many = value_of_zeros(100 * MIB)
     wide = bytes(cramjam.zstd.compress(value_of_zeros(60 * MIB), 22))
@@ -72,7 +72,7 @@ def bombs() -> tuple[Bomb, ...]:
 
 
 def stored(batch: bytes, base_offset: int) -> bytes:
-    """The batch as it lies in a log."""
+    """Return the batch as a log stores it."""
     changed = bytearray(batch)
     struct.pack_into(">q", changed, 0, base_offset)
     struct.pack_into(">i", changed, 12, 0)
@@ -81,7 +81,7 @@ def stored(batch: bytes, base_offset: int) -> bytes:
 
 
 def append_to_log(log: bytes, batches: list[bytes]) -> bytes:
-    """A segment with more batches behind those it has."""
+    """Append batches to a segment."""
     offset = max((batch.last_offset + 1 for batch in read_batches(log)), default=0)
     for batch in batches:
         log += stored(batch, offset)

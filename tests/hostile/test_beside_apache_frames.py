@@ -1,7 +1,4 @@
-"""Broken, cut, absurd and senseless requests: ours closes where Apache's node closes, and answers as it answers.
-
-Frames of every wrong kind, at a controller's listener.
-"""
+"""Malformed, truncated and random requests to a controller: ours closes and answers as Apache's node does."""
 
 import asyncio
 from collections.abc import Iterator
@@ -56,9 +53,9 @@ SEVERAL_FAULTS_AT_ONCE = {
     *(ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.CREATE_DELEGATION_TOKEN),
     *(ApiKey.CONTROLLER_REGISTRATION, ApiKey.ASSIGN_REPLICAS_TO_DIRS),
 }
-"""Their examples are wrong in more than one way, and which is named first is not always the same.
+"""APIs whose random requests have several errors, of which either may be reported first.
 
-One of them, the ControllerRegistration, makes Apache's leader resign.
+One of them, ControllerRegistration, makes Apache's leader resign.
 """
 NOT_NOW = {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT}
 EVERY_ACL = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
@@ -85,10 +82,9 @@ Compared = tuple[Sent, Any, Any]
 
 
 async def differences(twins: Twins, cases: list[Sent]) -> list[Compared]:
-    """Send each to both -> (case, ours, Apache's) where the outcomes are not the same.
+    """Send each case to both quorums. Return (case, ours, Apache's) where the outcomes differ.
 
-    Those are asked again when a leader changed meanwhile, for then the wrong nodes were asked, or when one of them was
-    held up, and had no time.
+    A case is repeated when a leader changed meanwhile, because it reached the wrong node, or when a node was too slow.
     """
     sure: list[Compared] = []
     for _ in range(TRIES):
@@ -119,7 +115,7 @@ def _is_held_up(found: Compared) -> bool:
 
 
 def _codes(answer: Any) -> Iterator[int]:
-    """Error codes at any depth of what a node said."""
+    """Return the error codes at any depth of an answer."""
     if isinstance(answer, dict):
         yield from (value for name, value in answer.items() if name == "error_code")
     for each in answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ():
@@ -167,7 +163,7 @@ def test_requests_without_sense_are_closed_where_apache_closes_and_answered_wher
 
 
 def acl(**changed: Any) -> CreateAclsRequest:
-    """A CreateAcls that is fine but for `changed`."""
+    """Return a CreateAcls that is valid except for `changed`."""
     fine = {"resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:x"}
     rest = {"host": "*", "operation": 3, "permission_type": 3}
     return CreateAclsRequest(creations=(CreateAclsRequestAclCreation(**{**fine, **rest, **changed}),))
@@ -183,7 +179,7 @@ ACL_ELEMENTS = [
 
 
 def test_acls_of_any_or_unknown_kind_are_refused_as_apache_refuses_them(twins: Twins) -> None:
-    """Without an authorizer, which is the default: SECURITY_DISABLED, or a closed connection."""
+    """Without an authorizer, the default: SECURITY_DISABLED, or a closed connection."""
     cases = [
         request(f"acl {each}", acl(**each), version, role)
         for each in ACL_ELEMENTS
@@ -220,7 +216,7 @@ def test_a_request_without_time_is_timed_out_and_has_no_effect(twins: Twins, tim
 
 
 def test_too_much_in_one_request_is_refused_whole(twins: Twins) -> None:
-    """10,001 partitions; 20,000 topics, with a broker to put them on, which leaves: other tests find none."""
+    """10,001 partitions, and 20,000 topics with a broker. The broker leaves, so that other tests find none."""
 
     async def codes(quorum: Quorum) -> list[list[int]]:
         client = controller_client(quorum.bootstrap)
@@ -249,7 +245,7 @@ def test_too_much_in_one_request_is_refused_whole(twins: Twins) -> None:
 def test_an_api_that_is_advertised_but_not_served_is_answered_even_where_apache_never_answers(
     twins: Twins, api_key: ApiKey
 ) -> None:
-    """Null users or owners: Apache's node fails while it builds the error, and stays silent for ever."""
+    """Null users or owners: Apache's node fails while it builds the error, and never answers."""
     version = 0 if api_key == ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS else 2
     null = Sent("null", frame(header(api_key, version) + b"\x00\x00"), int(api_key), version)
 
@@ -261,7 +257,7 @@ def test_an_api_that_is_advertised_but_not_served_is_answered_even_where_apache_
 
 
 def test_pipelined_requests_are_answered_in_order_on_both(twins: Twins) -> None:
-    """Slow ones among them: a Fetch that waits, a topic that must be committed."""
+    """Some are slow: a Fetch that waits, a topic that must be committed."""
 
     async def scenario() -> None:
         for each in await views(twins):

@@ -1,7 +1,4 @@
-"""A listener with SASL and an authorizer under strangers: ours closes, refuses and keeps silent as Apache's node does.
-
-Logins and ACLs.
-"""
+"""Logins and ACLs on a listener with SASL and an authorizer: ours answers and closes as Apache's node does."""
 
 import asyncio
 import time
@@ -49,7 +46,7 @@ Asked = tuple[Message, int] | bytes
 
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """(ours, Apache's), a controller each that knows the users `controller` and `admin`."""
+    """Yield the ports of one controller of ours and one of Apache's, with the users `controller` and `admin`."""
     kafka.require()
     folder: Path = tmp_path_factory.mktemp("logins")
     with (
@@ -70,13 +67,13 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]
 
 
 def is_active(port: int) -> bool:
-    """Whether a leader's controller serves, too: it does so some time after the election."""
+    """Report whether a leader's controller is active, which it becomes some time after the election."""
     *_, answer = asyncio.run(talk(port, [*login(), (AllocateProducerIdsRequest(broker_id=77, broker_epoch=7), 0)]))
     return isinstance(answer, Message) and answer.error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 async def talk(port: int, asked: list[Asked], timeout_s: float = PATIENCE_S) -> list[Any]:
-    """Send one after the other on one connection -> the answers; CLOSED or SILENT instead of one ends it."""
+    """Send requests one by one on one connection. Return the answers; the last may be CLOSED or SILENT."""
     heard: list[Any] = []
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -95,7 +92,7 @@ async def talk(port: int, asked: list[Asked], timeout_s: float = PATIENCE_S) -> 
 
 
 def both(ports: tuple[int, int], asked: list[Asked]) -> list[list[Any]]:
-    """What ours and Apache's say to the same."""
+    """Return the answers of ours and of Apache's to the same requests."""
     return [asyncio.run(talk(port, asked)) for port in ports]
 
 
@@ -146,7 +143,7 @@ WRONG_LOGINS: dict[str, list[Asked]] = {
 
 @pytest.mark.parametrize("case", WRONG_LOGINS)
 def test_every_wrong_login_gets_one_answer_late_and_then_the_end(ports: tuple[int, int], case: str) -> None:
-    """Apache's says which of user, password and form was wrong, ours does not."""
+    """Apache's names the wrong part (user, password or format), ours does not."""
     started = time.monotonic()
     (_, ours, ours_end) = asyncio.run(talk(ports[0], [*WRONG_LOGINS[case], LAST]))
     took_s = time.monotonic() - started

@@ -1,7 +1,4 @@
-"""Raft requests of strangers, late-comers and liars: ours answers as Apache's node does, field by field.
-
-Stale and future epochs, wrong cluster ids, wrong receivers, strangers.
-"""
+"""Raft requests with wrong epochs, ids, receivers and senders: ours answers as Apache's node does, field by field."""
 
 import asyncio
 from collections.abc import Iterator
@@ -34,10 +31,11 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
 
 
 def tolerated(case: Case, ours: dict, theirs: dict) -> bool:
-    """Where ours differs on purpose.
+    """Report whether ours differs on purpose.
 
-    FetchSnapshot: Apache's node cannot write an answer with a partition error (records of null) and says
-    UNKNOWN_SERVER_ERROR; ours says what is wrong. Fetch v16: its schema has the leader's address, Kafka gives it from v17.
+    FetchSnapshot: Apache's node cannot encode an answer with a partition error (records are null) and answers
+    UNKNOWN_SERVER_ERROR; ours answers with the error. Fetch v16: ours has the leader's address, as the schema allows;
+    Kafka's has it from v17.
     """
     if case.name.startswith("snapshot") and theirs["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR:
         return ours["error_code"] == ErrorCode.NONE and ours["topics"][0]["partitions"][0]["error_code"] in {
@@ -50,7 +48,7 @@ def tolerated(case: Case, ours: dict, theirs: dict) -> bool:
 
 
 async def difference(case: Case, views: list[View]) -> str | None:
-    """Send the request to both -> what differs, None for nothing."""
+    """Send the request to both. Return the difference, None without one."""
     answers = [await ask(each.port(case.role), case.request(each), case.version) for each in views]
     ours, theirs = (each.said(answer) for each, answer in zip(views, answers, strict=True))
     if ours == theirs or (isinstance(ours, dict) and isinstance(theirs, dict) and tolerated(case, ours, theirs)):
@@ -73,7 +71,7 @@ def test_every_version_that_the_controller_knows_is_asked(tmp_path: Path) -> Non
 
 def test_requests_that_change_nothing_are_answered_as_apache_answers_them(twins: Twins) -> None:
     async def scenario() -> list[str]:
-        """Again when a leader changed on the way, as it does when a node is held up; at a request it would each time."""
+        """Repeat a case when a leader changed meanwhile. A leader that changes due to a request does so each time."""
         for _ in range(TRIES):
             before = [await view(each) for each in twins.both]
             found = [await difference(case, before) for case in KEEPS]
@@ -90,7 +88,7 @@ def test_requests_that_change_nothing_are_answered_as_apache_answers_them(twins:
 @pytest.mark.parametrize("case", MOVES, ids=[case.label for case in MOVES])
 def test_requests_that_move_the_epoch_are_answered_as_apache_answers_them(twins: Twins, case: Case) -> None:
     async def scenario() -> None:
-        for _ in range(TRIES):  # by the time of the request the epoch may be another than the one that was seen
+        for _ in range(TRIES):  # the epoch may change between the view and the request
             before = [await view(each) for each in twins.both]
             found = await difference(case, before)
             if found is None:

@@ -1,6 +1,6 @@
-"""Three controllers whose links break while clients write: who leads, in which epoch, and what old messages can do.
+"""Three controllers whose links fail while clients write: leaders, epochs and the effect of old messages.
 
-Invariants 11, 12, 13 and 33 of docs/invariants.md, by name, each in its own small story; the chaos program mixes them all.
+Each test shows one of the invariants 11, 12, 13 and 33 of docs/invariants.md; the chaos program combines them.
 """
 
 import asyncio
@@ -27,22 +27,22 @@ FETCH_TIMEOUT_S = 2.0
 NAMES = (f"topic-{number}" for number in itertools.count())
 PATIENT_S = 60
 QUIET = {"broker.session.timeout.ms": 600_000, "metadata.max.idle.interval.ms": 600_000}
-"""No fencing of the broker, which sends no heartbeats, and no record but those of the test."""
+"""The broker sends no heartbeats and is never fenced; only the test writes records."""
 
 
 class LeaderChangedError(AssertionError):
-    """Another leader or epoch than before."""
+    """The leader or the epoch has changed."""
 
 
 class Story:
-    """A running quorum behind links that can break, told on one event loop."""
+    """A running quorum behind faulty links, on one event loop."""
 
     def __init__(self, quorum: ProxiedQuorum, links: FaultyLinks, runner: asyncio.Runner) -> None:
         self.quorum, self.links, self._runner = quorum, links, runner
         self.leader, self.epoch = -1, -1
 
     async def begin(self) -> None:
-        """Start everything, and have a broker for the topics to be on."""
+        """Start all nodes and register a broker for the topics."""
         await self.links.start()
         for node_id in self.quorum.node_ids:
             self.quorum.format(node_id)
@@ -53,9 +53,9 @@ class Story:
         client.close()
 
     def tell(self, happening: Callable[[], Coroutine[None, None, None]], *, tries: int = 1) -> None:
-        """Let something happen to a quorum that is whole.
+        """Run a scenario on a healthy quorum.
 
-        Where the leader must stay it may be tried again: when the machine holds a process up, that looks like its death.
+        Where the leader must stay, the scenario may be repeated: a process that the machine delays looks dead.
         """
 
         async def from_a_good_start() -> None:
@@ -74,7 +74,7 @@ class Story:
                 return
 
     async def until_settled(self) -> None:
-        """Wait until everybody follows one leader, far from missing it, and has its log; it is `leader` from then on."""
+        """Wait until all nodes follow one leader and have its log. Store it as `leader`."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 await asyncio.sleep(0.05)
@@ -94,27 +94,27 @@ class Story:
 
     @property
     def followers(self) -> list[int]:
-        """Who does not lead."""
+        """Return the nodes that do not lead."""
         return [node_id for node_id in self.quorum.node_ids if node_id != self.leader]
 
     async def write(self, count: int = 5) -> None:
-        """Have topics made; each must be acknowledged."""
+        """Create topics. Each must be acknowledged."""
         client = controller_client(self.quorum.bootstrap)
         for name in itertools.islice(NAMES, count):
             answer = await client.request(create_topics([name]))
-            # a client that lost its leader asks the next one, where its first request may have been committed
+            # after a lost leader a retry may find the topic of the first request
             assert answer.topics[0].error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
         client.close()
 
     async def assert_led_as_before(self) -> None:
-        """The same leader in the same epoch, and everybody follows it."""
+        """Assert that all nodes follow the same leader in the same epoch."""
         before = (self.leader, self.epoch)
         await self.until_settled()
         if (self.leader, self.epoch) != before:
             raise LeaderChangedError(f"(leader, epoch) was {before}, is {(self.leader, self.epoch)}")
 
     async def next_leader(self) -> tuple[float, int]:
-        """Wait for a leader in a later epoch -> the time it took in s, its id."""
+        """Wait for a leader in a later epoch. Return the seconds and its id."""
         started = time.monotonic()
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -151,13 +151,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """Nobody in it would miss a leader within a minute by the fetch timeout alone."""
+    """Yield a quorum whose fetch timeout alone does not start an election within a minute."""
     yield from story_of(tmp_path_factory.mktemp("patient"), PATIENT_S)
 
 
 @pytest.mark.parametrize("how", ["cut off", "heard by none", "hearing none"])
 def test_a_follower_that_was_away_comes_back_without_raising_the_epoch(story: Story, how: str) -> None:
-    """KIP-996: its log is as long as theirs, but its pre-votes are refused, for the others hear from their leader."""
+    """KIP-996: its log is as long as theirs, but its pre-votes are refused because the others have a leader."""
 
     async def scenario() -> None:
         follower = story.followers[0]
@@ -178,7 +178,7 @@ def test_a_follower_that_was_away_comes_back_without_raising_the_epoch(story: St
 
 
 def test_a_leader_that_was_cut_off_is_replaced_and_stops_answering_as_one(story: Story) -> None:
-    """Check-quorum: after 1.5 fetch timeouts without a majority it answers that it leads no more, and clients go on."""
+    """Check-quorum: after 1.5 fetch timeouts without a majority it resigns, and clients continue elsewhere."""
 
     async def scenario() -> None:
         old = story.leader
@@ -204,13 +204,13 @@ SETTING = "read-beside-a-successor"
 
 
 async def write_setting(port: int, number: int) -> bool:
-    """Have a number written by this node; False when it does not lead, or not yet."""
+    """Write a number through this node. Return False when it is not an active leader."""
     answer = await call(port, set_interval(SETTING, number), 1, timeout_s=PATIENCE_S)
     return bool(answer.responses[0].error_code == ErrorCode.NONE)
 
 
 async def read_setting(port: int) -> tuple[int, str | None]:
-    """What this node answers, however late: error code, number."""
+    """Return this node's error code and number, however late it answers."""
     resource = DescribeConfigsRequestDescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=SETTING)
     answer = await call(port, DescribeConfigsRequest(resources=(resource,)), 4, timeout_s=PATIENCE_S)
     (result,) = answer.results
@@ -218,7 +218,7 @@ async def read_setting(port: int) -> tuple[int, str | None]:
 
 
 def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_changed(patient: Story) -> None:
-    """Invariant 16. It believes for 90 s that it leads; Apache's leader would answer with the old number."""
+    """Invariant 16. It claims the leadership for 90 s; Apache's leader would answer with the old number."""
 
     async def scenario() -> None:
         quorum, old = patient.quorum, patient.leader
@@ -233,7 +233,9 @@ def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_change
         await asyncio.wait([reading], timeout=1)
         answer = await call(quorum.port_of(old), describe_quorum_request(), 2, timeout_s=PATIENCE_S)
         said = answer.topics[0].partitions[0]
-        if said.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:  # it was deposed before, and answers as any follower
+        if (
+            said.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        ):  # it has already lost the leadership and answers as a follower
             raise LeaderChangedError(f"{old} knows that it leads no more")
         assert not reading.done(), reading.result()
         assert (said.leader_id, said.leader_epoch) == (old, patient.epoch)
@@ -248,7 +250,7 @@ def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_change
 def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story: Story) -> None:
     async def scenario() -> None:
         story.links.isolate(story.leader)
-        await story.next_leader()  # so that there are requests of two epochs, votes among them
+        await story.next_leader()  # creates requests of two epochs, including votes
         story.links.heal()
         await story.until_settled()
         await story.write()
@@ -266,7 +268,7 @@ def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story
 
 
 def test_a_follower_keeps_nothing_of_a_fetched_batch_that_is_damaged(story: Story) -> None:
-    """A Fetch answer of a bad leader: CRC, magic, gap, epoch above the request's, absurd counts."""
+    """Fetch answers of a faulty leader: wrong CRC, magic, epoch or counts, and gaps."""
 
     async def scenario() -> None:
         follower = story.followers[0]
@@ -295,7 +297,7 @@ def test_a_follower_whose_connections_break_by_themselves_costs_no_leader(patien
 
 @pytest.mark.parametrize("how", ["kill", "freeze"])
 def test_a_dead_leader_is_noticed_without_waiting_for_the_fetch_timeout(patient: Story, how: str) -> None:
-    """A reset connection starts a pre-vote at once; so does a fetch that outlasts its own wait. KIP-595 waits here 60 s."""
+    """A reset connection or a Fetch that exceeds its wait starts a pre-vote at once. KIP-595 would wait 60 s here."""
 
     async def scenario() -> None:
         old = patient.leader

@@ -1,4 +1,4 @@
-"""The broker's listener under bytes that no Kafka client would send. It answers or closes, and stays up."""
+"""The broker's listener under malformed requests: it answers or closes, and keeps running."""
 
 import asyncio
 import random
@@ -74,7 +74,7 @@ def test_what_cannot_be_a_request_closes_its_connection(node: EmbeddedNode, data
 
 @pytest.mark.parametrize("listener", ["broker", "controller"])
 def test_random_bodies_of_every_api_are_each_answered_or_closed(node: EmbeddedNode, listener: str) -> None:
-    """Zeros and small bytes among them, so that many bodies decode and reach the code behind."""
+    """Zeros and small bytes make many bodies decodable, so that they reach the code behind."""
     dice = random.Random(SEED)
     port = node.port if listener == "broker" else node.controller_port
     served = sorted((key, api) for key, api in apis_of(listener).items())
@@ -101,7 +101,7 @@ def test_random_bodies_of_every_api_are_each_answered_or_closed(node: EmbeddedNo
 def test_requests_that_decode_but_make_no_sense_are_answered_without_a_failover(
     node: EmbeddedNode, listener: str
 ) -> None:
-    """Not drawn: raft's own requests, which may rightly raise an epoch, and Produce, which with acks=0 has no answer."""
+    """Without raft requests, which may raise the epoch, and Produce, which has no answer with acks=0."""
     dice = random.Random(SEED)
     port = node.port if listener == "broker" else node.controller_port
     left_out = RAFT_APIS | {ApiKey.PRODUCE}

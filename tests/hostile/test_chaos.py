@@ -1,4 +1,4 @@
-"""A short run of the chaos program; `python -m tests.hostile.chaos --seed N --seconds 90` is the long one."""
+"""A short run of the chaos program. `python -m tests.hostile.chaos --seed N --seconds 90` is the long run."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A real node under more connections than it can have: who is in stays served, logs roll, administrators get in."""
+"""A node under more connections than it allows: existing clients are served, logs roll, administrators connect."""
 
 import asyncio
 import resource
@@ -45,7 +45,7 @@ def many_files_for_the_test() -> Iterator[None]:
 
 @contextmanager
 def crowd(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """Begin that many connections; most are never accepted."""
+    """Open many connections, most of which are never accepted."""
     begun = []
     for _ in range(count):
         one = socket.socket()
@@ -116,7 +116,7 @@ def test_a_node_with_256_files_under_1000_connections_serves_rolls_and_lets_admi
 
 def test_limits_of_addresses_hold_and_change_while_the_node_runs(tmp_path: Path) -> None:
     async def connections(port: int, count: int) -> int:
-        """How many of so many connections are served at once."""
+        """Return how many of `count` simultaneous connections are served."""
         opened = []
         for _ in range(count):
             try:

@@ -1,4 +1,4 @@
-"""A controller of ours under strangers: bounded memory, others served meanwhile, and a log line for each, without payload."""
+"""A controller under malformed requests: bounded memory, service for others, one log line each without payload."""
 
 import asyncio
 import random
@@ -56,7 +56,7 @@ def test_four_hundred_random_bodies_are_each_answered_or_closed(quorum: Quorum) 
 
 
 def test_twenty_frames_that_announce_fifty_megabytes_cost_nothing(quorum: Quorum) -> None:
-    """Apache's node takes the memory that is announced: the same twenty frames end one with a heap of 384 MB."""
+    """Apache's node allocates the announced size: the same frames end one with a heap of 384 MB."""
 
     async def scenario() -> None:
         await is_served(quorum.ports[0])
@@ -139,6 +139,6 @@ def test_a_refused_request_leaves_one_line_with_peer_and_cause_and_no_payload(
 
 
 def test_the_header_of_these_tests_is_what_an_encoder_writes() -> None:
-    """So that a refusal is not for the header's sake."""
+    """Ensures that requests are not refused because of their header."""
     body = encode(CreateTopicsRequest(timeout_ms=100), 7)
     assert encode_request(CreateTopicsRequest(timeout_ms=100), 7, 7, "x")[4:] == header(19, 7) + body

@@ -1,7 +1,7 @@
-"""Requests that are cheap to send and dear to serve: each costs another client at most a short wait, and no memory.
+"""Requests that are cheap to send and expensive to serve: other clients wait a bounded time, and no memory is kept.
 
-The issue's figure is a wait of 1 s for anything a client of 20 MiB can send. What is asserted leaves room for a machine
-that does other things too.
+The goal is a wait of at most 1 s for everything that a client can send in 20 MiB. The asserted bounds are higher, for
+busy machines.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ MEMBER_BYTES = 900_000
 
 
 async def has_coordinator(port: int) -> bool:
-    """Whether groups have a coordinator; asking for it creates __consumer_offsets."""
+    """Report whether groups have a coordinator. The request creates __consumer_offsets."""
     found = await call(port, FindCoordinatorRequest(key_type=0, coordinator_keys=("large",)), 4)
     return bool(found.coordinators[0].error_code == ErrorCode.NONE)
 
@@ -67,11 +67,11 @@ DEAREST = {
     ),
     "controller": (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ALTER_PARTITION),
 }
-"""Those that cost most; `python -m tests.hostile.explore_costs` tries all of them in all versions."""
+"""The most expensive APIs. `python -m tests.hostile.explore_costs` tries all APIs and versions."""
 
 
 def attacks(listener: str) -> Iterator[Attack]:
-    """One for each of the dearest APIs: its first array full of different elements."""
+    """Return an attack per expensive API: its first array is full of different elements."""
     for api_key in DEAREST[listener]:
         version = APIS[api_key].max_version
         path = next(array_paths(request_class(api_key), version))
@@ -110,7 +110,7 @@ def test_18_mib_of_topic_names_are_refused_before_they_are_read(node: EmbeddedNo
 
 
 def test_200_members_of_900_kb_keep_no_more_than_a_group_may(node: EmbeddedNode) -> None:
-    """Before, they kept 322 MB."""
+    """Without the bound they kept 322 MB."""
 
     def join() -> bytes:
         protocol = JoinGroupRequestJoinGroupRequestProtocol(name="range", metadata=bytes(MEMBER_BYTES))

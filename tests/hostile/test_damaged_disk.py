@@ -1,7 +1,6 @@
-"""A node as a process on a disk that was damaged while it was down. All is back, or it says why and ends.
+"""A node whose files were damaged while it was stopped: it recovers everything, or it ends with the reason.
 
-One node acknowledges topics and is killed, or stopped in good order; its folder is copied for every case, damaged, and
-started again.
+A node acknowledges topics and is killed or stopped. Its folder is copied for every case, damaged and started again.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ from tests.interop.conclave import Quorum, call, start
 from tests.interop.log_files import raw_batches
 
 TOPICS = [f"acknowledged-{number}" for number in range(12)]
-QUIET = {"broker.session.timeout.ms": 600_000}  # the broker that the topics are on sends no heartbeats
+QUIET = {"broker.session.timeout.ms": 600_000}  # the broker of the topics sends no heartbeats
 SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 3_000,
     "metadata.log.max.snapshot.interval.ms": 500,
@@ -53,13 +52,13 @@ SNAPSHOTS = {
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of a node that has acknowledged TOPICS, to copy."""
+    """The folder of a node that has acknowledged TOPICS."""
 
     folder: Path
     port: int
 
     def copy(self, to: Path) -> Path:
-        """A copy whose settings name itself."""
+        """Return a copy with adjusted configs."""
         target = to / "node"
         shutil.copytree(self.folder, target, symlinks=True, ignore=shutil.ignore_patterns("*.out"))
         config = target / "server.properties"
@@ -69,7 +68,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kept]:
-    """What a kill and what a good end leave behind; and the same with snapshots."""
+    """Yield the folders after a kill and after a clean stop, each with and without snapshots."""
     found: dict[str, Kept] = {}
     for name, settings in {"killed": {}, "stopped": {}, "snapshots": SNAPSHOTS}.items():
         folder: Path = tmp_path_factory.mktemp(name)
@@ -154,7 +153,7 @@ def test_damage_with_good_batches_behind_it_is_no_torn_write(
     damage: Callable[[Path], tuple[str, ...]],
     end: str,
 ) -> None:
-    """Apache's node cuts the log there, and loses what it had acknowledged in silence."""
+    """Apache's node truncates the log there and silently loses acknowledged records."""
     folder = kept[end].copy(tmp_path)
     named = damage(folder)
     damaged = first_log_of(folder).read_bytes()
@@ -237,7 +236,7 @@ def test_a_snapshot_with_a_flipped_bit_stops_the_start(
 def test_a_snapshot_without_its_footer_is_neither_loaded_nor_served(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
 ) -> None:
-    """Apache's node loads it and serves it to others. Ours has the older one and the log."""
+    """Apache's node loads it and serves it to others. Ours uses the older snapshot and the log."""
     folder = kept["snapshots"].copy(tmp_path)
     cut = cut_the_newest_snapshot(folder)
     process, port = started(folder, processes), kept["snapshots"].port
@@ -264,7 +263,7 @@ def test_a_snapshot_without_its_footer_is_neither_loaded_nor_served(
 
 
 def without_rights(folder: Path) -> kafka.Process:
-    """Start a node whom the folder's permissions bind, also when the tests run as root."""
+    """Start a node that is subject to the folder's permissions, even if the tests run as root."""
     command = [sys.executable, "-m", "kraft_core", str(folder / "server.properties")]
     if os.geteuid() == 0:
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
@@ -305,7 +304,7 @@ UNREADABLE = {
 def test_a_record_that_cannot_be_replayed_stops_the_node_and_is_never_passed_over(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, what: str
 ) -> None:
-    """Invariant 31: the batch is whole and its CRC right, so it is no damage; this node is too old for it, or worse."""
+    """Invariant 31: the batch is complete and its CRC is right, so the record is not damaged but unknown."""
     folder = kept["stopped"].copy(tmp_path)
     log = raw_batches(folder)
     (last,) = read_batches(log[max(log)])
@@ -324,10 +323,14 @@ WRONG_SETTINGS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "bad role": ("process.roles=controller", "process.roles=king", ("process.roles", "king")),
     "no listener": ("listeners=CONTROLLER://127.0.0.1", "#", ("listeners",)),
     "unreadable listener": ("listeners=CONTROLLER://127.0.0.1", "listeners=CONTROLLER/127.0.0.1", ("listeners",)),
-    "bad value": ("node.id=1", "node.id=1\ncontroller.quorum.fetch.timeout.ms=-7", ("controller.quorum.fetch.timeout.ms", "-7")),
+    "bad value": (
+        "node.id=1",
+        "node.id=1\ncontroller.quorum.fetch.timeout.ms=-7",
+        ("controller.quorum.fetch.timeout.ms", "-7"),
+    ),
     "no log dir": ("log.dirs=", "log.dirs=\n#", ("log.dirs",)),
     "voters and bootstrap of nobody": ("controller.quorum.bootstrap.servers=", "#", ("controller.quorum",)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("wrong", WRONG_SETTINGS)

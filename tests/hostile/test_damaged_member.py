@@ -1,6 +1,6 @@
-"""One of three controllers finds its disk damaged: it neither leads nor votes, the others go on, and there is a way back.
+"""One of three controllers has damaged files: it neither leads nor votes, the others continue, and it can be repaired.
 
-The way back is the one of docs/operations.md, with the commands as they stand there.
+The repair follows docs/operations.md, with its commands.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ from tests.interop.mixed.mixed_claims import image_on_disk
 SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": 3_000,
     "metadata_log_max_snapshot_interval_ms": 500,
-    "broker_session_timeout_ms": 600_000,  # the broker that the topics are on sends no heartbeats
+    "broker_session_timeout_ms": 600_000,  # the broker of the topics sends no heartbeats
 }
 NAMES = (f"acknowledged-{number}" for number in itertools.count())
 
 
 class Members:
-    """The quorum, and every topic that it has acknowledged."""
+    """The quorum and every topic that it has acknowledged."""
 
     def __init__(self, found: Quorum) -> None:
         self.quorum = found
@@ -52,50 +52,50 @@ class Members:
         self.write(12, register=True)
 
     def write(self, count: int = 5, *, register: bool = False) -> None:
-        """Have topics made by whoever leads."""
+        """Create topics through the leader."""
         names = list(itertools.islice(NAMES, count))
         asyncio.run(acknowledge(self.quorum, names, register=register))
         self.topics += names
 
     def member(self, role: str) -> int:
-        """The leader, or some follower."""
+        """Return the leader or a follower."""
         leader = self.quorum.wait_for_leader()
         return leader if role == "leader" else leader % 3 + 1
 
     def stopped(self, node_id: int) -> Path:
-        """Stop a node in good order -> its folder."""
+        """Stop a node cleanly. Return its folder."""
         assert self.quorum.processes[node_id].stop() == 0
         return self.quorum.folder_of(node_id)
 
     def leader(self) -> tuple[int, int]:
-        """Who leads in which epoch."""
+        """Return the leader and its epoch."""
         return kafka.wait_until(lambda: asyncio.run(self.quorum.leader()), kafka.PATIENCE_S, "a leader")
 
     def voters(self) -> set[tuple[int, UUID]]:
-        """Who votes, as the leader says."""
+        """Return the voters that the leader reports."""
         found = kafka.wait_until(
             lambda: asyncio.run(describe_quorum(self.quorum.port_of(self.leader()[0]))), kafka.PATIENCE_S, "the voters"
         )
         return {(each.replica_id, each.replica_directory_id) for each in found.current_voters}
 
     def lag_of(self, node_id: int) -> int:
-        """How many records a node is behind; -1 while the leader does not know it."""
+        """Return a node's lag in records, -1 while the leader does not know it."""
         found = asyncio.run(describe_quorum(self.quorum.port_of(self.quorum.wait_for_leader())))
         ends: dict[int, int] = {}
         replicas = () if found is None else (*found.observers, *found.current_voters)
-        for each in replicas:  # its old self may be among them
+        for each in replicas:  # its previous incarnation may be listed too
             ends[each.replica_id] = max(ends.get(each.replica_id, -1), each.log_end_offset)
         return max(ends.values()) - ends[node_id] if ends.get(node_id, -1) >= 0 else -1
 
     def wait_until_whole(self) -> None:
-        """Wait until everybody has everything."""
+        """Wait until all nodes have all records."""
         for node_id in self.quorum.node_ids:
             kafka.wait_until(
                 lambda node_id=node_id: self.lag_of(node_id) == 0, kafka.PATIENCE_S, f"node {node_id} is caught up"
             )
 
     def assert_counts_again(self, node_id: int) -> None:
-        """Without it there is no majority and without its disk no commit; it has every topic that was ever acknowledged."""
+        """Assert that the node is needed for a majority, commits, and has every acknowledged topic."""
         self.wait_until_whole()
         leader = self.quorum.wait_for_leader()
         spared = next(each for each in self.quorum.node_ids if each not in {leader, node_id})
@@ -107,7 +107,7 @@ class Members:
         assert set(self.topics) <= set(image_on_disk(raw_batches(folder), folder).topics.by_name)
 
     def take_the_documented_way_back(self, node_id: int) -> None:
-        """An empty folder, then the voters swapped: the section on a lost disk in docs/operations.md."""
+        """Repair the node as docs/operations.md describes for a lost disk: an empty folder, then replace the voter."""
         found = self.quorum
         config, bootstrap = found.config_of(node_id), ("--bootstrap-controller", found.bootstrap)
         old_id = found.directory_ids[node_id - 1]
@@ -129,7 +129,7 @@ class Members:
 
 
 def conclave(*arguments: object) -> str:
-    """Run our command -> what it printed."""
+    """Run the `conclave` command. Return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "app.cli.main", *map(str, arguments)],
         capture_output=True,
@@ -154,7 +154,7 @@ def write_garbage(folder: Path) -> tuple[str, ...]:
 
 
 def flip_in_the_last_batch(folder: Path) -> tuple[str, ...]:
-    """What looks like a torn write but was on disk, and acknowledged; where a snapshot holds it too, that is taken away."""
+    """Damage an acknowledged batch so that it looks like a torn write. Remove a snapshot that contains it."""
     position, size = batches(log_of(folder))[-1]
     base_offset = int.from_bytes(log_of(folder).read_bytes()[position : position + 8])
     for snapshot in snapshots(folder):
@@ -209,7 +209,7 @@ def test_a_torn_write_is_cut_off_and_fetched_again(members: Members) -> None:
 
 
 def test_a_member_with_another_directory_id_neither_votes_nor_leads_and_says_so(members: Members) -> None:
-    """KIP-853: a disk that was replaced is another voter. Two of three are up, but only one of them counts."""
+    """KIP-853: a replaced disk is another voter. Two of three nodes run, but only one of them is a voter."""
     leader = members.member("leader")
     stranger, third = leader % 3 + 1, (leader + 1) % 3 + 1
     found = members.quorum

@@ -1,4 +1,4 @@
-"""Floods of requests against a combined node: its own heartbeats, its quorum and other clients are not behind them."""
+"""Floods of requests to a combined node do not delay its heartbeats, its quorum or other clients."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ LONGEST_WAIT_S = 5.0
 
 
 async def flood(port: int, frame: bytes, until_s: float) -> int:
-    """Keep some pipelined requests waiting all the time; how many bytes of answers came."""
+    """Keep pipelined requests in flight. Return the bytes of the answers."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     received = 0
     with contextlib.suppress(OSError, TimeoutError):
@@ -38,7 +38,7 @@ async def flood(port: int, frame: bytes, until_s: float) -> int:
 
 
 def requests() -> list[tuple[Message, int]]:
-    """Cheap ones, and ones that cost the more the more they ask for."""
+    """Return cheap requests, and requests whose cost grows with their size."""
     names = tuple(MetadataRequestMetadataRequestTopic(name=f"{number:x}") for number in range(200))
     return [
         (ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3),

@@ -1,4 +1,4 @@
-"""A short run of the torment of a combined node; `python -m tests.hostile.node_chaos --seed N --seconds 90` is the long one."""
+"""A short run of node_chaos. `python -m tests.hostile.node_chaos --seed N --seconds 90` is the long run."""
 
 from pathlib import Path
 

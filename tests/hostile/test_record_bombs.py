@@ -1,7 +1,7 @@
-"""Record batches that are cheap to send and dear to read: nobody else waits for them, wherever they are read.
+"""Record batches that are cheap to send and expensive to read: other clients do not wait, wherever they are read.
 
-The issue's figure is a wait of 1 s for another client. What is asserted leaves room for a machine that does other things
-too; `-s` prints what was measured.
+The goal is a wait of at most 1 s for another client. The asserted bounds are higher, for busy machines; `-s` prints the
+measured waits.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ def _produces(port: int, topic: str) -> bool:
 
 
 async def longest_small_produce(port: int, end: asyncio.Event) -> float:
-    """Produce one small batch after the other, compressed and not, and return the longest wait for an answer."""
+    """Produce small batches one by one, compressed and not. Return the longest wait for an answer."""
     longest_s = 0.0
     connection = await KafkaConnection.open("127.0.0.1", port, "small", 60_000)
     try:
@@ -154,11 +154,11 @@ STORED = [
     crafted(record(0, b"\x00\x01\x7f\xff", b"\x00\x01"), 1),
     crafted(record(0, b"\x00\x02\x00\x01g", b"\x7f\x00"), 1),
 ]
-"""Also what no producer can store any more, but an older version or a tool may have."""
+"""The bombs, and batches that are refused now but may be stored by an older version or a tool."""
 
 
 def test_bombs_that_were_stored_earlier_do_no_harm(tmp_path: Path) -> None:
-    """In the coordinator's topic and in an ordinary one, over two restarts."""
+    """Bombs in __consumer_offsets and in an ordinary topic, over two restarts."""
     with running_node(tmp_path, broker_session_timeout_ms=3_000, broker_heartbeat_interval_ms=500) as node:
         asyncio.run(call(node.port, create_topics(["searched"]), 7))
         wait_until(lambda: _produces(node.port, "searched"), PATIENCE_S, "the topic takes records")
@@ -197,7 +197,7 @@ async def commits(port: int) -> bool:
 
 
 async def loads(port: int) -> float:
-    """Wait until the group's offset is the last one; return the longest that another client waited."""
+    """Wait until the group's offset is the last one. Return the longest wait of another client."""
     topic = OffsetFetchRequestOffsetFetchRequestTopics(name="searched", partition_indexes=(0,))
     group = OffsetFetchRequestOffsetFetchRequestGroup(group_id=GROUP, topics=(topic,))
     async with Bystander(port) as client:
@@ -220,7 +220,7 @@ def _append(folder: Path, batches: list[bytes]) -> None:
 
 
 def last_of(node: EmbeddedNode, offset: int) -> bytes | None:
-    """The value that a consumer reads at an offset."""
+    """Return the value that a consumer reads at an offset."""
     consumer = Consumer({"bootstrap.servers": node.address, "group.id": "reader"})
     consumer.assign([TopicPartition("searched", 0, offset)])
     try:

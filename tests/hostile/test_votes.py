@@ -1,4 +1,4 @@
-"""A vote that was given stands, whatever happens to the process that gave it. Invariants 8 and 9 of docs/invariants.md."""
+"""A granted vote outlives the process that granted it: invariants 8 and 9 of docs/invariants.md."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ EPOCHS = (5, 40)
 
 
 def started(found: Quorum) -> None:
-    """Start the only one of three voters, which can lead nothing, and wait until it listens."""
+    """Start one of three voters, which cannot become leader, and wait until it listens."""
     process = found.start(1)
     process.wait_for_output("controller_started")
 
@@ -38,7 +38,7 @@ def test_a_vote_outlives_a_kill_right_after_it_was_given(tmp_path: Path) -> None
 
 
 def test_a_voter_that_lost_its_metadata_directory_gives_nobody_its_vote(tmp_path: Path) -> None:
-    """Its directory id is still that of a voter, so Apache's node votes: for a log without what it acknowledged, too."""
+    """Its directory id is still a voter's, so Apache's node votes, even for a log without acknowledged records."""
     with quorum(tmp_path, 3) as found:
         found.format(1)
         started(found)

@@ -1,4 +1,4 @@
-"""The web process under requests without end: what it keeps of them is bounded, and others are served."""
+"""The web process under endless requests: memory is bounded, and other callers are served."""
 
 import os
 import resource
@@ -25,12 +25,12 @@ MEGABYTE = 1_000_000
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
     folder: Path = tmp_path_factory.mktemp("web")
-    with running_web(folder, f"127.0.0.1:{free_ports(1)[0]}") as found:  # nobody needs to be there
+    with running_web(folder, f"127.0.0.1:{free_ports(1)[0]}") as found:  # no controller is needed
         yield found
 
 
 def send_until_closed(port: int, start: bytes, filler: bytes, most: int) -> int:
-    """Send `start`, then `filler` again and again -> bytes taken before the peer closed."""
+    """Send `start`, then `filler` repeatedly. Return the bytes sent before the peer closed."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
         connection.sendall(start)
         sent = 0
@@ -66,12 +66,12 @@ def test_a_head_that_is_only_large_is_served(web: LiveWeb) -> None:
 
 
 SMALL = 80
-"""Connections of the small process: 50 event streams, 20 of one caller, and 40 requests of one caller."""
+"""Connections of the small process: 50 event streams, 20 per caller, and 40 requests per caller."""
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveWeb]:
-    """A process with few slots and little memory for bodies, so that a test fills them with few connections."""
+    """Yield a process with few slots and little memory for bodies, so that few connections exhaust them."""
     monkeypatch.setattr("app.web.connections_allowed", lambda: SMALL)
     monkeypatch.setattr(slots, "BODIES_BYTES_MAX", 4 * MEGABYTE)
     monkeypatch.setattr(slots, "BODIES_OF_CALLER_BYTES_MAX", MEGABYTE)
@@ -93,7 +93,7 @@ def new_token(web: LiveWeb, name: str) -> str:
 
 
 def others_are_served(web: LiveWeb, token: str) -> None:
-    """Whoever comes now by a connection of their own: probes, the login page, another caller."""
+    """Assert that new connections are served: probes, the login page, another caller."""
     with web.http() as visitor:
         assert visitor.get("/healthz").status_code == 200
         assert visitor.get("/metrics").status_code == 200
@@ -180,7 +180,7 @@ def test_a_strangers_body_is_small_and_in_time(small: LiveWeb, monkeypatch: pyte
 
 
 def test_few_open_files_are_one_warning_and_no_spinning(tmp_path: Path) -> None:
-    """With 200 files the process holds 72 connections: accepting never fails, so nothing is tried again without end."""
+    """With 200 files the process holds 72 connections, so accepting never fails and is never retried in a loop."""
     (port,) = free_ports(1)
     environment = {
         **os.environ,

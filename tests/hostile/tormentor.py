@@ -1,4 +1,4 @@
-"""Faults for three controllers behind proxies, drawn from a seed, one after the other, each healed again."""
+"""Faults for three controllers behind proxies: drawn from a seed, injected one by one and healed."""
 
 import asyncio
 import contextlib
@@ -21,11 +21,11 @@ from tests.interop.conclave import Quorum, controller_client, describe_quorum
 
 FAILURES = (ConnectionError, KafkaError, OSError)
 VOTER_CHANGE_S_MAX = 60.0
-AWAY_S = 6.0  # at this load, long enough for the leader's log to begin above a lagging node's end
+AWAY_S = 6.0  # long enough at this load for the leader to truncate its log above a lagging node's end
 
 
 class ProxiedQuorum(Quorum):
-    """A quorum whose voters know each other by the addresses of proxies; those in `apache` run as Apache's nodes."""
+    """A quorum whose voters use the addresses of proxies. Nodes in `apache` run Apache's program."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,23 +46,23 @@ class ProxiedQuorum(Quorum):
 
     @property
     def initial_controllers(self) -> str:
-        """The voter set with the proxies' ports."""
+        """Return the voter set with the proxies' ports."""
         return ",".join(
             f"{node_id}@127.0.0.1:{self.proxy_port_of(node_id)}:{self.directory_ids[node_id - 1]}"
             for node_id in self.node_ids
         )
 
     def start(self, node_id: int) -> kafka.Process:
-        """Start a node of its kind."""
+        """Start a node, ours or Apache's."""
         return self.start_apache(node_id) if node_id in self.apache else super().start(node_id)
 
     def proxy_port_of(self, node_id: int) -> int:
-        """The port that others know a controller by."""
+        """Return the advertised port of a controller."""
         return self.proxy_ports[node_id - 1]
 
 
 def stop_together(quorum: ProxiedQuorum) -> list[str]:
-    """SIGTERM to all at once -> a line for each of ours that does not end well; Apache's may not when it has just begun."""
+    """Send SIGTERM to all nodes. Return a line per bad exit; an Apache node that is starting may have one."""
     for process in quorum.processes.values():
         process.send(signal.SIGTERM)
     codes = {node_id: process.popen.wait(kafka.PATIENCE_S) for node_id, process in quorum.processes.items()}
@@ -72,7 +72,7 @@ def stop_together(quorum: ProxiedQuorum) -> list[str]:
 
 
 class Tormentor:
-    """Draws faults and heals them. `done` counts what it did; `wrong` is what it noticed."""
+    """Draws faults and heals them. `done` counts them, `wrong` has the violations."""
 
     def __init__(self, quorum: ProxiedQuorum, links: FaultyLinks, dice: random.Random) -> None:
         self.quorum, self.links, self.dice = quorum, links, dice
@@ -81,7 +81,7 @@ class Tormentor:
         self.wrong: list[str] = []
 
     async def torment(self, seconds: float) -> None:
-        """One fault after the other."""
+        """Inject faults one by one."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             await self.do(self.dice.choice(self._faults()))
@@ -93,14 +93,14 @@ class Tormentor:
         return [*frequent, *frequent, *rare]
 
     async def do(self, fault: Callable[[], Awaitable[None]]) -> None:
-        """Do one thing to the quorum, and note it."""
+        """Run one fault and count it."""
         name = fault.__name__
         self.done[name] = self.done.get(name, 0) + 1
         self.timeline.append((time.monotonic(), name))
         await fault()
 
     async def _victim(self) -> int:
-        """The leader half of the time, if there is one: it has the most to lose."""
+        """Return a node: the leader half of the time, if there is one."""
         anybody, is_leader = self.dice.choice(list(self.quorum.node_ids)), self.dice.random() < 0.5
         found = await self.quorum.leader() if is_leader else None
         return anybody if found is None else found[0]
@@ -115,14 +115,14 @@ class Tormentor:
     # -- processes
 
     async def kill(self) -> None:
-        """SIGKILL one; back after a while."""
+        """Send SIGKILL to one node and start it later."""
         victim = await self._victim()
         self.quorum.processes[victim].kill()
         await self._hold(0.0, 2.0)
         self.quorum.start(victim)
 
     async def kill_all(self) -> None:
-        """SIGKILL all three at once."""
+        """Send SIGKILL to all three nodes at once and start them later."""
         for process in self.quorum.processes.values():
             process.popen.kill()
         for node_id in self.quorum.node_ids:
@@ -131,7 +131,7 @@ class Tormentor:
         await asyncio.sleep(2)
 
     async def freeze(self) -> None:
-        """SIGSTOP one or two, SIGCONT later."""
+        """Send SIGSTOP to one or two nodes, and SIGCONT later."""
         victim = await self._victim()
         victims = {victim, self.dice.choice((victim, victim, *self.quorum.node_ids))}
         for victim in victims:
@@ -141,7 +141,7 @@ class Tormentor:
             self.quorum.thaw(victim)
 
     async def lag(self) -> None:
-        """One node is away for so long that it needs a snapshot."""
+        """Stop a node until it needs a snapshot."""
         victim = await self._victim()
         self.quorum.processes[victim].kill()
         await asyncio.sleep(AWAY_S)
@@ -150,12 +150,12 @@ class Tormentor:
     # -- links
 
     async def isolate(self) -> None:
-        """One node neither reaches the others nor is reached; clients still reach it."""
+        """Disconnect a node from the others, but not from clients."""
         self.links.isolate(await self._victim())
         await self._hold_and_heal()
 
     async def cut_link(self) -> None:
-        """One node does not reach another, in one direction or both."""
+        """Disconnect two nodes in one or both directions."""
         source = await self._victim()
         target = self.dice.choice([each for each in self.quorum.node_ids if each != source])
         self.links.cut(source, target)
@@ -164,43 +164,43 @@ class Tormentor:
         await self._hold_and_heal()
 
     async def stall(self) -> None:
-        """What is sent to one node, by all or by one, waits."""
+        """Hold back the requests to one node, of all others or of one."""
         for link in self.dice.choice((list, lambda links: list(links)[:1]))(self.links.to(await self._victim())):
             link.stalled = True
         await self._hold_and_heal()
 
     async def one_way(self) -> None:
-        """Requests reach a node, its answers do not come back."""
+        """Drop the answers of a node that receives requests."""
         for link in self.links.to(await self._victim()):
             link.answers_stalled = True
         await self._hold_and_heal()
 
     async def delay(self) -> None:
-        """Every link is slow."""
+        """Delay all links."""
         for node_id in self.quorum.node_ids:
             for link in self.links.to(node_id):
                 link.delay_ms = self.dice.uniform(1, 150)
         await self._hold_and_heal()
 
     async def damage(self) -> None:
-        """What one node fetches has wrong bits."""
+        """Flip bits in what one node fetches."""
         for link in self.links.of(await self._victim()):
             link.damaged = True
         await self._hold_and_heal()
 
     async def reset(self) -> None:
-        """Every connection between nodes breaks."""
+        """Reset all connections between nodes."""
         self.links.reset()
 
     async def send_again(self) -> None:
-        """Old requests, of this epoch and of others, arrive once more."""
+        """Repeat old requests of this and earlier epochs."""
         for node_id in self.quorum.node_ids:
             await self.links.send_again(node_id, self.dice.randint(1, 60))
 
     # -- voters
 
     async def change_voters(self) -> None:
-        """Take a voter out, perhaps hurt somebody meanwhile, and take it in again."""
+        """Remove a voter and add it again, possibly with a fault in between."""
         victim = await self._victim()
         await self._change(victim, is_wanted=False)
         if self.dice.random() < 0.5:
@@ -208,7 +208,7 @@ class Tormentor:
         await self._change(victim, is_wanted=True)
 
     async def _change(self, node_id: int, *, is_wanted: bool) -> None:
-        """Ask until the leader counts a node in, or out."""
+        """Retry until the leader has added or removed a voter."""
         client = controller_client(self.quorum.bootstrap)
         message = self._addition(node_id) if is_wanted else self._removal(node_id)
         deadline = time.monotonic() + VOTER_CHANGE_S_MAX
@@ -227,7 +227,7 @@ class Tormentor:
             client.close()
 
     async def _voters(self) -> set[int]:
-        """Who votes, as the leader says."""
+        """Return the voters that the leader reports."""
         while True:
             found = await self.quorum.leader()
             partition = None if found is None else await describe_quorum(self.quorum.port_of(found[0]))

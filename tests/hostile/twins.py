@@ -1,7 +1,7 @@
-"""A quorum of ours and one of Apache's that differ in their ports only: the same request to both, the answers compared.
+"""A quorum of ours and one of Apache's that differ only in ports: the same request to both, answers compared.
 
-Both have two voters with the same cluster, node and directory ids. What may differ between two runs of one program
-is put into words before the comparison: who leads ("leader"), the epoch ("epoch+1"), ports, offsets and times.
+Both have two voters with the same cluster, node and directory ids. What may differ between two runs of one program is
+replaced by words before the comparison: the leader ("leader"), the epoch ("epoch+1"), ports, offsets and times.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ NODE_FIELDS = {"leader_id", "node_id", "replica_id", "controller_id", "broker_id
 EPOCH_FIELDS = {"leader_epoch", "epoch"}
 OFFSET_FIELDS = {"high_watermark", "log_end_offset", "log_start_offset", "end_offset", "finalized_features_epoch"}
 NOT_COMPARED = {"last_fetch_timestamp", "last_caught_up_timestamp", "throttle_time_ms", "records"}
-"""Times, and whether a no-op record came just then."""
+"""Fields that depend on time or on a no-op record."""
 TEXT_FIELDS = {"error_message"}
 
 
 @dataclass(frozen=True)
 class View:
-    """One quorum as a request sees it: who leads which epoch, and how far the log is."""
+    """The state of a quorum that requests depend on: leader, epoch and end of the log."""
 
     quorum: Quorum
     leader: int
@@ -47,33 +47,33 @@ class View:
 
     @property
     def follower(self) -> int:
-        """The other voter."""
+        """Return the id of the voter that does not lead."""
         return 3 - self.leader
 
     @property
     def term(self) -> tuple[int, int]:
-        """Who leads in which epoch."""
+        """Return the leader and its epoch."""
         return self.leader, self.epoch
 
     @property
     def cluster_id(self) -> str:
-        """Cluster id, the same in both."""
+        """Return the cluster id, which is equal in both quorums."""
         return self.quorum.cluster_id
 
     def node(self, role: str) -> int:
-        """Id of the "leader" or "follower"."""
+        """Return the id of the "leader" or "follower"."""
         return self.leader if role == "leader" else self.follower
 
     def directory(self, node_id: int) -> UUID:
-        """Directory id of a voter."""
+        """Return the directory id of a voter."""
         return uuid_from_text(self.quorum.directory_ids[node_id - 1])
 
     def port(self, role: str) -> int:
-        """Port of the "leader" or "follower"."""
+        """Return the port of the "leader" or "follower"."""
         return self.quorum.port_of(self.node(role))
 
     def said(self, answer: Any) -> Any:
-        """Put an answer into words that are the same for both quorums."""
+        """Return an answer in words that are equal for both quorums."""
         return self._value("", answer)
 
     def _value(self, name: str, value: Any) -> Any:
@@ -103,19 +103,19 @@ class View:
 
 @dataclass
 class Twins:
-    """Both quorums, running."""
+    """Both running quorums."""
 
     ours: Quorum
     apache: Quorum
 
     @property
     def both(self) -> tuple[Quorum, Quorum]:
-        """Ours, then Apache's."""
+        """Return ours, then Apache's."""
         return self.ours, self.apache
 
 
 def twin_quorums(folder: Path, **settings: object) -> Twins:
-    """Make and format both."""
+    """Return both quorums, formatted."""
     extra = {key.replace("_", "."): value for key, value in settings.items()}
     ours = Quorum(folder / "ours", 2, extra)
     apache = Quorum(folder / "apache", 2, extra, cluster_id=ours.cluster_id)
@@ -128,9 +128,9 @@ def twin_quorums(folder: Path, **settings: object) -> Twins:
 
 @contextmanager
 def running_twins(folder: Path, **settings: object) -> Iterator[Twins]:
-    """Both quorums with a leader each; killed at the end.
+    """Yield both quorums with a leader each. They are killed at the end.
 
-    Nobody takes the leader for dead when the machine is busy for some seconds, so that epochs move for a reason only.
+    Timeouts are long, so that a busy machine causes no elections.
     """
     twins = twin_quorums(folder, **{"controller_quorum_fetch_timeout_ms": 6_000, **settings})
     try:
@@ -148,7 +148,7 @@ def running_twins(folder: Path, **settings: object) -> Iterator[Twins]:
 
 
 async def _leave_the_first_epochs(twins: Twins) -> None:
-    """Go to an epoch that has others before it, so that a stale one is no illegal one."""
+    """Raise the epoch, so that an earlier epoch is stale and not invalid."""
     partition = VoteRequestPartitionData(partition_index=0, replica_epoch=5, replica_id=9, last_offset_epoch=0)
     topic = VoteRequestTopicData(topic_name="__cluster_metadata", partitions=(partition,))
     for quorum in twins.both:
@@ -158,7 +158,7 @@ async def _leave_the_first_epochs(twins: Twins) -> None:
 
 
 async def view(quorum: Quorum, timeout_s: float = PATIENCE_S) -> View:
-    """Wait until a leader has committed in its epoch, serves, and its follower has fetched, and fetched again."""
+    """Return the view once the leader has committed in its epoch and serves, and its follower has fetched twice."""
     seen: set[tuple[int, int]] = set()  # leader epoch and time of the follower's last fetch
     async with asyncio.timeout(timeout_s):
         while True:
@@ -175,7 +175,7 @@ async def view(quorum: Quorum, timeout_s: float = PATIENCE_S) -> View:
 
 
 async def _until_loaded(twins: Twins) -> None:
-    """Wait until every node tells of the features in force: one that leads or follows may still be reading them."""
+    """Wait until every node reports the finalized features, which it reads after the election."""
     body = ApiVersionsRequest(client_software_name="twin", client_software_version="1")
     async with asyncio.timeout(PATIENCE_S):
         for port in (*twins.ours.ports, *twins.apache.ports):
@@ -184,7 +184,7 @@ async def _until_loaded(twins: Twins) -> None:
 
 
 def epoch_at(port: int) -> int:
-    """The epoch that this leader leads in; waits until it says so."""
+    """Return the epoch of this leader, once it reports that it leads."""
 
     async def poll() -> int:
         async with asyncio.timeout(PATIENCE_S):
@@ -196,7 +196,7 @@ def epoch_at(port: int) -> int:
 
 
 async def _is_active(port: int) -> bool:
-    """Whether this leader's controller serves, too: it does so some time after the election. A stranger asks, who gets nothing."""
+    """Report whether this leader's controller is active, which it becomes some time after the election."""
     try:
         answer = await call(port, AllocateProducerIdsRequest(broker_id=77, broker_epoch=7), 0)
     except (OSError, EOFError, TimeoutError):
@@ -205,7 +205,7 @@ async def _is_active(port: int) -> bool:
 
 
 async def send(port: int, data: bytes, timeout_s: float = PATIENCE_S) -> bytes | str:
-    """Send bytes -> the first answer's frame, CLOSED, or SILENT."""
+    """Send bytes. Return the first answer's frame, CLOSED or SILENT."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -222,6 +222,6 @@ async def send(port: int, data: bytes, timeout_s: float = PATIENCE_S) -> bytes |
 
 
 async def ask(port: int, message: Message, version: int, timeout_s: float = PATIENCE_S) -> Message | str:
-    """Send a request -> its answer, CLOSED, or SILENT."""
+    """Send a request. Return its answer, CLOSED or SILENT."""
     found = await send(port, encode_request(message, version, 7, "twin"), timeout_s)
     return found if isinstance(found, str) else decode_response(message.API_KEY, version, found)[1]

@@ -1,4 +1,4 @@
-"""Votes asked of a node by a candidate that does not exist."""
+"""Vote requests of a candidate that does not exist."""
 
 import asyncio
 
@@ -8,9 +8,9 @@ from tests.interop.conclave import Quorum, call
 
 
 def ask_for_vote(found: Quorum, voter_id: int, candidate: int, epoch: int) -> tuple[int, bool]:
-    """Ask a voter, by the directory id that the quorum knows, for a candidate with the longest log.
+    """Send a voter a Vote for a candidate with the longest log. `directory_id` is the voter's, as the quorum knows it.
 
-    -> the error of the partition, whether the vote was granted.
+    Return the error of the partition, and whether the vote was granted.
     """
     partition = VoteRequestPartitionData(
         partition_index=0,
