@@ -48,9 +48,10 @@ class Outcome:
 
     def __str__(self) -> str:
         done = self.accounts
+        faults = f"{sum(self.faults.values())} faults {dict(sorted(self.faults.items()))}"
         return (
             f"{done.acknowledged} records and {done.commits} commits acknowledged, {done.failed} failed, "
-            f"{len(done.lives)} topics, {done.grown} grown, {sum(self.faults.values())} faults {dict(sorted(self.faults.items()))}"
+            f"{len(done.lives)} topics, {done.grown} grown, {faults}"
         )
 
 

@@ -126,7 +126,7 @@ def shown(found: list[Compared]) -> str:
     return "\n".join(f"{case.label}\n  ours   {ours}\n  apache {theirs}" for case, ours, theirs in found[:30])
 
 
-def test_what_is_no_request_closes_the_connection_on_both(twins: Twins) -> None:
+def test_a_malformed_request_closes_the_connection_on_both(twins: Twins) -> None:
     async def scenario() -> None:
         for each in await views(twins):
             found = {case.label: await outcome(case, each) for case in NO_REQUESTS}
@@ -140,12 +140,12 @@ def test_unusual_requests_get_the_same_answer(twins: Twins) -> None:
     assert found == [], shown(found)
 
 
-def test_a_body_cut_at_any_byte_closes_the_connection_on_both(twins: Twins) -> None:
+def test_a_body_truncated_at_any_byte_closes_the_connection_on_both(twins: Twins) -> None:
     found = asyncio.run(differences(twins, list(cut_requests())))
     assert found == [], shown(found)
 
 
-def test_requests_without_sense_are_closed_where_apache_closes_and_answered_where_it_answers(twins: Twins) -> None:
+def test_random_requests_are_closed_or_answered_as_by_apache(twins: Twins) -> None:
     def is_same_kind(ours: Any, theirs: Any) -> bool:
         return SILENT not in (ours, theirs) and (ours == CLOSED) == (theirs == CLOSED)
 
@@ -215,7 +215,7 @@ def test_a_request_without_time_is_timed_out_and_has_no_effect(twins: Twins, tim
     asyncio.run(scenario())
 
 
-def test_too_much_in_one_request_is_refused_whole(twins: Twins) -> None:
+def test_a_request_above_the_limits_is_refused_as_a_whole(twins: Twins) -> None:
     """10,001 partitions, and 20,000 topics with a broker. The broker leaves, so that other tests find none."""
 
     async def codes(quorum: Quorum) -> list[list[int]]:

@@ -127,7 +127,7 @@ BEFORE_A_LOGIN: dict[str, list[Asked]] = {
 
 
 @pytest.mark.parametrize("case", BEFORE_A_LOGIN)
-def test_nothing_but_a_login_is_served_before_a_login(ports: tuple[int, int], case: str) -> None:
+def test_only_logins_are_served_before_a_login(ports: tuple[int, int], case: str) -> None:
     ours, theirs = both(ports, BEFORE_A_LOGIN[case])
     assert ours[-1] == theirs[-1] == CLOSED or ours[-1].error_code == theirs[-1].error_code != ErrorCode.NONE
     assert len(ours) == len(theirs)
@@ -142,7 +142,7 @@ WRONG_LOGINS: dict[str, list[Asked]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_LOGINS)
-def test_every_wrong_login_gets_one_answer_late_and_then_the_end(ports: tuple[int, int], case: str) -> None:
+def test_every_failed_login_gets_a_delayed_answer_and_a_close(ports: tuple[int, int], case: str) -> None:
     """Apache's names the wrong part (user, password or format), ours does not."""
     started = time.monotonic()
     (_, ours, ours_end) = asyncio.run(talk(ports[0], [*WRONG_LOGINS[case], LAST]))
@@ -155,7 +155,7 @@ def test_every_wrong_login_gets_one_answer_late_and_then_the_end(ports: tuple[in
     assert ours == other
 
 
-def test_an_unknown_mechanism_is_answered_with_those_there_are(ports: tuple[int, int]) -> None:
+def test_an_unknown_mechanism_is_answered_with_the_enabled_ones(ports: tuple[int, int]) -> None:
     ours, theirs = both(ports, [handshake("GSSAPI"), LAST])
     assert ours == theirs
     assert ours[0].error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -204,6 +204,6 @@ TOKENS: list[Asked] = [
 
 
 @pytest.mark.parametrize("asked", TOKENS, ids=["create", "renew", "expire"])
-def test_tokens_are_off_without_a_secret_key_on_both(ports: tuple[int, int], asked: tuple[Message, int]) -> None:
+def test_tokens_are_disabled_without_a_secret_key_on_both(ports: tuple[int, int], asked: tuple[Message, int]) -> None:
     (*_, ours), (*_, theirs) = both(ports, [*login(), asked])
     assert ours.error_code == theirs.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

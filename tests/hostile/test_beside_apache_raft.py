@@ -56,7 +56,7 @@ async def difference(case: Case, views: list[View]) -> str | None:
     return f"{case.label}\n  ours   {ours}\n  apache {theirs}"
 
 
-def test_every_version_that_the_controller_knows_is_asked(tmp_path: Path) -> None:
+def test_the_cases_cover_every_version_of_the_controller(tmp_path: Path) -> None:
     anybody = View(Quorum(tmp_path, 2), 1, 3, 10)
     asked = {(type(case.request(anybody)).API_KEY, case.version) for case in KEEPS}
     served = {
@@ -86,7 +86,7 @@ def test_requests_that_change_nothing_are_answered_as_apache_answers_them(twins:
 
 
 @pytest.mark.parametrize("case", MOVES, ids=[case.label for case in MOVES])
-def test_requests_that_move_the_epoch_are_answered_as_apache_answers_them(twins: Twins, case: Case) -> None:
+def test_requests_that_raise_the_epoch_are_answered_as_apache_answers_them(twins: Twins, case: Case) -> None:
     async def scenario() -> None:
         for _ in range(TRIES):  # the epoch may change between the view and the request
             before = [await view(each) for each in twins.both]
@@ -103,9 +103,7 @@ def test_requests_that_move_the_epoch_are_answered_as_apache_answers_them(twins:
 
 
 @pytest.mark.parametrize("case", LIES, ids=[case.label for case in LIES])
-def test_a_lie_about_the_leader_neither_stops_a_node_nor_keeps_the_quorum_from_a_leader(
-    twins: Twins, case: Case
-) -> None:
+def test_a_wrong_leader_in_a_request_neither_stops_a_node_nor_prevents_elections(twins: Twins, case: Case) -> None:
     async def scenario() -> None:
         before = await view(twins.ours)
         answer = await ask(before.port(case.role), case.request(before), case.version)

@@ -156,7 +156,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 @pytest.mark.parametrize("how", ["cut off", "heard by none", "hearing none"])
-def test_a_follower_that_was_away_comes_back_without_raising_the_epoch(story: Story, how: str) -> None:
+def test_a_returning_follower_does_not_raise_the_epoch(story: Story, how: str) -> None:
     """KIP-996: its log is as long as theirs, but its pre-votes are refused because the others have a leader."""
 
     async def scenario() -> None:
@@ -177,7 +177,7 @@ def test_a_follower_that_was_away_comes_back_without_raising_the_epoch(story: St
     story.tell(scenario, tries=3)
 
 
-def test_a_leader_that_was_cut_off_is_replaced_and_stops_answering_as_one(story: Story) -> None:
+def test_a_disconnected_leader_is_replaced_and_resigns(story: Story) -> None:
     """Check-quorum: after 1.5 fetch timeouts without a majority it resigns, and clients continue elsewhere."""
 
     async def scenario() -> None:
@@ -217,7 +217,7 @@ async def read_setting(port: int) -> tuple[int, str | None]:
     return result.error_code, next((each.value for each in result.configs if each.name == "interval.ms"), None)
 
 
-def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_changed(patient: Story) -> None:
+def test_a_disconnected_leader_does_not_serve_stale_reads(patient: Story) -> None:
     """Invariant 16. It claims the leadership for 90 s; Apache's leader would answer with the old number."""
 
     async def scenario() -> None:
@@ -247,7 +247,7 @@ def test_a_leader_that_was_cut_off_does_not_answer_what_its_successor_has_change
     patient.tell(scenario, tries=3)
 
 
-def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story: Story) -> None:
+def test_repeated_old_requests_change_neither_the_epoch_nor_the_log(story: Story) -> None:
     async def scenario() -> None:
         story.links.isolate(story.leader)
         await story.next_leader()  # creates requests of two epochs, including votes
@@ -267,7 +267,7 @@ def test_old_requests_that_arrive_again_move_neither_the_epoch_nor_the_log(story
     story.tell(scenario, tries=3)
 
 
-def test_a_follower_keeps_nothing_of_a_fetched_batch_that_is_damaged(story: Story) -> None:
+def test_a_follower_appends_nothing_of_a_damaged_batch(story: Story) -> None:
     """Fetch answers of a faulty leader: wrong CRC, magic, epoch or counts, and gaps."""
 
     async def scenario() -> None:
@@ -285,7 +285,7 @@ def test_a_follower_keeps_nothing_of_a_fetched_batch_that_is_damaged(story: Stor
     story.tell(scenario, tries=3)  # the fixture compares the logs
 
 
-def test_a_follower_whose_connections_break_by_themselves_costs_no_leader(patient: Story) -> None:
+def test_broken_connections_of_a_follower_do_not_cause_an_election(patient: Story) -> None:
     async def scenario() -> None:
         for _ in range(20):
             patient.links.reset(patient.followers[0])
@@ -296,7 +296,7 @@ def test_a_follower_whose_connections_break_by_themselves_costs_no_leader(patien
 
 
 @pytest.mark.parametrize("how", ["kill", "freeze"])
-def test_a_dead_leader_is_noticed_without_waiting_for_the_fetch_timeout(patient: Story, how: str) -> None:
+def test_a_dead_leader_is_detected_without_waiting_for_the_fetch_timeout(patient: Story, how: str) -> None:
     """A reset connection or a Fetch that exceeds its wait starts a pre-vote at once. KIP-595 would wait 60 s here."""
 
     async def scenario() -> None:

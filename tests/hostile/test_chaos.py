@@ -9,7 +9,7 @@ SEED = 4
 SECONDS = 15
 
 
-def test_what_was_acknowledged_outlives_kills_pauses_and_broken_links(tmp_path: Path) -> None:
+def test_acknowledged_changes_survive_kills_pauses_and_broken_links(tmp_path: Path) -> None:
     with tormented(tmp_path) as quorum:
         outcome = asyncio.run(run(quorum, SEED, SECONDS))
         wrong, snapshots = stop_and_compare(quorum, outcome.committed)

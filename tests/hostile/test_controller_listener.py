@@ -39,7 +39,7 @@ async def is_served(port: int) -> None:
     assert answer.error_code == 0
 
 
-def test_four_hundred_random_bodies_are_each_answered_or_closed(quorum: Quorum) -> None:
+def test_four_hundred_random_bodies_are_answered_or_closed(quorum: Quorum) -> None:
     dice = random.Random(SEED)
     apis = sorted(apis_of("controller").items())
 
@@ -55,7 +55,7 @@ def test_four_hundred_random_bodies_are_each_answered_or_closed(quorum: Quorum) 
     asyncio.run(scenario())
 
 
-def test_twenty_frames_that_announce_fifty_megabytes_cost_nothing(quorum: Quorum) -> None:
+def test_twenty_frames_that_announce_fifty_megabytes_allocate_nothing(quorum: Quorum) -> None:
     """Apache's node allocates the announced size: the same frames end one with a heap of 384 MB."""
 
     async def scenario() -> None:
@@ -72,7 +72,7 @@ def test_twenty_frames_that_announce_fifty_megabytes_cost_nothing(quorum: Quorum
     asyncio.run(scenario())
 
 
-def test_clients_that_leave_in_the_middle_of_a_frame_leave_nothing_behind(quorum: Quorum) -> None:
+def test_clients_that_disconnect_inside_a_frame_leave_nothing_behind(quorum: Quorum) -> None:
     whole = encode_request(CreateTopicsRequest(timeout_ms=100), 7, 7, "x")
 
     def open_files() -> int:
@@ -93,7 +93,7 @@ def test_clients_that_leave_in_the_middle_of_a_frame_leave_nothing_behind(quorum
     asyncio.run(scenario())
 
 
-def test_announced_gigabytes_and_stalled_clients_cost_neither_memory_nor_service(quorum: Quorum) -> None:
+def test_announced_gigabytes_and_stalled_clients_take_little_memory_and_block_nobody(quorum: Quorum) -> None:
     async def scenario() -> None:
         await is_served(quorum.ports[0])
         before = resident_mb(quorum.processes[1])
@@ -138,7 +138,7 @@ def test_a_refused_request_leaves_one_line_with_peer_and_cause_and_no_payload(
     assert "s3cret" not in quorum.processes[1].output
 
 
-def test_the_header_of_these_tests_is_what_an_encoder_writes() -> None:
+def test_the_header_of_these_tests_equals_an_encoded_one() -> None:
     """Ensures that requests are not refused because of their header."""
     body = encode(CreateTopicsRequest(timeout_ms=100), 7)
     assert encode_request(CreateTopicsRequest(timeout_ms=100), 7, 7, "x")[4:] == header(19, 7) + body

@@ -79,7 +79,7 @@ def attacks(listener: str) -> Iterator[Attack]:
 
 
 @pytest.mark.parametrize("listener", ["broker", "controller"])
-def test_the_largest_requests_keep_others_waiting_only_briefly(node: EmbeddedNode, listener: str) -> None:
+def test_the_largest_requests_delay_others_only_briefly(node: EmbeddedNode, listener: str) -> None:
     port = node.port if listener == "broker" else node.controller_port
 
     async def scenario() -> None:
@@ -109,7 +109,7 @@ def test_18_mib_of_topic_names_are_refused_before_they_are_read(node: EmbeddedNo
     assert resident_mb(node.process) - before < 10
 
 
-def test_200_members_of_900_kb_keep_no_more_than_a_group_may(node: EmbeddedNode) -> None:
+def test_200_members_of_900_kb_stay_within_the_memory_of_a_group(node: EmbeddedNode) -> None:
     """Without the bound they kept 322 MB."""
 
     def join() -> bytes:
@@ -145,9 +145,7 @@ def test_200_members_of_900_kb_keep_no_more_than_a_group_may(node: EmbeddedNode)
 
 
 @pytest.mark.parametrize("client_id", ["__admin_client", "anybody"])
-def test_nobody_writes_internal_topics_by_produce_whatever_the_client_calls_itself(
-    node: EmbeddedNode, client_id: str
-) -> None:
+def test_produce_to_internal_topics_is_refused_for_any_client_id(node: EmbeddedNode, client_id: str) -> None:
     data = ProduceRequestPartitionProduceData(index=0, records=batch([b"value"]))
     topic = ProduceRequestTopicProduceData(name="__consumer_offsets", partition_data=(data,))
     frame = encode_request(ProduceRequest(acks=1, timeout_ms=1000, topic_data=(topic,)), 9, 1, client_id)

@@ -25,7 +25,7 @@ from tests.hostile.damage import (
     PARTITION,
     acknowledge,
     append,
-    assert_all_is_back,
+    assert_all_topics_exist,
     assert_refuses,
     batches,
     cut_the_newest_snapshot,
@@ -136,17 +136,17 @@ HARMLESS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize(
     ("damage", "end"), [(damage, ("killed", "stopped")[n % 2]) for n, damage in enumerate(HARMLESS)]
 )
-def test_all_is_back_after_harmless_damage(
+def test_all_topics_exist_after_harmless_damage(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, damage: str, end: str
 ) -> None:
     folder = kept[end].copy(tmp_path)
     HARMLESS[damage](folder)
-    assert_all_is_back(started(folder, processes), kept[end].port, TOPICS)
+    assert_all_topics_exist(started(folder, processes), kept[end].port, TOPICS)
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
 @pytest.mark.parametrize("damage", [flip_in_the_middle, damage_a_length, zero_a_batch])
-def test_damage_with_good_batches_behind_it_is_no_torn_write(
+def test_damage_before_valid_batches_is_not_a_torn_write(
     kept: dict[str, Kept],
     processes: list[kafka.Process],
     tmp_path: Path,
@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("damage", REFUSED)
-def test_what_a_node_must_not_guess_is_refused_by_name(
+def test_invalid_metadata_files_are_refused_by_name(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, damage: str
 ) -> None:
     folder = kept["stopped"].copy(tmp_path)
@@ -214,7 +214,7 @@ def test_what_a_node_must_not_guess_is_refused_by_name(
     assert_refuses(started(folder, processes), "node_not_started", *texts)
 
 
-def test_an_old_epoch_in_quorum_state_is_that_of_the_log(
+def test_an_old_epoch_in_quorum_state_is_raised_to_that_of_the_log(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
 ) -> None:
     folder = kept["stopped"].copy(tmp_path)
@@ -222,7 +222,7 @@ def test_an_old_epoch_in_quorum_state_is_that_of_the_log(
     state.write_text(
         '{"leaderId":-1,"leaderEpoch":0,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
     )
-    assert_all_is_back(started(folder, processes), kept["stopped"].port, TOPICS)
+    assert_all_topics_exist(started(folder, processes), kept["stopped"].port, TOPICS)
 
 
 def test_a_snapshot_with_a_flipped_bit_stops_the_start(
@@ -240,7 +240,7 @@ def test_a_snapshot_without_its_footer_is_neither_loaded_nor_served(
     folder = kept["snapshots"].copy(tmp_path)
     cut = cut_the_newest_snapshot(folder)
     process, port = started(folder, processes), kept["snapshots"].port
-    assert_all_is_back(process, port, TOPICS)
+    assert_all_topics_exist(process, port, TOPICS)
     (line,) = (line for line in process.output.splitlines() if cut.name in line)
     assert "ERROR incomplete_snapshot_ignored" in line
 
@@ -270,7 +270,7 @@ def without_rights(folder: Path) -> kafka.Process:
     return kafka.Process("bound", command, folder)
 
 
-def test_a_folder_that_cannot_be_written_is_refused_and_all_is_there_once_it_can(
+def test_a_read_only_folder_is_refused_and_loses_nothing(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
 ) -> None:
     folder = kept["killed"].copy(tmp_path)
@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_is_refused_and_all_is_there_once_it_can
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
-    assert_all_is_back(started(folder, processes), kept["killed"].port, TOPICS)
+    assert_all_topics_exist(started(folder, processes), kept["killed"].port, TOPICS)
 
 
 TOPIC_RECORD, UNKNOWN_TYPE = 2, 200
@@ -301,7 +301,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_a_record_that_cannot_be_replayed_stops_the_node_and_is_never_passed_over(
+def test_a_record_that_cannot_be_replayed_stops_the_node(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, what: str
 ) -> None:
     """Invariant 31: the batch is complete and its CRC is right, so the record is not damaged but unknown."""
@@ -334,7 +334,7 @@ WRONG_SETTINGS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG_SETTINGS)
-def test_a_wrong_setting_is_one_line_that_names_it_before_any_file_is_touched(
+def test_an_invalid_config_is_one_line_that_names_it_before_any_file_changes(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path, wrong: str
 ) -> None:
     folder = kept["stopped"].copy(tmp_path)
@@ -349,13 +349,13 @@ def test_a_wrong_setting_is_one_line_that_names_it_before_any_file_is_touched(
     assert {path: path.stat().st_mtime_ns for path in (folder / "data").rglob("*")} == before
 
 
-def test_an_unknown_setting_is_one_warning(
+def test_an_unknown_config_is_one_warning(
     kept: dict[str, Kept], processes: list[kafka.Process], tmp_path: Path
 ) -> None:
     folder = kept["stopped"].copy(tmp_path)
     append(folder / "server.properties", b"\nno.such.setting=1\nmy.plugin.setting=2\n")
     process = started(folder, processes)
-    assert_all_is_back(process, kept["stopped"].port, TOPICS)
+    assert_all_topics_exist(process, kept["stopped"].port, TOPICS)
     for key in ("no.such.setting", "my.plugin.setting"):
         (line,) = (line for line in process.output.splitlines() if key in line)
         assert "WARN" in line

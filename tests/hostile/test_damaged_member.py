@@ -173,7 +173,7 @@ def flip_in_the_last_batch(folder: Path) -> tuple[str, ...]:
         ("follower", flip_in_the_newest_snapshot),
     ],
 )
-def test_a_damaged_member_stays_out_until_it_joins_anew(
+def test_a_damaged_member_stays_out_until_it_is_replaced(
     members: Members, role: str, damage: Callable[[Path], tuple[str, ...]]
 ) -> None:
     node_id = members.member(role)
@@ -188,7 +188,7 @@ def test_a_damaged_member_stays_out_until_it_joins_anew(
     members.assert_counts_again(node_id)
 
 
-def test_a_member_whose_newest_snapshot_was_cut_goes_on_with_what_is_whole(members: Members) -> None:
+def test_a_member_with_a_truncated_newest_snapshot_uses_the_older_one(members: Members) -> None:
     node_id = members.member("follower")
     kafka.wait_until(lambda: snapshots(members.quorum.folder_of(node_id)), kafka.PATIENCE_S, "a snapshot")
     cut = cut_the_newest_snapshot(members.stopped(node_id))
@@ -198,7 +198,7 @@ def test_a_member_whose_newest_snapshot_was_cut_goes_on_with_what_is_whole(membe
     assert cut.name in members.quorum.processes[node_id].output
 
 
-def test_a_torn_write_is_cut_off_and_fetched_again(members: Members) -> None:
+def test_a_torn_write_is_truncated_and_fetched_again(members: Members) -> None:
     node_id = members.member("follower")
     folder = members.quorum.folder_of(node_id)
     members.quorum.processes[node_id].kill()
@@ -208,7 +208,7 @@ def test_a_torn_write_is_cut_off_and_fetched_again(members: Members) -> None:
     members.assert_counts_again(node_id)
 
 
-def test_a_member_with_another_directory_id_neither_votes_nor_leads_and_says_so(members: Members) -> None:
+def test_a_member_with_another_directory_id_neither_votes_nor_leads_and_logs_it(members: Members) -> None:
     """KIP-853: a replaced disk is another voter. Two of three nodes run, but only one of them is a voter."""
     leader = members.member("leader")
     stranger, third = leader % 3 + 1, (leader + 1) % 3 + 1

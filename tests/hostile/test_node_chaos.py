@@ -8,7 +8,7 @@ SEED = 2
 SECONDS = 5
 
 
-def test_what_a_node_acknowledged_outlives_kills_stops_and_pauses(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_kills_stops_and_pauses(tmp_path: Path) -> None:
     outcome = run(tmp_path / "node", SEED, SECONDS)
     print(outcome, f"replay: python -m tests.hostile.node_chaos --seed {SEED} --seconds {SECONDS}")
     assert outcome.wrong == []

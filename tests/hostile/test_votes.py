@@ -18,7 +18,7 @@ def started(found: Quorum) -> None:
     process.wait_for_output("controller_started")
 
 
-def test_a_vote_outlives_a_kill_right_after_it_was_given(tmp_path: Path) -> None:
+def test_a_vote_survives_a_kill_right_after_it_was_granted(tmp_path: Path) -> None:
     granted, refused = (ErrorCode.NONE, True), (ErrorCode.NONE, False)
     with quorum(tmp_path, 3) as found:
         found.format(1)
@@ -37,7 +37,7 @@ def test_a_vote_outlives_a_kill_right_after_it_was_given(tmp_path: Path) -> None
             found.processes[1].log_file.unlink()
 
 
-def test_a_voter_that_lost_its_metadata_directory_gives_nobody_its_vote(tmp_path: Path) -> None:
+def test_a_voter_that_lost_its_metadata_directory_grants_no_vote(tmp_path: Path) -> None:
     """Its directory id is still a voter's, so Apache's node votes, even for a log without acknowledged records."""
     with quorum(tmp_path, 3) as found:
         found.format(1)

@@ -55,13 +55,13 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize(("start", "filler"), ENDLESS.values(), ids=ENDLESS.keys())
-def test_a_request_head_without_end_is_cut_off(web: LiveWeb, start: bytes, filler: bytes) -> None:
+def test_an_endless_request_head_is_refused(web: LiveWeb, start: bytes, filler: bytes) -> None:
     sent = send_until_closed(web.port, start, filler, 40 * MEGABYTE)
     assert sent < 20 * MEGABYTE, "all but what socket buffers hold must be refused"
     assert web.client.get("/healthz").status_code == 200
 
 
-def test_a_head_that_is_only_large_is_served(web: LiveWeb) -> None:
+def test_a_large_request_head_is_served(web: LiveWeb) -> None:
     assert web.client.get("/healthz", headers={"X-Large": "a" * (HEAD_BYTES_MAX // 2)}).status_code == 200
 
 
@@ -105,7 +105,7 @@ def others_are_served(web: LiveWeb, token: str) -> None:
             assert stream.status_code == 200
 
 
-def test_event_streams_without_end_of_one_caller_leave_room_for_the_others(small: LiveWeb) -> None:
+def test_event_streams_of_one_caller_leave_room_for_others(small: LiveWeb) -> None:
     greedy, other = new_token(small, "greedy"), new_token(small, "other")
     request = f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {greedy}\r\n\r\n".encode()
     with ExitStack() as opened:
@@ -126,7 +126,7 @@ def test_event_streams_without_end_of_one_caller_leave_room_for_the_others(small
             assert visitor.get("/login", headers={"Accept": "text/html"}).status_code == 200
 
 
-def test_connections_that_say_nothing_make_way_for_those_that_ask(small: LiveWeb) -> None:
+def test_idle_connections_are_closed_for_active_ones(small: LiveWeb) -> None:
     token = new_token(small, "patient")
     with ExitStack() as opened:
         idle = [connect(small, opened, b"GET /healthz HTTP/1.1\r\nX: " if n % 2 else b"") for n in range(4 * SMALL)]
@@ -142,7 +142,7 @@ def closed(connection: socket.socket) -> bool:
         return True
 
 
-def test_heads_without_end_are_bounded_together(small: LiveWeb) -> None:
+def test_endless_request_heads_are_bounded_together(small: LiveWeb) -> None:
     token = new_token(small, "head")
     with ExitStack() as opened:
         head = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 50_000
@@ -151,7 +151,7 @@ def test_heads_without_end_are_bounded_together(small: LiveWeb) -> None:
         assert sum(map(closed, heads[:15])) == 15, "2 MB came, 1 MB is held"
 
 
-def test_unfinished_bodies_are_bounded_for_a_caller_and_together(small: LiveWeb) -> None:
+def test_unfinished_bodies_are_bounded_per_caller_and_together(small: LiveWeb) -> None:
     tokens = [new_token(small, f"body{number}") for number in range(6)]
     with ExitStack() as opened:
 
@@ -170,7 +170,7 @@ def test_unfinished_bodies_are_bounded_for_a_caller_and_together(small: LiveWeb)
         assert small.client.post("/v3/tokens", json={"name": "small-body", "role": "viewer"}).status_code == 201
 
 
-def test_a_strangers_body_is_small_and_in_time(small: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_without_login_is_bounded_in_size_and_time(small: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "STRANGERS_BODY_SECONDS", 0.5)
     for length, sent, status in ((100_000, 10, b"413"), (1_000, 10, b"408")):
         head = f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
@@ -179,7 +179,7 @@ def test_a_strangers_body_is_small_and_in_time(small: LiveWeb, monkeypatch: pyte
             assert answer.startswith(b"HTTP/1.1 " + status), answer
 
 
-def test_few_open_files_are_one_warning_and_no_spinning(tmp_path: Path) -> None:
+def test_few_open_files_cause_one_warning_and_no_busy_loop(tmp_path: Path) -> None:
     """With 200 files the process holds 72 connections, so accepting never fails and is never retried in a loop."""
     (port,) = free_ports(1)
     environment = {
