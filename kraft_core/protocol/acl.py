@@ -1,6 +1,6 @@
-"""The words of access control: resource types, pattern types, operations, permissions, and filters over them.
+"""The enums of access control: resource types, pattern types, operations, permissions; parsing their names.
 
-Numbers are those of the wire and of the records. A number that this version does not know counts as UNKNOWN.
+The numbers are those of the wire and of the records. An unknown number becomes UNKNOWN.
 Source: org.apache.kafka.common.acl and .resource, Kafka 4.3.1.
 """
 
@@ -10,11 +10,11 @@ from typing import Final
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The one name that a resource of type CLUSTER has."""
+"""The name of the only resource of type CLUSTER."""
 WILDCARD: Final = "*"
-"""In an ACL: any name of a LITERAL resource, or any host."""
+"""In an ACL: any resource name with LITERAL, or any host."""
 WILDCARD_PRINCIPAL: Final = "User:*"
-"""In an ACL: any principal, of whatever type."""
+"""In an ACL: any principal, of any type."""
 
 
 class _Code(IntEnum):
@@ -39,13 +39,13 @@ class ResourceType(_Code):
 
 
 class PatternType(_Code):
-    """How an ACL's resource name is meant (KIP-290)."""
+    """How an ACL's resource name is matched (KIP-290)."""
 
     UNKNOWN = 0
     ANY = 1  # in filters only: LITERAL or PREFIXED
-    MATCH = 2  # in filters only: whatever pattern covers the name
+    MATCH = 2  # in filters only: all patterns that cover the name
     LITERAL = 3  # this name, or every name if it is "*"
-    PREFIXED = 4  # every name that begins so
+    PREFIXED = 4  # every name with this prefix
 
 
 class AclOperation(_Code):
@@ -109,7 +109,7 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
-"""Operations that mean something on a resource; what "authorized operations" in answers lists. Source: AclEntry."""
+"""The operations that apply to a resource type, which responses list as "authorized operations". Source: AclEntry."""
 
 
 def acl_words(kind: type[IntEnum], *, for_filter: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Kafka's API keys, the versions of each that we speak, and which listener serves them.
+"""Kafka's API keys, the supported versions of each, and the listeners that serve them.
 
 Source: ApiKeys.java and the "listeners" of the message schemas, Kafka 4.3.1.
 """
@@ -14,7 +14,7 @@ Listener = Literal["controller", "broker"]
 
 
 class ApiKey(IntEnum):
-    """All API keys of 4.3.1, also the few that have no messages here."""
+    """All API keys of 4.3.1, including the few without messages in this package."""
 
     PRODUCE = 0
     FETCH = 1
@@ -112,7 +112,7 @@ class ApiKey(IntEnum):
 
 
 class Api(NamedTuple):
-    """Versions of one API, both ends included; `flexible_version` is the first with compact lengths and tags."""
+    """The versions of one API, both ends included; `flexible_version` is the first with compact lengths and tags."""
 
     min_version: int
     max_version: int
@@ -201,16 +201,16 @@ APIS: Final[dict[ApiKey, Api]] = {
     ApiKey.REMOVE_RAFT_VOTER: Api(0, 0, 0, BOTH),
     ApiKey.UPDATE_RAFT_VOTER: Api(0, 0, 0, CONTROLLER),
 }
-"""The APIs that have messages here, in the order of their keys."""
+"""The APIs with messages in this package, ordered by key."""
 
 
 def apis_of(listener: Listener) -> dict[ApiKey, Api]:
-    """Give the APIs that Kafka serves on a kind of listener, in the order of their keys."""
+    """Return the APIs that Kafka serves on a type of listener, ordered by key."""
     return {key: api for key, api in APIS.items() if listener in api.listeners}
 
 
 def is_flexible(api_key: ApiKey, version: int) -> bool:
-    """Whether the version has compact lengths, tags and the headers that go with them."""
+    """Return whether the version has compact lengths, tags and the matching headers."""
     return version >= APIS[api_key].flexible_version
 
 
@@ -220,9 +220,9 @@ def _base_name(api_key: int) -> str:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """Load the request class of an API.
+    """Return the request class of an API, loading its module.
 
-    Raises ValueError for a key that Kafka does not have, AttributeError for one without messages here.
+    Raises ValueError for a key that Kafka does not have, AttributeError for one without messages.
     """
     found: type[Message] = getattr(messages, _base_name(api_key) + "Request")
     return found
@@ -230,6 +230,6 @@ def request_class(api_key: int) -> type[Message]:
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """Load the response class of an API. Errors as for `request_class`."""
+    """Return the response class of an API. Raises as `request_class`."""
     found: type[Message] = getattr(messages, _base_name(api_key) + "Response")
     return found

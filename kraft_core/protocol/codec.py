@@ -1,6 +1,6 @@
-"""Messages to bytes and back, for one version at a time.
+"""Encoding and decoding of messages, for one version at a time.
 
-Encoders and decoders are compiled on first use and kept; a process pays only for the messages it sees.
+Encoders and decoders are compiled on first use and cached; a process pays only for the messages that it uses.
 """
 
 import struct
@@ -48,10 +48,10 @@ DECODERS: Final = _Decoders()
 
 
 def encode_parts(message: Message, version: int, parts: list[bytes]) -> None:
-    """Append the encoded message to `parts`, piece by piece; large byte fields are not copied.
+    """Append the encoded message to `parts`, without copying large byte fields.
 
-    Raises EncodeError when a value does not fit its field, or when a field that this version lacks has a
-    value that must not be lost (then with UNSUPPORTED_VERSION), and UnsupportedVersion.
+    Raises EncodeError when a value does not fit its field, or (with UNSUPPORTED_VERSION) when a non-ignorable field
+    that this version lacks is set, and UnsupportedVersion.
     """
     encoder = ENCODERS[type(message), version]
     try:
@@ -66,7 +66,7 @@ def encode_parts(message: Message, version: int, parts: list[bytes]) -> None:
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Encode a message body, without header or size. Errors as for `encode_parts`."""
+    """Encode a message body, without header or size. Raises as `encode_parts`."""
     parts: list[bytes] = []
     encode_parts(message, version, parts)
     return b"".join(parts)
@@ -75,10 +75,10 @@ def encode(message: Message, version: int) -> bytes:
 def decode_prefix(
     message_class: type[M], version: int, data: bytes, offset: int = 0, room: int = UNLIMITED_ROOM
 ) -> tuple[M, int]:
-    """Decode a message that begins at `offset`; return it and the position behind its last byte.
+    """Decode a message that begins at `offset`; return it and the position after it.
 
-    `room` is how many array elements and tagged fields a request may have; other messages are not counted.
-    Raises DecodeError naming message, field and position, and UnsupportedVersion.
+    `room` is the maximum number of array elements and tagged fields of a request; other messages are not limited.
+    Raises DecodeError with message, field and position, and UnsupportedVersion.
     """
     decoder = DECODERS[message_class, version]
     if type(data) is not bytes:
@@ -99,9 +99,9 @@ def _decode_error(message_class: type[Any], failure: Exception, reason: str, off
 
 
 def decode(message_class: type[M], version: int, data: bytes, offset: int = 0) -> M:
-    """Decode a message that fills the data from `offset` to the end.
+    """Decode a message that extends from `offset` to the end of the data.
 
-    Raises DecodeError, also for bytes left over, and UnsupportedVersion.
+    Raises DecodeError, also for remaining bytes, and UnsupportedVersion.
     """
     message, end = decode_prefix(message_class, version, data, offset)
     if end != len(data):

@@ -1,7 +1,7 @@
-"""Generated source text of one codec function, and what is needed to explain its failures.
+"""The source text of one generated codec function, with the field of each line.
 
-Both compilers write straight-line Python for one (class, version). Each line remembers the field it
-serves, so a failure names its field from the line number in the traceback, at no cost while all is well.
+Both compilers generate straight-line Python for one (class, version). Each line is recorded with its field, so that an
+error can name the field from the line number in the traceback, at no cost in normal operation.
 """
 
 import struct
@@ -22,35 +22,35 @@ FIXED_FORMATS: Final = {
     "float64": "d",
     "uuid": "16s",
 }
-"""Kinds of a fixed size, with their struct format; runs of them are packed and unpacked in one call."""
+"""Types of a fixed size with their struct formats; consecutive ones are packed and unpacked in one call."""
 
 FILENAME_PREFIX: Final = "<kraft_core codec "
 _labels_by_filename: dict[str, list[str]] = {}
 
 
 def is_fixed(spec: FieldSpec) -> bool:
-    """Whether the field always takes the same number of bytes."""
+    """Return whether the field always has the same number of bytes."""
     return spec.kind in FIXED_FORMATS and not spec.is_array
 
 
 def fixed_size(kind: str) -> int:
-    """How many bytes a value of a fixed-size kind takes."""
+    """Return the number of bytes of a fixed-size type."""
     return struct.calcsize(">" + FIXED_FORMATS[kind])
 
 
 def plain_fields(message_class: type[Message], version: int) -> list[FieldSpec]:
-    """Fields of this version outside the tag section, in wire order."""
+    """Return the fields of this version outside the tag section, in wire order."""
     return [spec for spec in fields_of(message_class) if spec.wire.tag < 0 and spec.is_present(version)]
 
 
 def tagged_fields(message_class: type[Message], version: int) -> list[FieldSpec]:
-    """Tagged fields of this version, by tag."""
+    """Return the tagged fields of this version, ordered by tag."""
     found = [spec for spec in fields_of(message_class) if spec.wire.tag >= 0 and spec.is_present(version)]
     return sorted(found, key=lambda spec: spec.wire.tag)
 
 
 class Source:
-    """A function under construction: lines, the field each line serves, and the objects it refers to."""
+    """A function being generated: its lines, the field of each line, and the objects that it refers to."""
 
     def __init__(self, name: str, signature: str) -> None:
         self.filename = f"{FILENAME_PREFIX}{name}>"
@@ -63,12 +63,12 @@ class Source:
         self._constants: dict[tuple[str, Any], str] = {}
 
     def fresh(self, stem: str) -> str:
-        """Make a local name that is used nowhere else in the function."""
+        """Return a local name that is unique in the function."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def line(self, text: str, label: str | None = None) -> None:
-        """Add one line at the current depth; it serves the current field unless `label` says otherwise."""
+        """Add a line at the current depth, for the current field or `label`."""
         self._lines.append("    " * self._depth + text)
         self._labels.append(".".join(self._path) if label is None else label)
 
@@ -79,7 +79,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add a line that opens a block, and indent what follows."""
+        """Add a line that opens a block, and indent the lines that follow."""
         self.line(head)
         self._depth += 1
         yield
@@ -87,18 +87,18 @@ class Source:
 
     @contextmanager
     def inside(self, field: str) -> Iterator[None]:
-        """Serve this field in the lines that follow."""
+        """Record the lines that follow for this field."""
         self._path.append(field)
         yield
         self._path.pop()
 
     @property
     def path(self) -> str:
-        """The field that lines serve now, as `topics.partitions.leader`."""
+        """The current field, such as `topics.partitions.leader`."""
         return ".".join(self._path)
 
     def constant(self, stem: str, key: Any, value: Any) -> str:
-        """Give an object a global name in the function; the same key gives the same name."""
+        """Return a global name in the function for an object; the same key gives the same name."""
         found = self._constants.get((stem, key))
         if found is None:
             found = f"{stem}_{len(self.names)}"
@@ -107,7 +107,7 @@ class Source:
         return found
 
     def default(self, spec: FieldSpec) -> str:
-        """Write the default of a field as an expression."""
+        """Return the default of a field as an expression."""
         if spec.default is None or isinstance(spec.default, bool | int | str | bytes) or spec.default == ():
             return repr(spec.default)
         return self.constant("DEFAULT", repr(spec.default), spec.default)
@@ -115,14 +115,14 @@ class Source:
     def compile(self) -> Callable[..., Any]:
         """Compile the lines and return the function."""
         code = compile("\n".join(self._lines), self.filename, "exec")
-        exec(code, self.names)  # noqa: S102  the text comes from our own declarations, never from input
+        exec(code, self.names)  # noqa: S102  the text comes from the declarations in this package, never from input
         _labels_by_filename[self.filename] = self._labels
         function: Callable[..., Any] = self.names["codec"]
         return function
 
 
 def explain(traceback: TracebackType | None) -> tuple[str, int]:
-    """Find the field and the input position of the innermost generated line in a traceback."""
+    """Return the field and the input position of the innermost generated line in a traceback."""
     field, position = "", -1
     while traceback is not None:
         labels = _labels_by_filename.get(traceback.tb_frame.f_code.co_filename)

@@ -1,15 +1,17 @@
-"""Decompression of record batches: gzip and, from Python 3.14 on, zstd with the standard library; snappy with cramjam, lz4 with lz4.
+"""Decompression of record batches.
 
-Batches are stored as producers sent them, so nothing here compresses. A package is imported at the first batch that needs it.
+The standard library decodes gzip and, from Python 3.14 on, zstd; cramjam decodes snappy, lz4 decodes lz4. Batches are
+stored as producers sent them, so nothing is compressed. A package is imported at the first batch that needs it.
 
-A small batch may announce a huge content. Three bounds keep it harmless:
+A small batch may announce large content. Three rules limit its cost:
 
-1. `decompressed_bytes_max`, `records_max` and `headers_max` bound what one batch may hold, in relation to its own size.
-2. `decompress_chunks` hands out the content in pieces, so that a reader can stop or pause between them.
-3. `decoder_bytes` says how much memory the pieces take while they are made (a zstd window, a block of snappy). A zstd frame
-   that announces a window beyond `_zstd_memory_max` may hold no more content than that, since the rest of the window is never touched.
+1. `decompressed_bytes_max`, `records_max` and `headers_max` limit the content of a batch in relation to its size.
+2. `decompress_chunks` yields the content in pieces, so that a reader can stop or pause between them.
+3. `decoder_bytes` returns the memory needed during decompression (a zstd window, a block of snappy). A zstd frame with
+   a window above `_zstd_memory_max` may contain no more than that, since the rest of the window is never touched.
 
-Source: CompressionType.java, SnappyCompression.java and Lz4BlockInputStream.java, Kafka 4.3.1 (snappy in xerial's framing).
+Source: CompressionType.java, SnappyCompression.java and Lz4BlockInputStream.java, Kafka 4.3.1 (snappy in xerial's
+framing).
 """
 
 import sys
@@ -29,20 +31,20 @@ DECOMPRESSED_BYTES_LEAST: Final = 64 * 1024 * 1024
 DECOMPRESSION_RATIO_MAX: Final = 32
 RECORDS_LEAST: Final = 1_000_000
 HEADERS_LEAST: Final = 100_000
-"""Any batch may hold this much, however small it is. Producers bound the content of a batch by `max.request.size` or
-`message.max.bytes`, 1 MiB by default, and what compresses better than 32 : 1 seldom fills 64 MiB."""
+"""Every batch may contain this much, however small it is. Producers limit the content of a batch by `max.request.size`
+or `message.max.bytes`, 1 MiB by default, and content that compresses better than 32 : 1 rarely has 64 MiB."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _SNAPPY_RATIO_MAX: Final = 22
-"""A copy of 64 bytes takes 3."""
+"""A copy element of 3 bytes produces up to 64 bytes."""
 _SNAPPY_BLOCKS_A_CHUNK: Final = 64
 _SNAPPY_BLOCKS_MEASURED: Final = 256
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_INDEPENDENCE: Final = 0x20
 _LZ4_BYTES: Final = 8 * 1024 * 1024
 _DECODER_BYTES: Final = 512 * 1024
-"""What any decoder takes."""
+"""The memory of any decoder."""
 _ZSTD: Final = 4
 _ZSTD_WINDOW_MAX_LOG: Final = 27
 _ZSTD_MEMORY_LEAST: Final = 16 * 1024 * 1024
@@ -53,7 +55,7 @@ _ZSTD_HEADER_BYTES: Final = 18
 
 
 class _Decompressor(Protocol):
-    """What decompressors of zstd and lz4 have in common; each reads one frame."""
+    """The interface of zstd's and lz4's decompressors; each reads one frame."""
 
     @property
     def eof(self) -> bool:
@@ -61,36 +63,36 @@ class _Decompressor(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether there is no more content without more data."""
+        """Whether more input is needed for more content."""
 
     @property
     def unused_data(self) -> bytes | None:
-        """What was given beyond the frame's end."""
+        """The input after the frame's end."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Take data in and return at most `max_length` bytes of content."""
+        """Add input and return at most `max_length` bytes of content."""
 
 
 def decompressed_bytes_max(batch_bytes: int) -> int:
-    """Return how many bytes a batch of `batch_bytes` may decompress to: 64 MiB or 32 times its size, whichever is more."""
+    """Return the maximum content of a batch of `batch_bytes`: 64 MiB or 32 times its size, whichever is more."""
     return max(DECOMPRESSED_BYTES_LEAST, DECOMPRESSION_RATIO_MAX * batch_bytes)
 
 
 def records_max(batch_bytes: int) -> int:
-    """Return how many records a batch of `batch_bytes` may hold: 1,000,000 or one a byte, whichever is more."""
+    """Return the maximum records of a batch of `batch_bytes`: 1,000,000 or one per byte, whichever is more."""
     return max(RECORDS_LEAST, batch_bytes)
 
 
 def headers_max(batch_bytes: int) -> int:
-    """Return how many headers the records of a batch of `batch_bytes` may have together: 100,000 or one a byte, whichever is more."""
+    """Return the maximum headers of all records of a batch: 100,000 or one per byte, whichever is more."""
     return max(HEADERS_LEAST, batch_bytes)
 
 
 def decompress_chunks(codec: int, data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
-    """Decompress the records of a batch, 64 KiB at a time; a piece may be empty.
+    """Yield the decompressed records of a batch in pieces of 64 KiB; a piece may be empty.
 
-    Raises CorruptBatch when the data is damaged, OversizedBatch when it grows beyond `limit_bytes` or needs a larger window
-    of zstd than it may, and KafkaError (UNSUPPORTED_COMPRESSION_TYPE) for an unknown codec.
+    Raises CorruptBatch for damaged data, OversizedBatch for content above `limit_bytes` or a zstd window above its
+    limit, and KafkaError UNSUPPORTED_COMPRESSION_TYPE for an unknown codec.
     """
     if codec == 0:
         yield bytes(data)
@@ -107,7 +109,7 @@ def decompress_chunks(codec: int, data: bytes | memoryview, limit_bytes: int) ->
 
 
 def decoder_bytes(codec: int, data: bytes | memoryview) -> int:
-    """Return the memory in bytes that `decompress_chunks` may take while it works, by what the data announces."""
+    """Return the memory in bytes that `decompress_chunks` may need, from the sizes that the data announces."""
     match codec:
         case 0:
             return 0
@@ -121,18 +123,18 @@ def decoder_bytes(codec: int, data: bytes | memoryview) -> int:
 
 
 def _zstd_memory_max(data_bytes: int) -> int:
-    """Return the bytes of a window that zstd data of this size may touch: 16 MiB or twice its size, whichever is more."""
+    """Return the bytes of a window that zstd data of this size may touch: 16 MiB or twice its size."""
     return max(_ZSTD_MEMORY_LEAST, 2 * data_bytes)
 
 
 def _zstd_bytes(data: bytes) -> int:
-    """Return the part of its window that zstd data may touch; the most that is allowed when more frames may follow."""
+    """Return the part of its window that zstd data may touch; the maximum when more frames may follow."""
     most = _zstd_memory_max(len(data))
     return most if data.find(_ZSTD_MAGIC, 4) >= 0 else min(_zstd_window(data), most)
 
 
 def _zstd_window(data: bytes) -> int:
-    """Return the window that the zstd frame announces; the largest there is for what is no frame."""
+    """Return the window that a zstd frame announces; the largest possible one for invalid data."""
     if data[:4] != _ZSTD_MAGIC or len(data) < 6:
         return 1 << _ZSTD_WINDOW_MAX_LOG
     descriptor = data[4]
@@ -145,7 +147,7 @@ def _zstd_window(data: bytes) -> int:
 
 
 def _largest_snappy_block(data: memoryview) -> int:
-    """Return the content of the largest snappy block; the most that the data can hold when it has very many blocks."""
+    """Return the content size of the largest snappy block; the maximum possible for data with very many blocks."""
     largest = 0
     try:
         for number, block in enumerate(_xerial_blocks(data)):
@@ -153,7 +155,7 @@ def _largest_snappy_block(data: memoryview) -> int:
                 return _SNAPPY_RATIO_MAX * len(data)
             largest = max(largest, _snappy_content(block))
     except ValueError:
-        pass  # the decoder stops there too
+        pass  # the decoder stops there as well
     return largest
 
 
@@ -172,7 +174,7 @@ def _pieces(codec: int, data: memoryview, limit_bytes: int) -> Iterator[bytes]:
 
 
 def _gunzip(data: memoryview) -> Iterator[bytes]:
-    """Decompress gzip, which may have several members; input is fed in pieces, since zlib copies what it leaves."""
+    """Decompress gzip, which may have several members; input is passed in pieces, since zlib copies unused input."""
     stream = zlib.decompressobj(wbits=31)
     position = 0
     fed = b""
@@ -193,7 +195,7 @@ def _gunzip(data: memoryview) -> Iterator[bytes]:
 
 
 def _frames(open_frame: Callable[[int], _Decompressor], data: memoryview) -> Iterator[bytes]:
-    """Decompress frame after frame; `open_frame` gets the position of each. Raises ValueError when the last one is cut."""
+    """Decompress all frames; `open_frame` gets the position of each. Raises ValueError for an incomplete one."""
     position = 0
     while True:
         frame = open_frame(position)
@@ -221,7 +223,7 @@ def _unlz4(data: memoryview) -> Iterator[bytes]:
 
 
 def _check_lz4(data: memoryview) -> None:
-    """Refuse what Apache's reader of lz4 frames refuses though lz4 allows it: blocks that build on earlier ones."""
+    """Raise ValueError for dependent blocks, which Apache's lz4 reader rejects although lz4 allows them."""
     head = bytes(data[:5])
     if head[:4] != _LZ4_MAGIC:
         raise ValueError("the data does not begin as an lz4 frame")
@@ -288,7 +290,7 @@ def _unsnappy(data: memoryview, limit_bytes: int) -> Iterator[bytes]:
 
 
 def _snappy_content(block: memoryview) -> int:
-    """Return the size of a block's content: the varint it begins with."""
+    """Return the size of a block's content, from its varint prefix."""
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 127) << shift
@@ -299,7 +301,7 @@ def _snappy_content(block: memoryview) -> int:
 
 
 def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
-    """Split the framing that Kafka puts around snappy blocks; bare snappy is one block."""
+    """Yield the blocks within Kafka's framing of snappy; data without it is one block."""
     if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         yield data
         return

@@ -1,17 +1,16 @@
-"""Frames out of a stream of bytes, without any I/O, as h11 does it for HTTP.
+"""Splitting a stream of bytes into frames, without I/O, as h11 does for HTTP.
 
-The owner of a socket hands in what arrived and takes out whole frames:
+The owner of a socket passes in received data and takes out complete frames:
 
     connection = Connection(max_frame_bytes=104_857_600)
     connection.receive_data(data)
     while (frame := connection.next_frame()) is not None:
         ...
 
-A server's side says `checks_requests`: then a frame may also not be larger than the requests of its API may be
-(`request_limits`), which is known once the frame's first two bytes are there.
+A server sets `checks_requests`: then a frame must also not exceed the limit of its API (`request_limits`), which is
+checked after the frame's first two bytes.
 
-"Not enough yet" is None, not an exception. Memory grows with the bytes that came, never with a size that a
-peer merely announced.
+An incomplete frame is None, not an exception. Memory grows with the bytes received, never with an announced size.
 """
 
 from typing import Final
@@ -27,7 +26,7 @@ _API_KEY_BYTES: Final = 2
 
 
 class Connection:
-    """One direction of a Kafka connection: bytes in, frames out. A frame is given without its size."""
+    """One direction of a Kafka connection: bytes in, frames out. A frame is returned without its size."""
 
     __slots__ = ("_buffer", "_position", "checks_requests", "max_frame_bytes")
 
@@ -39,11 +38,11 @@ class Connection:
 
     @property
     def buffered_bytes(self) -> int:
-        """How many bytes are held that have not left as a frame."""
+        """The number of received bytes that were not returned in a frame yet."""
         return len(self._buffer) - self._position
 
     def receive_data(self, data: bytes) -> None:
-        """Take in what arrived on the socket."""
+        """Add data received on the socket."""
         if self._position == len(self._buffer):
             self._buffer = bytes(data)
         else:
@@ -55,10 +54,10 @@ class Connection:
         self._position = 0
 
     def next_frame(self) -> bytes | None:
-        """Take out the next whole frame; None when more bytes are needed.
+        """Return the next complete frame; None when more bytes are needed.
 
-        Raises InvalidFrame for a negative size or one above `max_frame_bytes` or above its API's limit: close the
-        connection.
+        Raises InvalidFrame for a size that is negative, above `max_frame_bytes` or above its API's limit: the caller
+        must close the connection.
         """
         buffer, start = self._buffer, self._position
         body = start + _SIZE_BYTES

@@ -1,8 +1,8 @@
-"""Control records: what the raft layer writes into the log beside the data.
+"""Control records: the records that raft and transactions write into logs.
 
-A control record's key is an int16 version (0) and an int16 type; its value is a message whose own first
-field repeats the version. LeaderChange, KRaftVersion and Voters are in the metadata log, SnapshotHeader and
-SnapshotFooter in snapshots; the end of a transaction is in topic partitions only.
+A control record's key is an int16 version (0) and an int16 type; its value is a message whose first field repeats the
+version. LeaderChange, KRaftVersion and Voters are in the metadata log, SnapshotHeader and SnapshotFooter in snapshots;
+the end of a transaction is in topic partitions only.
 
 Source: ControlRecordType.java and the schemas named below, Kafka 4.3.1.
 """
@@ -42,7 +42,7 @@ class LeaderChangeMessageVoter(Message):
 
 
 class LeaderChangeMessage(Message):
-    """A leader was elected: first record of its epoch; v0-1. Source: LeaderChangeMessage.json."""
+    """A leader was elected; the first record of its epoch; v0-1. Source: LeaderChangeMessage.json."""
 
     VERSIONS = (0, 1)
     FLEXIBLE = 0
@@ -141,24 +141,24 @@ _CLASSES: Final = {kind: record_class for record_class, kind in _TYPES.items()}
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
-    """Make key and value of a control record, in the version its first field says."""
+    """Return key and value of a control record, in the version of its first field."""
     return _KEY.pack(0, _TYPES[type(record)]), encode(record, record.version)
 
 
 def encode_control_batch(
     base_offset: int, leader_epoch: int, timestamp_ms: int, records: Sequence[ControlRecord]
 ) -> bytes:
-    """Encode control records as one batch; `timestamp_ms` is that of each."""
+    """Encode control records as one batch with this timestamp."""
     pairs = [encode_control(record) for record in records]
     keys, values = [key for key, _ in pairs], [value for _, value in pairs]
     return encode_batch(base_offset, leader_epoch, timestamp_ms, values, control_keys=keys)
 
 
 def decode_control(key: bytes, value: bytes) -> ControlRecord | None:
-    """Read a control record; None for a type this software does not know, which a reader passes over.
+    """Decode a control record; None for an unknown type, which readers skip.
 
-    Newer versions of a known type are read as the newest known, since they may only add tagged fields.
-    Raises CorruptBatch when key or value is malformed.
+    A newer version of a known type is decoded as the newest known one, since versions only add tagged fields.
+    Raises CorruptBatch for a malformed key or value.
     """
     if len(key) < _KEY.size or len(value) < 2:
         raise CorruptBatch(0, f"a control record with a key of {len(key)} and a value of {len(value)} bytes")

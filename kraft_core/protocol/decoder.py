@@ -1,12 +1,11 @@
-"""The compiler of decoders: from a message class and a version to a function that reads bytes.
+"""The compiler of decoders: generates a decoding function for a message class and a version.
 
-The generated function is `codec(data, pos, size)`, with `size` = len(data); it returns the message and the
-position behind it. Nothing is allocated by an announced length: a length is first compared with the bytes
-that are left, a count with the bytes its elements need at least. Unknown tags are skipped; bytes of a
-string that are not UTF-8 become U+FFFD, as in Kafka.
+The generated function is `codec(data, pos, size)`, with `size` = len(data); it returns the message and the position
+after it. No memory is allocated for an announced length: a length is first compared with the remaining bytes, a count
+with the minimum bytes of its elements. Unknown tags are skipped; invalid UTF-8 in a string becomes U+FFFD, as in Kafka.
 
-The decoder of a request also counts: `room` is how many array elements and tagged fields the whole request may
-have, so that its cost is bounded before any of them is read (`request_limits`).
+The decoder of a request also limits the array elements and tagged fields of the whole request to `room`, so that its
+cost is bounded before they are decoded (`request_limits`).
 """
 
 import struct
@@ -18,7 +17,7 @@ from kraft_core.protocol.codegen import FIXED_FORMATS, Source, fixed_size, is_fi
 from kraft_core.protocol.wire import FieldSpec, Message, fields_of
 
 Decoder = Callable[..., tuple[Any, int]]
-"""Called as (data, position, size), for requests also with the keyword `room`."""
+"""Called with (data, position, size), for requests also with the keyword `room`."""
 
 UNLIMITED_ROOM: Final = 1 << 62
 
@@ -29,14 +28,14 @@ _INT_ARRAYS: Final = {
 
 
 def compile_decoder(message_class: type[Message], version: int, *, flexible: bool) -> Decoder:
-    """Compile the decoder of one version; `flexible` says whether the version has compact lengths and tags."""
+    """Compile the decoder of one version; `flexible`: the version has compact lengths and tags."""
     name = f"{message_class.__name__} v{version} decode"
     counted = message_class.__name__.endswith("Request")
     return _DecoderCompiler(name, version, flexible=flexible, counted=counted).compile(message_class)
 
 
 def least_size(spec: FieldSpec, version: int, *, flexible: bool) -> int:
-    """How many bytes a field takes at least."""
+    """Return the minimum number of bytes of a field."""
     if spec.is_array:
         return 1 if flexible else 4
     if spec.kind == "struct":
@@ -50,13 +49,13 @@ def least_size(spec: FieldSpec, version: int, *, flexible: bool) -> int:
 
 
 def least_struct_size(message_class: type[Message], version: int, *, flexible: bool) -> int:
-    """How many bytes a struct takes at least: its fields and the byte of an empty tag section."""
+    """Return the minimum number of bytes of a struct: its fields and the byte of an empty tag section."""
     fields = plain_fields(message_class, version)
     return sum(least_size(spec, version, flexible=flexible) for spec in fields) + int(flexible)
 
 
 def _bad_length(length: int, left: int) -> primitives.Malformed:
-    """Explain a length that does not fit; it is -1 for a null that the field does not allow."""
+    """Return the error for an invalid length; -1 is a null that the field does not allow."""
     if length == -1:
         return primitives.Malformed("null, which the field does not allow")
     return primitives.Malformed(f"a length of {length} with {left} bytes left")
@@ -69,7 +68,7 @@ class _DecoderCompiler:
         self._flexible = flexible
         self._counted = counted
         self._run: list[tuple[str, str, str]] = []
-        """Format, local name and path of fixed-size values not yet read."""
+        """Format, local name and path of fixed-size values without code yet."""
         self._source.names.update(
             Malformed=primitives.Malformed,
             bad_length=_bad_length,
@@ -86,7 +85,7 @@ class _DecoderCompiler:
         return self._source.compile()
 
     def _flush(self) -> None:
-        """Write the statement that reads all fixed-size values of the run in one call."""
+        """Generate the statement that reads all fixed-size values of the run in one call."""
         if not self._run:
             return
         formats = "".join(code for code, _, _ in self._run)
@@ -102,7 +101,7 @@ class _DecoderCompiler:
         self._source.line(f"pos += {struct.calcsize('>' + formats)}")
 
     def _struct(self, message_class: type[Message]) -> str:
-        """Read a struct; return the expression that makes the object."""
+        """Generate the code for a struct; return the expression that creates the object."""
         values: dict[str, str] = {}
         for spec in plain_fields(message_class, self._version):
             with self._source.inside(spec.name):
@@ -118,7 +117,7 @@ class _DecoderCompiler:
         return f"{make}({', '.join(arguments)})"
 
     def _field(self, spec: FieldSpec) -> str:
-        """Read a field; return the expression of its value."""
+        """Generate the code for a field; return the expression of its value."""
         if spec.is_array:
             return self._array(spec)
         if spec.kind == "struct":
@@ -132,7 +131,7 @@ class _DecoderCompiler:
         return x
 
     def _length(self, code: str, *, is_string: bool = False) -> str:
-        """Read a length prefix into a local; -1 stands for null in either encoding. Flushes the run."""
+        """Generate the code that reads a length prefix into a local, -1 for null. Flushes the run."""
         n = self._source.fresh("n")
         if not self._flexible:
             self._run.append((code, n, self._source.path))
@@ -145,7 +144,7 @@ class _DecoderCompiler:
         return n
 
     def _end(self, length: str, scale: int = 1) -> str:
-        """Write the check that `length` items of `scale` bytes are there; return the local of their end."""
+        """Generate the check that `length` items of `scale` bytes remain; return the local of their end."""
         end = self._source.fresh("e")
         null_shift = " - 1" if self._flexible else ""
         if scale == 1:
@@ -208,7 +207,7 @@ class _DecoderCompiler:
         return x
 
     def _count(self, n: str) -> None:
-        """Take `n` elements off the room that the request has."""
+        """Generate the code that subtracts `n` elements from the request's room."""
         if self._counted:
             self._source.line(f"room -= {n}")
             self._source.line("if room < 0: raise Malformed('more elements than this API may have')")
@@ -247,7 +246,7 @@ class _DecoderCompiler:
         source.line(f"{x} = tuple({x})")
 
     def _tags(self, specs: list[FieldSpec]) -> dict[str, str]:
-        """Read the tag section; return the expressions of the known tagged fields."""
+        """Generate the code for the tag section; return the expressions of the known tagged fields."""
         source = self._source
         count = source.fresh("n")
         self._run.append(("B", count, self._source.path))

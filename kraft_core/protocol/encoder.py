@@ -1,7 +1,7 @@
-"""The compiler of encoders: from a message class and a version to a function that appends bytes to a list.
+"""The compiler of encoders: generates an encoding function for a message class and a version.
 
-The generated function is `codec(m, p)`: it adds the message's parts to the list `p`, which the caller
-joins. Runs of fixed-size fields become one struct call; a string costs its encoding and a table look-up.
+The generated function is `codec(m, p)`: it appends the message's parts to the list `p`, which the caller joins.
+Consecutive fixed-size fields are one struct call; a string costs its encoding and a table look-up.
 """
 
 import struct
@@ -23,11 +23,11 @@ _ARRAY_WRITERS: Final = {
 
 
 class UnsupportedField(Exception):  # noqa: N818  caught in codec and turned into EncodeError
-    """A field has a value, and the version cannot carry it."""
+    """A field is set that the version does not have."""
 
 
 def compile_encoder(message_class: type[Message], version: int, *, flexible: bool) -> Encoder:
-    """Compile the encoder of one version; `flexible` says whether the version has compact lengths and tags."""
+    """Compile the encoder of one version; `flexible`: the version has compact lengths and tags."""
     name = f"{message_class.__name__} v{version} encode"
     return _EncoderCompiler(name, version, flexible=flexible).compile(message_class)
 
@@ -38,9 +38,9 @@ class _EncoderCompiler:
         self._version = version
         self._flexible = flexible
         self._run: list[tuple[str, str, str]] = []
-        """Format, expression and path of fixed-size fields not yet made into a struct call."""
+        """Format, expression and path of fixed-size fields without code yet."""
         self._pending: list[tuple[str, str]] = []
-        """Part expressions, with the field each serves, not yet added to the list."""
+        """Part expressions with their fields, not yet added to the list."""
         self._null = b"\x00" if flexible else b"\xff\xff\xff\xff"
         strings = primitives.COMPACT_STRING_LENGTH if flexible else primitives.STRING_LENGTH
         lengths = primitives.COMPACT_LENGTH if flexible else primitives.INT32_LENGTH
@@ -54,7 +54,7 @@ class _EncoderCompiler:
         return self._source.compile()
 
     def _part(self, expression: str) -> None:
-        """Add an expression whose value is bytes."""
+        """Add an expression of type bytes."""
         self._flush_run()
         self._pending.append((expression, self._source.path))
 
@@ -73,7 +73,7 @@ class _EncoderCompiler:
         self._pending.append((expression, label))
 
     def _flush(self) -> None:
-        """Write the statement that adds all pending parts, one expression a line."""
+        """Generate the statement that appends all pending parts, one expression per line."""
         self._flush_run()
         if len(self._pending) == 1:
             expression, label = self._pending[0]
@@ -188,7 +188,7 @@ class _EncoderCompiler:
             self._flush()
 
     def _shared_elements(self, spec: FieldSpec, iterable: str) -> None:
-        """Encode an array once for as long as the field holds the very same object."""
+        """Generate the code that encodes an array once as long as the field refers to the same object."""
         source = self._source
         owner, last, parts, kept = (source.fresh(stem) for stem in ("x", "last", "q", "kept"))
         source.prologue(f"{last} = None")
@@ -233,10 +233,10 @@ class _EncoderCompiler:
 
     def _tag(self, spec: FieldSpec, x: str, tags: str) -> None:
         source = self._source
-        if is_fixed(spec):  # tag, size and value in one struct call
+        if is_fixed(spec):  # pack tag, size and value in one struct call
             value = f"{x}.int.to_bytes(16)" if spec.kind == "uuid" else x
             formats = "BB" + FIXED_FORMATS[spec.kind]
-            assert spec.wire.tag < 0x80, "such a tag takes more than a byte"
+            assert spec.wire.tag < 0x80, "the tag needs more than one byte"
             pack = source.constant("PACK", formats, struct.Struct(">" + formats).pack)
             source.line(f"{tags}.append({pack}({spec.wire.tag}, {fixed_size(spec.kind)}, {value}))")
             return

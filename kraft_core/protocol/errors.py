@@ -1,10 +1,10 @@
 """Kafka's error codes and the exceptions that carry them.
 
     KafkaError                  any error that has a Kafka code
-    ├── NotController           41, answered by every controller that is not active
+    ├── NotController           41, from every controller that is not active
     ├── InvalidRequest          42
     ├── RequestTimedOut         7
-    │   └── BufferExhausted     nothing was taken in, since too much waits already
+    │   └── BufferExhausted     too much is waiting already; nothing was accepted
     ├── RecordBatchTooLarge     18
     ├── UnsupportedVersion      35
     └── WireError               bytes or messages that break the format
@@ -24,9 +24,9 @@ from typing import ClassVar, Self
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes, with a sentence for people and whether a client may simply try again.
+    """Kafka's error codes, with a default message and whether the error is retriable.
 
-    A number that 4.3.1 does not know becomes UNKNOWN_SERVER_ERROR, as in Kafka's own clients.
+    A number that 4.3.1 does not define becomes UNKNOWN_SERVER_ERROR, as in Kafka's clients.
     """
 
     _value_: int
@@ -34,7 +34,7 @@ class ErrorCode(IntEnum):
     retriable: bool
 
     def __new__(cls, code: int, default_message: str = "", retriable: bool = False) -> Self:
-        """Make a member whose number is `code`."""
+        """Create a member with the number `code`."""
         member = int.__new__(cls, code)
         member._value_ = code
         member.default_message = default_message
@@ -185,7 +185,7 @@ class ErrorCode(IntEnum):
 
 
 class KafkaError(Exception):
-    """An expected failure that a peer sees as `code` and, where the response has room, `message`."""
+    """An expected failure, sent to the peer as `code` and, where the response has a field for it, `message`."""
 
     code: ErrorCode
     message: str
@@ -197,7 +197,7 @@ class KafkaError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later without a change."""
+        """Whether the same request may succeed when retried."""
         return self.code.retriable
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class KafkaError(Exception):
 
 
 class _CodedError(KafkaError):
-    """Base of the classes that stand for exactly one code."""
+    """Base of the classes with a fixed code."""
 
     CODE: ClassVar[ErrorCode]
 
@@ -214,7 +214,7 @@ class _CodedError(KafkaError):
 
 
 class NotController(_CodedError):
-    """The request needs the active controller, and this node is not it."""
+    """This node is not the active controller."""
 
     CODE = ErrorCode.NOT_CONTROLLER
 
@@ -226,33 +226,33 @@ class InvalidRequest(_CodedError):
 
 
 class RequestTimedOut(_CodedError):
-    """The deadline passed before the request could be carried out."""
+    """The request's deadline expired before it was carried out."""
 
     CODE = ErrorCode.REQUEST_TIMED_OUT
 
 
 class BufferExhausted(RequestTimedOut):
-    """The buffer for records that wait to be written is full; nothing was taken in. Source: BufferAllocationException."""
+    """The buffer of records to be written is full; nothing was accepted. Source: BufferAllocationException."""
 
 
 class RecordBatchTooLarge(_CodedError):
-    """Records that must stay together are larger than a batch may be; none was taken in."""
+    """Records that must be in one batch exceed its maximum size; none was accepted."""
 
     CODE = ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 class UnsupportedVersion(_CodedError):
-    """An API, record or feature version that this software does not speak."""
+    """An API, record or feature version is not supported."""
 
     CODE = ErrorCode.UNSUPPORTED_VERSION
 
 
 class WireError(KafkaError):
-    """Bytes, or a message to be made into bytes, that break the format."""
+    """Bytes, or a message to be encoded, violate the format."""
 
 
 class DecodeError(WireError):
-    """Bytes that are not the message they claim to be; names message, field and position in the input."""
+    """Bytes are not a valid message; the error contains the message, the field and the position in the input."""
 
     def __init__(self, message_name: str, field: str, position: int, reason: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, f"{message_name}.{field} at byte {position}: {reason}")
@@ -263,7 +263,7 @@ class DecodeError(WireError):
 
 
 class EncodeError(WireError):
-    """A message that cannot be written: a value out of range, null where null is not allowed."""
+    """A message cannot be encoded: a value is out of range, or null where null is not allowed."""
 
     def __init__(self, message_name: str, field: str, reason: str, code: ErrorCode | None = None) -> None:
         super().__init__(code or ErrorCode.UNKNOWN_SERVER_ERROR, f"{message_name}.{field}: {reason}")
@@ -273,14 +273,14 @@ class EncodeError(WireError):
 
 
 class MetadataRecordError(WireError):
-    """A metadata log value that is not a record this software knows: the node must not carry on."""
+    """A value in the metadata log is not a known record: the node must stop."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
 
 
 class CorruptBatch(WireError):
-    """A record batch that fails its checks at byte `position` of the input."""
+    """A record batch is invalid at byte `position` of the input."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"Corrupt record batch at byte {position}: {reason}")
@@ -289,7 +289,7 @@ class CorruptBatch(WireError):
 
 
 class OversizedBatch(CorruptBatch):
-    """A record batch that holds more than one of its size may; a producer splits it (MESSAGE_TOO_LARGE)."""
+    """A record batch contains more than its size allows; a producer splits it (MESSAGE_TOO_LARGE)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(0, reason)
@@ -297,7 +297,7 @@ class OversizedBatch(CorruptBatch):
 
 
 class InvalidFrame(WireError):
-    """A frame size or header that no Kafka peer would send: close the connection without an answer."""
+    """A frame's size or header is invalid: the connection must be closed without a response."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, reason)

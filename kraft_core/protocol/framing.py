@@ -1,11 +1,10 @@
 """Requests and responses as frames: size, header, body.
 
-A frame is an int32 size and that many bytes. The size prefix is added by the encoders here and removed by
-`connection` before the decoders see a frame.
+A frame is an int32 size and that many bytes. The encoders in this module add the size; `connection` removes it before
+decoding. The client id keeps the old string encoding in flexible headers. A response to ApiVersions always has header
+version 0, because the client does not know the server's versions yet (KIP-511).
 
-Source: RequestHeader.json, ResponseHeader.json and ApiKeys.requestHeaderVersion, Kafka 4.3.1. The client id
-keeps the old string encoding in flexible headers, and ApiVersions always answers with header version 0,
-because the client does not know yet what the server speaks (KIP-511).
+Source: RequestHeader.json, ResponseHeader.json and ApiKeys.requestHeaderVersion, Kafka 4.3.1.
 """
 
 import struct
@@ -36,11 +35,11 @@ _REQUEST_PREFIX: Final = struct.Struct(">hhi")
 _SIZE: Final = struct.Struct(">i")
 _JOINED_SIZE_MAX: Final = 16384
 HEADER_TAGS_MAX: Final = 100
-"""Tagged fields of a request header; Kafka 4.3.1 defines none."""
+"""Maximum number of tagged fields in a request header; Kafka 4.3.1 defines none."""
 
 
 class RequestHeader(NamedTuple):
-    """Who asks what in which version; `client_id` is None when the client gave none."""
+    """A request's header; `client_id` is None when the client sent none."""
 
     api_key: ApiKey
     api_version: int
@@ -49,7 +48,7 @@ class RequestHeader(NamedTuple):
 
 
 def _frame(parts: list[bytes]) -> bytes:
-    """Join parts behind their size; `parts[0]` is the place of the size. Large parts are copied once."""
+    """Join parts with their size, for which `parts[0]` is the placeholder. Large parts are copied once."""
     if len(parts) < 64 and sum(map(len, parts)) > _JOINED_SIZE_MAX:
         parts[0] = _SIZE.pack(sum(map(len, parts)))
         return b"".join(parts)
@@ -58,7 +57,7 @@ def _frame(parts: list[bytes]) -> bytes:
 
 
 def encode_request(body: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """Make a whole request frame, size included. Errors as for `codec.encode`."""
+    """Return a complete request frame, including its size. Raises as `codec.encode`."""
     api_key = ApiKey(body.API_KEY)
     client = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(client)
@@ -69,9 +68,9 @@ def encode_request(body: Message, version: int, correlation_id: int, client_id: 
 
 
 def encode_response(body: Message, header: RequestHeader | tuple[int, int], correlation_id: int | None = None) -> bytes:
-    """Make a whole response frame, size included, for a request header or an (api key, version) pair.
+    """Return a complete response frame, including its size, for a request header or an (api key, version) pair.
 
-    `correlation_id` is needed only with a pair. Errors as for `codec.encode`.
+    `correlation_id` is required only with a pair. Raises as `codec.encode`.
     """
     api_key, version = ApiKey(header[0]), header[1]
     if correlation_id is None:
@@ -86,10 +85,10 @@ def encode_response(body: Message, header: RequestHeader | tuple[int, int], corr
 
 
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """Read the header of a request frame (without its size); return it and where the body begins.
+    """Decode the header of a request frame (without its size); return it and the position of the body.
 
-    The version may be one we do not speak: the caller answers that. Raises InvalidFrame when the header is
-    cut, or when the API key is unknown, since then the rest cannot be read either.
+    The version may be unsupported, which the caller must handle. Raises InvalidFrame for an incomplete header or an
+    unknown API key, since then the rest cannot be decoded either.
     """
     try:
         key, version, correlation_id = _REQUEST_PREFIX.unpack_from(frame)
@@ -124,10 +123,9 @@ def _client_id(frame: bytes, position: int) -> tuple[str | None, int]:
 
 
 def decode_request_body(header: RequestHeader, frame: bytes, offset: int) -> Message:
-    """Decode the body of a request; bytes behind it are ignored, as in Kafka.
+    """Decode the body of a request; bytes after it are ignored, as in Kafka.
 
-    Raises DecodeError, also for more elements than the API may have (`request_limits`), and UnsupportedVersion for a
-    version we do not speak.
+    Raises DecodeError, also for more elements than the API's limit (`request_limits`), and UnsupportedVersion.
     """
     api_key = header.api_key
     room = limit_of(api_key).max_elements
@@ -138,8 +136,8 @@ def decode_request_body(header: RequestHeader, frame: bytes, offset: int) -> Mes
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Message]:
     """Decode a response frame (without its size); return correlation id and body.
 
-    An ApiVersions answer that is an UNSUPPORTED_VERSION error is in version 0 whatever was asked (KIP-511):
-    when the body does not decode as `version`, version 0 is tried. Raises DecodeError.
+    An ApiVersions response with UNSUPPORTED_VERSION is in version 0 whatever the request's version (KIP-511): a body
+    that does not decode as `version` is decoded as version 0. Raises DecodeError.
     """
     key = ApiKey(api_key)
     message_class = response_class(key)

@@ -1,7 +1,7 @@
-"""metadata.version and the other features: their levels, what each level allows, and record versions.
+"""metadata.version and the other features: their levels, what each level enables, and record versions.
 
-A cluster's finalized metadata.version decides which records, and which versions of them, may be written to
-the log: every node must be able to read all of it. Levels of 4.3.1: 7 (3.3-IV3) to 30 (4.3-IV0).
+A cluster's finalized metadata.version determines the records and record versions that can be written to the log, since
+every node must be able to read them. Levels of 4.3.1: 7 (3.3-IV3) to 30 (4.3-IV0).
 
 Source: MetadataVersion.java and Feature.java, Kafka 4.3.1; KIP-584, KIP-778, KIP-1022.
 """
@@ -27,14 +27,14 @@ STREAMS_VERSION: Final = "streams.version"
 
 
 class MetadataVersion(IntEnum):
-    """Levels of metadata.version. `changes_metadata` marks those that changed records of the log."""
+    """Levels of metadata.version. `changes_metadata` marks those that changed the log's records."""
 
     _value_: int
     version: str
     changes_metadata: bool
 
     def __new__(cls, level: int, version: str = "", changes_metadata: bool = False) -> Self:
-        """Make a member whose number is the feature level."""
+        """Create a member with the number of the feature level."""
         member = int.__new__(cls, level)
         member._value_ = level
         member.version = version
@@ -68,7 +68,7 @@ class MetadataVersion(IntEnum):
 
     @property
     def release(self) -> str:
-        """The Kafka release that brought the level, as `4.3`."""
+        """The Kafka release of the level, such as `4.3`."""
         return self.version.partition("-")[0]
 
 
@@ -83,12 +83,12 @@ class Feature(NamedTuple):
     minimum: int
     maximum: int
     bootstrap_metadata_versions: tuple[int, ...]
-    """For level minimum + 1, + 2, …: the metadata.version from which a new cluster starts at that level."""
+    """For level minimum + 1, + 2, …: the metadata.version from which a new cluster starts with that level."""
     needs_metadata_version: tuple[int, ...]
-    """For level minimum + 1, + 2, …: the metadata.version without which the level is refused."""
+    """For level minimum + 1, + 2, …: the metadata.version that the level requires."""
 
     def default_level(self, metadata_version: int) -> int:
-        """Level of the feature in a cluster newly formatted at this metadata.version."""
+        """Return the feature's level in a newly formatted cluster with this metadata.version."""
         return self.minimum + sum(needed <= metadata_version for needed in self.bootstrap_metadata_versions)
 
 
@@ -104,22 +104,22 @@ FEATURES: Final[dict[str, Feature]] = {
         Feature(TRANSACTION_VERSION, 0, 2, (24, 24), (7, 7)),
     )
 }
-"""All features of 4.3.1 by name. kraft.version lives in control records, never in FeatureLevelRecord; its level
-at format is 1 for dynamic voters and 0 for static ones, whatever the table says."""
+"""All features of 4.3.1 by name. kraft.version is in control records, never in FeatureLevelRecord; its initial level
+is 1 for dynamic voters and 0 for static ones, independent of the table."""
 
 _NOT_SERVED_BY_OUR_BROKER: Final = frozenset({GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION})
 
 BROKER_FEATURES: Final[dict[str, Feature]] = {
     name: feature for name, feature in FEATURES.items() if name not in _NOT_SERVED_BY_OUR_BROKER
 }
-"""The features that our broker role serves. The others stay at level 0 in a cluster that it is part of: it has classic groups, no
-transactions, no share groups and no streams groups."""
+"""The features that this project's broker supports: it has no transactions, share groups or streams groups.
+The others stay at level 0 in its cluster."""
 
 
 def metadata_version_from_text(text: str) -> MetadataVersion:
-    """Read what an operator writes: `4.3-IV0`, a release (`4.3`, `4.3.1`), then its newest level, or a level (`30`).
+    """Parse `4.3-IV0`, a release (`4.3` or `4.3.1`, which means its newest level), or a level (`30`).
 
-    Raises ValueError naming the text and what is known.
+    Raises ValueError with the text and the known levels.
     """
     if text.isdecimal() and int(text) in MetadataVersion.__members__.values():
         return MetadataVersion(int(text))
@@ -132,7 +132,7 @@ def metadata_version_from_text(text: str) -> MetadataVersion:
 
 
 def metadata_version_name(level: int) -> str:
-    """Name a level for people: `4.3-IV0`, or the number alone when it is not one of ours."""
+    """Return a level's name such as `4.3-IV0`; the number for an unknown level."""
     try:
         return MetadataVersion(level).version
     except ValueError:
@@ -140,58 +140,58 @@ def metadata_version_name(level: int) -> str:
 
 
 def did_metadata_change(source: int, target: int) -> bool:
-    """Whether records changed between two levels, so that going down from the higher one would lose some."""
+    """Return whether records changed between two levels, so that a downgrade would lose data."""
     low, high = sorted((source, target))
     return any(member.changes_metadata for member in MetadataVersion if low < member <= high)
 
 
 def is_leader_epoch_bump_required_on_isr_shrink(metadata_version: int) -> bool:
-    """Taking a replica out of the ISR still raises the leader epoch (KAFKA-15021)."""
+    """Return whether removing a replica from the ISR raises the leader epoch (KAFKA-15021)."""
     return metadata_version < MetadataVersion.IBP_3_6_IV0
 
 
 def is_metadata_transaction_supported(metadata_version: int) -> bool:
-    """Begin-, End- and AbortTransaction may be written."""
+    """Return whether Begin-, End- and AbortTransactionRecord can be written."""
     return metadata_version >= MetadataVersion.IBP_3_6_IV1
 
 
 def is_scram_supported(metadata_version: int) -> bool:
-    """SCRAM credentials may be recorded (KIP-900)."""
+    """Return whether SCRAM credentials can be recorded (KIP-900)."""
     return metadata_version >= MetadataVersion.IBP_3_5_IV2
 
 
 def is_delegation_token_supported(metadata_version: int) -> bool:
-    """Delegation tokens may be recorded (KIP-48)."""
+    """Return whether delegation tokens can be recorded (KIP-48)."""
     return metadata_version >= MetadataVersion.IBP_3_6_IV2
 
 
 def is_controller_registration_supported(metadata_version: int) -> bool:
-    """RegisterController may be written."""
+    """Return whether RegisterControllerRecord can be written."""
     return metadata_version >= MetadataVersion.IBP_3_7_IV0
 
 
 def is_directory_assignment_supported(metadata_version: int) -> bool:
-    """Directories of brokers and replicas are recorded (KIP-858)."""
+    """Return whether directories of brokers and replicas are recorded (KIP-858)."""
     return metadata_version >= MetadataVersion.IBP_3_7_IV2
 
 
 def is_elr_supported(metadata_version: int) -> bool:
-    """Eligible leader replicas may be recorded (KIP-966)."""
+    """Return whether eligible leader replicas can be recorded (KIP-966)."""
     return metadata_version >= MetadataVersion.IBP_4_0_IV1
 
 
 def is_migration_supported(metadata_version: int) -> bool:
-    """Records carry the marks of the migration from ZooKeeper."""
+    """Return whether records contain the state of a migration from ZooKeeper."""
     return metadata_version >= MetadataVersion.IBP_3_4_IV0
 
 
 def is_cordoned_log_dirs_supported(metadata_version: int) -> bool:
-    """Cordoned directories of brokers are recorded (KIP-1066)."""
+    """Return whether cordoned directories of brokers are recorded (KIP-1066)."""
     return metadata_version >= MetadataVersion.IBP_4_3_IV0
 
 
 def register_broker_record_version(metadata_version: int) -> int:
-    """Version of RegisterBrokerRecord to write."""
+    """Return the version of RegisterBrokerRecord to write."""
     if is_cordoned_log_dirs_supported(metadata_version):
         return 4
     if is_directory_assignment_supported(metadata_version):
@@ -200,14 +200,14 @@ def register_broker_record_version(metadata_version: int) -> int:
 
 
 def partition_record_version(metadata_version: int) -> int:
-    """Version of PartitionRecord and PartitionChangeRecord to write."""
+    """Return the version of PartitionRecord and PartitionChangeRecord to write."""
     if is_elr_supported(metadata_version):
         return 2
     return 1 if is_directory_assignment_supported(metadata_version) else 0
 
 
 def broker_registration_change_record_version(record: BrokerRegistrationChangeRecord) -> int:
-    """Give the lowest version that carries what the record says, which is what Kafka writes."""
+    """Return the lowest version with all fields that the record sets, which is the one Kafka writes."""
     if record.cordoned_log_dirs is not None:
         return 3
     if record.log_dirs:
@@ -222,10 +222,10 @@ def _newest_broker_registration_change_version(metadata_version: int) -> int:
 
 
 def record_version(record_type: type[MetadataRecord], metadata_version: int) -> int:
-    """Version in which a record is written at this metadata.version.
+    """Return the version of a record type at this metadata.version.
 
-    For BrokerRegistrationChangeRecord it is the newest one allowed; `version_to_write` gives the one Kafka takes
-    for a given record.
+    For BrokerRegistrationChangeRecord it is the newest one allowed; `version_to_write` returns Kafka's choice for a
+    given record.
     """
     if record_type is PartitionRecord or record_type is PartitionChangeRecord:
         return partition_record_version(metadata_version)
@@ -237,7 +237,7 @@ def record_version(record_type: type[MetadataRecord], metadata_version: int) -> 
 
 
 def version_to_write(record: MetadataRecord, metadata_version: int) -> int:
-    """Version in which Kafka writes this very record at this metadata.version."""
+    """Return the version in which Kafka writes this record at this metadata.version."""
     if isinstance(record, BrokerRegistrationChangeRecord):
         return broker_registration_change_record_version(record)
     return record_version(type(record), metadata_version)

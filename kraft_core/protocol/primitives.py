@@ -1,4 +1,4 @@
-"""The small pieces that compiled codecs are made of: varints, length prefixes, interned values.
+"""Functions that compiled codecs call: varints, length prefixes, interned values.
 
 Lengths in flexible versions are "compact": an unsigned varint of length + 1, 0 for null (KIP-482).
 Source: ByteUtils.java and ByteBufferAccessor.java, Kafka 4.3.1.
@@ -18,11 +18,11 @@ _SAFE: Final = UUID(int=0).is_safe
 
 
 class Malformed(Exception):  # noqa: N818  caught inside the package and turned into DecodeError
-    """The bytes contradict the format; the codec adds message, field and position."""
+    """Bytes violate the format; the codec adds message, field and position."""
 
 
 def encode_uvarint(value: int) -> bytes:
-    """Write an unsigned varint: seven bits a byte, the lowest first. Raises ValueError below 0."""
+    """Encode an unsigned varint: seven bits per byte, the lowest first. Raises ValueError for a negative value."""
     if value < 0:
         raise ValueError(f"{value} is negative")
     out = bytearray()
@@ -34,14 +34,14 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """Write a signed varint or varlong (zigzag)."""
+    """Encode a signed varint or varlong (zigzag)."""
     return encode_uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most 5 bytes and 32 bits; return it and the position behind it.
+    """Decode an unsigned varint of at most 5 bytes and 32 bits; return it and the position after it.
 
-    Raises Malformed when it is longer, IndexError when the data ends in it.
+    Raises Malformed for a longer one, IndexError when the data ends within it.
     """
     value = shift = 0
     for index in range(position, position + _VARINT_BYTES_MAX):
@@ -56,13 +56,13 @@ def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def decode_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Read a signed varint (zigzag) of at most 32 bits."""
+    """Decode a signed varint (zigzag) of at most 32 bits. Returns and raises as `decode_uvarint`."""
     value, position = decode_uvarint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
 
 def decode_varlong(data: bytes, position: int) -> tuple[int, int]:
-    """Read a signed varint (zigzag) of at most 64 bits."""
+    """Decode a signed varint (zigzag) of at most 64 bits. Returns and raises as `decode_uvarint`."""
     value = shift = 0
     for index in range(position, position + _VARLONG_BYTES_MAX):
         byte = data[index]
@@ -76,7 +76,7 @@ def decode_varlong(data: bytes, position: int) -> tuple[int, int]:
 
 
 def decode_string_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read a compact string length (length + 1) that takes more than one byte."""
+    """Decode a compact string length (length + 1) of more than one byte."""
     value, position = decode_uvarint(data, position)
     if value > STRING_BYTES_MAX + 1:
         raise Malformed(f"a string of {value - 1} bytes; {STRING_BYTES_MAX} are allowed")
@@ -84,14 +84,14 @@ def decode_string_length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def skip_tags(count: int, data: bytes, position: int) -> int:
-    """Pass over a tag section of which no tag is known; `count` is its first byte, already read."""
+    """Skip a tag section without known tags; `count` is its first byte, already read."""
     if count > 127:
         count, position = decode_uvarint(data, position - 1)
     return skip_counted_tags(count, data, position)
 
 
 def skip_counted_tags(count: int, data: bytes, position: int) -> int:
-    """Pass over `count` tagged fields."""
+    """Skip `count` tagged fields."""
     for _ in range(count):
         _tag, position = decode_uvarint(data, position)
         length, position = decode_uvarint(data, position)
@@ -102,7 +102,7 @@ def skip_counted_tags(count: int, data: bytes, position: int) -> int:
 
 
 class Prefixes(dict[int, bytes]):
-    """Length prefixes, the short ones ready-made: `prefixes[len(value)]`."""
+    """Length prefixes, the short ones cached: `prefixes[len(value)]`."""
 
     def __init__(self, make: Callable[[int], bytes]) -> None:
         super().__init__((n, make(n)) for n in range(256))
@@ -132,10 +132,10 @@ INT32_LENGTH: Final = Prefixes(struct.Struct(">i").pack)
 
 
 class ArrayWriters(dict[int, Callable[..., bytes]]):
-    """By element count: a function that packs prefix and elements of a fixed-width array in one go.
+    """By element count: a function that packs prefix and elements of a fixed-width array in one call.
 
-    It is called as `writers[len(values)](prefix, *values)`, where the prefix is the count in the old
-    encoding and count + 1 in the compact one.
+    It is called as `writers[len(values)](prefix, *values)`; the prefix is the count in the old encoding and count + 1
+    in the compact one.
     """
 
     def __init__(self, code: str, *, compact: bool) -> None:
@@ -154,7 +154,7 @@ class ArrayWriters(dict[int, Callable[..., bytes]]):
 
 
 class IntArrays(dict[bytes, tuple[int, ...]]):
-    """By their bytes: decoded integer arrays. Short ones are kept, so equal replica lists are one tuple."""
+    """By their bytes: decoded integer arrays. Short ones are cached, so equal replica lists are one tuple."""
 
     def __init__(self, code: str, size: int) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class IntArrays(dict[bytes, tuple[int, ...]]):
 
 
 class Uuids(dict[bytes, UUID]):
-    """By their 16 bytes: uuid objects, kept, since making one takes ten times as long as finding it."""
+    """By their 16 bytes: cached uuid objects, since creating one takes ten times as long as a look-up."""
 
     def __missing__(self, raw: bytes) -> UUID:
         value = UUID.__new__(UUID)
@@ -184,7 +184,7 @@ class Uuids(dict[bytes, UUID]):
 
 
 class UuidArrays(dict[bytes, tuple[UUID, ...]]):
-    """By their bytes: decoded uuid arrays, the short ones kept."""
+    """By their bytes: decoded uuid arrays, the short ones cached."""
 
     def __init__(self, uuids: Uuids) -> None:
         super().__init__()
@@ -204,5 +204,5 @@ UUID_ARRAYS: Final = UuidArrays(UUIDS)
 
 
 def encode_uuids(values: Sequence[UUID]) -> bytes:
-    """Write uuids one behind the other, without a length."""
+    """Encode uuids consecutively, without a length."""
     return b"".join([value.int.to_bytes(16) for value in values])

@@ -31,13 +31,13 @@ from kraft_core.protocol.primitives import Malformed, decode_varint, decode_varl
 from kraft_core.protocol.record_walk import Walked, walk_records, whole_records
 
 METADATA_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Records of one batch of the metadata log; Apache's controller writes batches of at most this size, uncompressed."""
+"""Maximum bytes of records in a batch of the metadata log, as in Apache's controller, which does not compress."""
 
 PACED_RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
-"""The longest record that is put together between other work; the records of a coordinator are far shorter."""
+"""Maximum record size for `paced_records`; the records of a coordinator are far shorter."""
 
 _DELTAS: Final = [b"\x00\x00" + encode_varint(delta) for delta in range(1024)]
-"""Attributes, timestamp delta 0 and offset delta of a record, ready-made for the first ones of a batch."""
+"""Encoded attributes, timestamp delta 0 and offset delta of the first records of a batch."""
 _LENGTHS: Final = [encode_varint(length) for length in range(2048)]
 
 
@@ -58,11 +58,11 @@ class RecordBatch(BatchHeader, frozen=True, gc=False):
 
     @property
     def decoder_bytes(self) -> int:
-        """Memory in bytes that reading the records takes beside the records themselves."""
+        """Memory in bytes that decompression needs in addition to the records themselves."""
         return decoder_bytes(self.codec, memoryview(self.raw)[HEADER_BYTES:])
 
     def values(self) -> list[bytes]:
-        """Read the values alone, in offset order; null values are left out. This is for batches of the metadata log.
+        """Return the values in offset order without null values, for batches of the metadata log.
 
         Raises as `records` does, OversizedBatch for more than METADATA_BYTES_MAX of records.
         """
@@ -74,16 +74,16 @@ class RecordBatch(BatchHeader, frozen=True, gc=False):
         return [record.value for record in records if record is not None and record.value is not None]
 
     def records(self) -> Iterator[Record]:
-        """Read the records, in offset order, decompressing only as far as they are read.
+        """Yield the records in offset order, decompressing only as far as they are read.
 
-        Raises CorruptBatch, OversizedBatch for more bytes or records than a batch of this size may hold (see `compression`),
-        and KafkaError for a compression we cannot undo.
+        Raises CorruptBatch, OversizedBatch for more bytes or records than a batch of this size may contain (see
+        `compression`), and KafkaError for an unsupported compression codec.
         """
         limit_bytes = decompressed_bytes_max(len(self.raw))
         return (record for record in self._records(limit_bytes, headers=True) if record is not None)
 
     def paced_records(self) -> Iterator[Record | None]:
-        """Read the records without their headers; None is a pause in a long one.
+        """Yield the records without their headers, and None as a pause within a long one.
 
         Raises as `records` does, OversizedBatch also for a record longer than PACED_RECORD_BYTES_MAX.
         """
@@ -91,7 +91,7 @@ class RecordBatch(BatchHeader, frozen=True, gc=False):
         return self._records(limit_bytes, headers=False, record_bytes_max=PACED_RECORD_BYTES_MAX)
 
     def walk(self) -> Iterator[Walked]:
-        """Pass over the records in bounded steps, without making objects of them; raises as `records` does."""
+        """Check the records in bounded steps without creating objects; raises as `records`."""
         return walk_records(self.raw, HEADER_BYTES, self.codec, self.record_count)
 
     def _records(self, limit_bytes: int, *, headers: bool, record_bytes_max: int = 2**31) -> Iterator[Record | None]:
@@ -105,7 +105,7 @@ class RecordBatch(BatchHeader, frozen=True, gc=False):
                 delta, offset_delta, key, value, position = _fields(data, begin, end)
                 pairs = _headers(data, position, end) if headers else ()
             except (IndexError, Malformed) as failure:
-                raise CorruptBatch(begin, f"a record that does not fit: {failure}") from None
+                raise CorruptBatch(begin, f"a malformed record: {failure}") from None
             timestamp = self.base_timestamp + delta if log_append_time is None else log_append_time
             yield Record(self.base_offset + offset_delta, timestamp, key, value, pairs)
 
@@ -123,10 +123,10 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """Make a batch of uncompressed records that all have the same timestamp.
+    """Return a batch of uncompressed records with the same timestamp.
 
-    With `control_keys`, one a value, it is a control batch; `keys` are the keys of ordinary records. The
-    metadata log has neither keys nor producers.
+    With `control_keys`, one per value, it is a control batch; `keys` are the keys of data records. The metadata log has
+    neither keys nor producers.
     """
     assert values, "a batch holds at least one record"
     attributes = CONTROL_MASK if control_keys is not None else 0
@@ -158,7 +158,7 @@ def frame_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """Make a batch of what `encode_records` gave, in one call or in several whose deltas go on; HEADER_BYTES longer."""
+    """Return a batch of the pieces from `encode_records`, of one or several calls with consecutive deltas."""
     after_crc = AFTER_CRC.pack(
         attributes,
         record_count - 1,
@@ -177,7 +177,7 @@ def frame_batch(
 def encode_records(
     values: Sequence[bytes | None], record_keys: Sequence[bytes | None] | None = None, first_delta: int = 0
 ) -> list[bytes]:
-    """Encode records of a batch, the first of them at offset delta `first_delta`: the pieces, to be joined."""
+    """Encode records of a batch from offset delta `first_delta` on; return the pieces, to be joined."""
     parts: list[bytes] = []
     lengths, deltas = _LENGTHS, _DELTAS
     pairs = zip(values, record_keys or repeat(None), strict=record_keys is not None)
@@ -199,10 +199,10 @@ def encode_records(
 
 
 def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> Iterator[RecordBatch]:
-    """Read whole batches from `position` on; stop quietly at an incomplete one.
+    """Yield whole batches from `position` on; stop without an error at an incomplete one.
 
-    Raises CorruptBatch, with the position in `data`, for a length, magic, count or CRC that is wrong; the
-    batches before it have been yielded.
+    Raises CorruptBatch, with the position in `data`, for a wrong length, magic, count or CRC, after the batches before
+    it.
     """
     end = len(data)
     view = memoryview(data)
@@ -258,9 +258,9 @@ def read_batches(data: bytes, *, verify_crc: bool = True, position: int = 0) -> 
 
 
 def _plain_values(raw: bytes, count: int) -> list[bytes] | None:
-    """Read values of records as the metadata log has them: no key, no headers, timestamp delta 0.
+    """Decode values of records in the form of the metadata log: no key, no headers, timestamp delta 0.
 
-    None when a record is of another kind or malformed: the general reader then decides.
+    Return None when a record has another form or is malformed: then the general reader decides.
     """
     values: list[bytes] = []
     add = values.append
@@ -306,7 +306,7 @@ def _plain_values(raw: bytes, count: int) -> list[bytes] | None:
 
 
 def _fields(data: bytes, position: int, end: int) -> tuple[int, int, bytes | None, bytes | None, int]:
-    """Read timestamp delta, offset delta, key and value of the record body that ends at `end`, and where its headers begin."""
+    """Return timestamp delta, offset delta, key, value and the position of the headers of a record body."""
     timestamp_delta, position = decode_varlong(data, position + 1)
     offset_delta, position = decode_varint(data, position)
     key, position = _bytes(data, position, end)

@@ -1,12 +1,12 @@
-"""Reading the records behind a batch's header, as a whole or in bounded steps.
+"""Reading the records of a batch, whole or in bounded steps.
 
-`walk_records` passes over the records without making objects of them and checks their structure; it is what a
-server does with batches of strangers. It is a generator that pauses after at most WALK_RECORDS records or one piece of
-decompressed data, so that a caller on an event loop can do other work in between, and its memory does not depend on
-what the batch announces. `whole_records` hands out the bytes of each record for those that need keys and values.
+`walk_records` checks the structure of the records without creating objects, for batches from untrusted clients. It is a
+generator that pauses after at most WALK_RECORDS records or one piece of decompressed data, so that an event loop can do
+other work in between; its memory does not depend on what the batch announces. `whole_records` yields the bytes of each
+record for callers that need keys and values.
 
-A record is a varint length, attributes (0), varlong timestamp delta, varint offset delta, key and value each behind
-a varint length (-1: null), and its headers behind their varint count.
+A record is a varint length, attributes (0), a varlong timestamp delta, a varint offset delta, key and value, each after
+a varint length (-1: null), and the headers after their varint count.
 
 Source: DefaultRecord.java and DefaultRecordBatch.RecordIterator, Kafka 4.3.1.
 """
@@ -21,20 +21,20 @@ from kraft_core.protocol.primitives import Malformed, decode_uvarint, decode_var
 WALK_RECORDS: Final = 256
 PAUSE: Final = (b"", 0, 0)
 _AT_ONCE: Final = 4 * WALK_RECORDS
-"""Records, with their headers, that `walk_plain` passes over: about 1 ms of CPU."""
+"""Maximum number of records and headers for `walk_plain`: about 1 ms of CPU."""
 _LENGTH_BYTES: Final = 5
 _FIXED_BYTES: Final = 1 + 10 + 5 + 5
-"""At most: attributes, timestamp delta, offset delta and the length of the key."""
+"""Maximum bytes of attributes, timestamp delta, offset delta and the length of the key."""
 _HEADERS_AT_ONCE: Final = 128
-"""One byte of a varint: a record with 64 headers or more is passed over piece by piece."""
+"""Upper bound on a one-byte varint: a record with 64 headers or more is read in pieces."""
 _JOINED_BYTES: Final = 128 * 1024
-"""A longer record is passed over piece by piece."""
+"""A longer record is read in pieces."""
 _ZIGZAG: Final = tuple(value >> 1 ^ -(value & 1) for value in range(128))
-"""Numbers of one byte of a varint."""
+"""The numbers of one-byte varints."""
 
 
 class Walked(NamedTuple):
-    """Some records in their order, the first of which is number `first` of the batch; both deltas count from the batch's base."""
+    """Consecutive records from number `first` of the batch on; the deltas are relative to the batch's base."""
 
     first: int
     timestamp_deltas: list[int]
@@ -44,7 +44,7 @@ class Walked(NamedTuple):
 
 
 class _Window:
-    """The part of the records that is decompressed at the moment: `data` from `position` on."""
+    """The currently decompressed part of the records: `data` from `position` on."""
 
     __slots__ = ("_chunks", "_dropped", "_headers", "data", "ended", "position")
 
@@ -60,22 +60,22 @@ class _Window:
 
     @property
     def consumed(self) -> int:
-        """Bytes before the position, counted from the beginning of the data."""
+        """Bytes before the position, from the beginning of the records."""
         return self._dropped + self.position
 
     @property
     def available(self) -> int:
-        """Bytes from the position on that are there."""
+        """Bytes available from the position on."""
         return len(self.data) - self.position
 
     def count_headers(self, count: int) -> None:
-        """Count headers. Raises OversizedBatch for more than the batch may hold."""
+        """Count headers. Raises OversizedBatch above the batch's limit."""
         self._headers -= count
         if self._headers < 0:
-            raise OversizedBatch("its records have more headers than a batch of its size may hold")
+            raise OversizedBatch("its records have more headers than a batch of its size may contain")
 
     def grow(self, needed: int) -> Iterator[None]:
-        """Make `needed` bytes available, or all there are; pauses after each piece."""
+        """Make `needed` bytes available, or all that remain; pauses after each piece."""
         available = self.available
         if available >= needed or self.ended:
             return
@@ -92,7 +92,7 @@ class _Window:
         self.data, self.position = b"".join(pieces), 0
 
     def skip(self, size: int) -> Iterator[None]:
-        """Pass over `size` bytes without keeping them. Raises Malformed when there are fewer."""
+        """Skip `size` bytes without keeping them. Raises Malformed when fewer remain."""
         while size > self.available:
             size -= self.available
             self._dropped += len(self.data)
@@ -104,11 +104,11 @@ class _Window:
 
 
 def walk_records(raw: bytes, start: int, codec: int, count: int) -> Iterator[Walked]:
-    """Pass over the `count` records that begin at `start` of the batch `raw` and check their structure.
+    """Check the structure of the `count` records that begin at `start` of the batch `raw`.
 
-    Pauses after at most WALK_RECORDS records or one piece of decompressed data; a pause may bring no record.
-    Raises CorruptBatch when the records are not what the batch says, OversizedBatch also for more than `records_max`
-    records or `headers_max` headers, and KafkaError as `decompress_chunks` does.
+    Pauses after at most WALK_RECORDS records or one piece of decompressed data, possibly without a record.
+    Raises CorruptBatch for malformed records, OversizedBatch above the batch's limits, `records_max` and `headers_max`
+    included, and KafkaError as `decompress_chunks`.
     """
     check_count(len(raw), count)
     window = _Window(raw, start, codec, decompressed_bytes_max(len(raw)))
@@ -138,13 +138,13 @@ def walk_records(raw: bytes, start: int, codec: int, count: int) -> Iterator[Wal
             for _ in window.grow(1):
                 yield Walked(done, [], [], [])
         if window.available:
-            raise Malformed(f"{window.available} bytes behind the last record")
+            raise Malformed(f"{window.available} bytes after the last record")
     except (IndexError, Malformed) as failure:
-        raise CorruptBatch(window.consumed, f"record {done} of {count} does not fit: {failure}") from None
+        raise CorruptBatch(window.consumed, f"record {done} of {count} is malformed: {failure}") from None
 
 
 def walk_plain(raw: bytes, start: int, count: int) -> Walked | None:
-    """Pass over all `count` uncompressed records at once; None when that is work for `walk_records`: they are too many or malformed."""
+    """Check all `count` uncompressed records at once; None if `walk_records` must: too many or malformed ones."""
     if count > _AT_ONCE:
         return None
     walked = Walked(0, [], [], [])
@@ -156,16 +156,16 @@ def walk_plain(raw: bytes, start: int, count: int) -> Walked | None:
 
 
 def check_count(batch_bytes: int, count: int) -> None:
-    """Raise OversizedBatch for more records than a batch of that size may hold."""
+    """Raise OversizedBatch for more records than a batch of that size may contain."""
     allowed = records_max(batch_bytes)
     if count > allowed:
-        raise OversizedBatch(f"it announces {count} records, one of {batch_bytes} bytes may hold {allowed}")
+        raise OversizedBatch(f"it announces {count} records; one of {batch_bytes} bytes may contain {allowed}")
 
 
 def _pass_over(window: _Window, count: int, walked: Walked) -> int:
-    """Pass over records that lie wholly in the window; stop before one that does not, or that has very many headers.
+    """Check records that are entirely in the window; stop before one that is not, or that has very many headers.
 
-    Everything is written out here, since this is what a record of a producer costs. Raises Malformed and IndexError.
+    The code is inlined, since it determines the cost of a produced record. Raises Malformed and IndexError.
     """
     data, position, end = window.data, window.position, len(window.data)
     safe = end if window.ended else end - _LENGTH_BYTES
@@ -235,7 +235,7 @@ def _pass_over(window: _Window, count: int, walked: Walked) -> int:
 
 
 def _pass_headers(data: bytes, at: int, count: int) -> tuple[int, int]:
-    """Pass over at most `count` headers that lie wholly in the data; return how many and where they end. Raises Malformed."""
+    """Check at most `count` headers that are entirely in the data; return their number and end. Raises Malformed."""
     end = len(data)
     begin = at
     try:
@@ -263,7 +263,7 @@ def _pass_headers(data: bytes, at: int, count: int) -> tuple[int, int]:
 
 
 def _long_record(window: _Window, size: int, walked: Walked) -> Iterator[Walked]:
-    """Pass over one record of `size` bytes behind the position with pauses, however long it is or how many headers it has."""
+    """Check one record of `size` bytes after the position with pauses, of any length and number of headers."""
     if size < 1:
         raise Malformed(f"a record of {size} bytes")
     end = window.consumed + size
@@ -322,10 +322,10 @@ def _skip_field(window: _Window, length: int, limit: int) -> Iterator[None]:
 def whole_records(
     raw: bytes, start: int, codec: int, count: int, limit_bytes: int, record_bytes_max: int = 2**31
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (data, begin, end) of each record's body, behind its length, decompressing as far as needed.
+    """Yield (data, begin, end) of each record's body, after its length, decompressing as far as needed.
 
-    `end` is 0 for a pause: a piece was decompressed, and the record is not complete. Raises as `walk_records` does, OversizedBatch
-    also for a record longer than `record_bytes_max`; the caller checks what is in the body.
+    `end` is 0 for a pause: a piece was decompressed, and the record is not complete. Raises as `walk_records` does,
+    OversizedBatch also for a record longer than `record_bytes_max`; the caller checks what is in the body.
     """
     check_count(len(raw), count)
     window = _Window(raw, start, codec, limit_bytes)

@@ -1,11 +1,11 @@
-"""How large a request of each API may be: bytes of its frame, and array elements and tagged fields in it.
+"""The limits of requests per API: bytes of the frame, and array elements and tagged fields.
 
-A request costs its receiver time and memory in proportion to both, so both are bounded before any of it is paid: the
-bytes when the size and the api key have arrived, the elements while the body is decoded. A frame or a body above its
-limit closes the connection, as one above `socket.request.max.bytes` does. Kafka has that one limit for every API.
+The time and memory for a request are proportional to both, so both are limited early: the bytes when the size and the
+api key have arrived, the elements during decoding. A frame or a body above its limit closes the connection, like one
+above `socket.request.max.bytes`, which is Kafka's only limit.
 
-The limits leave room for the largest requests that Kafka's clients, brokers and tools make of a cluster with 10,000
-topics; strings of Kafka's protocol end at 32 KiB each.
+The limits allow the largest requests of Kafka's clients, brokers and tools in a cluster with 10,000 topics; a string of
+Kafka's protocol has at most 32 KiB.
 """
 
 from typing import Final, NamedTuple
@@ -17,20 +17,20 @@ MIB: Final = 1024 * KIB
 
 
 class RequestLimit(NamedTuple):
-    """Bounds of one API's requests."""
+    """The limits of one API's requests."""
 
     max_frame_bytes: int
     max_elements: int
 
 
 SMALL: Final = RequestLimit(256 * KIB, 1_000)
-"""Few names and numbers: heartbeats, votes, logins."""
+"""A few names and numbers: heartbeats, votes, logins."""
 MEDIUM: Final = RequestLimit(1 * MIB, 5_000)
-"""Lists that people make: groups, ACLs, users, features."""
+"""Lists that administrators write: groups, ACLs, users, features."""
 LARGE: Final = RequestLimit(8 * MIB, 50_000)
 """Lists of topics and partitions."""
 ISR_CHANGES: Final = RequestLimit(8 * MIB, 250_000)
-"""What a broker repeats until it is answered, for all the partitions that it leads: ISR changes after a failure."""
+"""ISR changes of all partitions that a broker leads, which it retries until it gets a response."""
 WHOLE: Final = RequestLimit(2**31 - 1, 20_000)
 """Records: up to `socket.request.max.bytes`."""
 
@@ -89,9 +89,9 @@ REQUEST_LIMITS: Final[dict[int, RequestLimit]] = {
         SMALL,
     ),
 }
-"""By api key."""
+"""The limits by api key."""
 
 
 def limit_of(api_key: int) -> RequestLimit:
-    """Look up the limit of an API; an unknown api key has the smallest."""
+    """Return the limit of an API; an unknown api key has the smallest."""
     return REQUEST_LIMITS.get(api_key, SMALL)

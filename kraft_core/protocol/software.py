@@ -1,4 +1,4 @@
-"""What this program calls itself towards other nodes. Source: KIP-511."""
+"""The software name and version sent to other nodes. Source: KIP-511."""
 
 from typing import Final
 
@@ -9,5 +9,5 @@ SOFTWARE_VERSION: Final = "0.1.0"
 
 
 def api_versions_request() -> ApiVersionsRequest:
-    """Build the first request on a connection: it asks which versions the peer has."""
+    """Return the first request on a connection, for the peer's versions."""
     return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)

@@ -1,6 +1,6 @@
-"""Which topic names are allowed, and which two would be confused with each other.
+"""Validation of topic names, and collisions between them.
 
-Metric names turn "." into "_", so topics that differ in these characters alone collide.
+Metric names replace "." by "_", so topics that differ only in these characters collide.
 Source: Topic, Kafka 4.3.1.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOPIC_NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _COLLIDING: Final = re.compile(r"[._]")
-_VARIANT_CHARACTERS_MAX: Final = 8  # up to 256 look-ups; beyond that one pass over all names is cheaper
+_VARIANT_CHARACTERS_MAX: Final = 8  # up to 256 look-ups; beyond that comparing with all names is cheaper
 
 
 def validate_topic_name(name: str) -> None:
@@ -38,7 +38,7 @@ def validate_topic_name(name: str) -> None:
 
 
 def find_collision(name: str, topics: Mapping[str, UUID]) -> str | None:
-    """Return an existing topic that differs from `name` in "." and "_" alone, or None; `name` itself counts."""
+    """Return an existing topic that equals `name`, or differs only in "." and "_"; None if there is none."""
     parts = _COLLIDING.split(name)
     if len(parts) == 1:
         return None

@@ -1,4 +1,4 @@
-"""Kafka's uuids: their 22-character text form and the reserved values.
+"""Kafka's uuids: the 22-character text form and the reserved values.
 
 Source: Uuid.java and DirectoryId.java, Kafka 4.3.1.
 """
@@ -14,28 +14,28 @@ ONE_UUID: Final = UUID(int=1)
 METADATA_TOPIC_ID: Final = ONE_UUID
 
 DIRECTORY_MIGRATING: Final = UUID(int=0)
-"""Directory of a replica whose broker has not said yet, on a cluster that came from an older version."""
+"""Directory of a replica whose broker has not reported it yet, in a cluster upgraded from an older version."""
 DIRECTORY_UNASSIGNED: Final = UUID(int=1)
-"""The broker may place the replica in any directory, and tells the controller which it took."""
+"""The broker may place the replica in any directory, and reports its choice to the controller."""
 DIRECTORY_LOST: Final = UUID(int=2)
-"""The directory of the replica is offline."""
+"""The replica's directory is offline."""
 
 RESERVED_BELOW: Final = 100
-"""Uuids of a smaller number are reserved: never drawn, never a directory of a broker."""
+"""Uuids with a smaller number are reserved: they are never generated, and never a broker's directory."""
 
 _TEXT_LENGTH_MAX: Final = 24
 _SYSTEM_RANDOM: Final = SystemRandom()
 
 
 def uuid_to_text(value: UUID) -> str:
-    """Write a uuid as Kafka does: url-safe base64 of its 16 bytes without padding, 22 characters."""
+    """Return Kafka's text form: url-safe base64 of the 16 bytes without padding, 22 characters."""
     return urlsafe_b64encode(value.bytes)[:22].decode("ascii")
 
 
 def uuid_from_text(text: str) -> UUID:
-    """Read the 22-character form (padding allowed).
+    """Parse the 22-character form; padding is allowed.
 
-    Raises ValueError, naming the text, when it is not base64 of exactly 16 bytes.
+    Raises ValueError with the text when it is not base64 of exactly 16 bytes.
     """
     if len(text) <= _TEXT_LENGTH_MAX and "+" not in text and "/" not in text:
         standard = text.rstrip("=").replace("-", "+").replace("_", "/")
@@ -49,15 +49,14 @@ def uuid_from_text(text: str) -> UUID:
 
 
 def is_reserved(value: UUID) -> bool:
-    """Whether the uuid is one of the hundred that Kafka keeps for itself."""
+    """Return whether the uuid is one of the hundred that Kafka reserves."""
     return value.int < RESERVED_BELOW
 
 
 def random_uuid(random: Random | None = None) -> UUID:
-    """Draw a version 4 uuid that is not reserved and whose text does not begin with '-'.
+    """Return a random version 4 uuid that is not reserved and whose text does not begin with '-'.
 
-    `random` is the node's own generator, so that a simulation can replay the draw; without it the
-    system's generator is used.
+    `random` is the node's generator, so that a simulation is reproducible; without it the system's generator is used.
     """
     generator = _SYSTEM_RANDOM if random is None else random
     while True:

@@ -1,11 +1,10 @@
-"""How messages are declared: `Message` classes whose fields carry Kafka's wire types.
+"""Declaring messages: `Message` classes whose fields have Kafka's wire types.
 
-A class stands for all versions of a Kafka message. Every field says since which version it is on the wire,
-and until which; a field that a version lacks keeps its default when decoded, and must have it when encoded
-unless it is ignorable. Nothing here touches bytes: `encoder` and `decoder` turn a declaration into
-straight-line code for one version, `codec` keeps the compiled functions.
+A class represents all versions of a Kafka message. Every field has the range of versions in which it is on the wire; in
+other versions it gets its default when decoded, and must have its default when encoded, unless it is ignorable.
+`encoder` and `decoder` compile a declaration to straight-line code for one version; `codec` caches the functions.
 
-Source of the rules: the README of Kafka's message schemas, KIP-482 (tagged fields), KIP-893 (nullable structs).
+Source: the README of Kafka's message schemas, KIP-482 (tagged fields), KIP-893 (nullable structs).
 """
 
 import types
@@ -16,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Union, dataclass_transform, 
 import msgspec
 
 NEVER: Final = 32767
-"""The version number that stands for "no version": a message that never became flexible."""
+"""The version number for "no version", for example of a message without flexible versions."""
 
 PRIMITIVES: Final = frozenset(
     {"bool", "int8", "int16", "int32", "int64", "uint16", "float64", "string", "bytes", "records", "uuid"}
@@ -25,10 +24,10 @@ PRIMITIVES: Final = frozenset(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """Base of every message, record and of the structs inside them.
+    """Base of all messages, records and the structs within them.
 
-    Immutable, compared by value, built by keyword; every field has Kafka's default. Instances are not
-    tracked by the garbage collector, since immutable values cannot form cycles.
+    Immutable, compared by value, created with keywords; every field has Kafka's default. The garbage collector does not
+    track instances, since immutable values cannot form cycles.
     """
 
     API_KEY: ClassVar[int] = -1
@@ -38,7 +37,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The wire facts of one field, as Kafka's schema gives them. Versions are inclusive."""
+    """The wire format of one field, from Kafka's schema. Versions are inclusive."""
 
     type: str
     since: int = 0
@@ -47,10 +46,10 @@ class Wire:
     nullable_until: int = NEVER
     tag: int = -1
     ignorable: bool = False
-    """A version without the field may drop its value. In responses every field is ignorable: one answer serves
-    all versions. In requests and records it is as Kafka's schema says."""
+    """A version without the field may drop its value. In responses every field is ignorable, so that one response works
+    for all versions. In requests and records it is as in Kafka's schema."""
     shared: bool = False
-    """Elements of an array often share the very same value: it is encoded once while it stays the same object."""
+    """Elements of an array often share one object: it is encoded once as long as it is the same object."""
 
 
 def wire(
@@ -64,17 +63,17 @@ def wire(
     ignorable: bool = False,
     shared: bool = False,
 ) -> Wire:
-    """Say how a field is written.
+    """Return the wire format of a field.
 
-    Used as `voter_id: Annotated[int, wire("int32", since=1)] = -1`. `type` is Kafka's: a primitive, a struct's name, or `[]` before either. The struct's class is taken
-    from the annotation, so its name here is for the reader.
+    Used as `voter_id: Annotated[int, wire("int32", since=1)] = -1`. `type` is Kafka's: a primitive, a struct's name, or
+    `[]` before either. The struct's class comes from the annotation; its name is for the reader only.
     """
     return Wire(type, since, until, nullable_since, nullable_until, tag, ignorable, shared)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field of a message class, ready for the compilers."""
+    """One field of a message class, as the compilers need it."""
 
     name: str
     kind: str
@@ -85,18 +84,18 @@ class FieldSpec:
     wire: Wire = field(repr=False)
 
     def is_present(self, version: int) -> bool:
-        """Whether the field is on the wire in this version."""
+        """Return whether the field is on the wire in this version."""
         return self.wire.since <= version <= self.wire.until
 
     def is_nullable(self, version: int) -> bool:
-        """Whether null may be on the wire in this version."""
+        """Return whether the field is nullable in this version."""
         return self.wire.nullable_since <= version <= self.wire.nullable_until
 
 
 def fields_of(message_class: type[Message]) -> Iterator[FieldSpec]:
-    """Read the declaration of a message class, in wire order.
+    """Yield the fields of a message class in wire order.
 
-    Raises TypeError when a field has no wire facts, or facts that do not fit its annotation.
+    Raises TypeError when a field has no wire format, or one that contradicts its annotation.
     """
     annotations = message_class.__annotations__
     names = message_class.__struct_fields__
@@ -124,7 +123,7 @@ def _split(message_class: type[Message], name: str, annotation: Any) -> tuple[An
 
 
 def _struct_class(annotation: Any) -> type[Message] | None:
-    """Find the Message class in `X`, `X | None`, `tuple[X, ...]` or `tuple[X, ...] | None`."""
+    """Return the Message class in `X`, `X | None`, `tuple[X, ...]` or `tuple[X, ...] | None`."""
     if isinstance(annotation, type) and issubclass(annotation, Message):
         return annotation
     if get_origin(annotation) in (tuple, Union, types.UnionType):

@@ -1,7 +1,7 @@
 """The messages of Kafka's RPCs, imported by name: `from kraft_core.protocol.messages import VoteRequest`.
 
-A module is loaded when one of its classes is first asked for, so a process holds only the RPCs it uses.
-Type checkers read the same names from the stub beside this file.
+A module is loaded at the first use of one of its classes, so a process loads only the RPCs that it uses.
+Type checkers read the names from the stub file beside this one.
 """
 
 from importlib import import_module
@@ -147,7 +147,7 @@ _MODULE_BY_MESSAGE: Final = {name: module for module, names in _MESSAGES_BY_MODU
 
 
 def _module_of(class_name: str) -> str | None:
-    """Find the module of a class: that of the longest API or message name the class name begins with."""
+    """Return the module of a class: that of the longest API or message name that is a prefix of the class name."""
     for end in range(len(class_name), 0, -1):
         module = _MODULE_BY_MESSAGE.get(class_name[:end])
         if module is not None:

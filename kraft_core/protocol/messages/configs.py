@@ -1,6 +1,6 @@
 """Dynamic configuration of topics, brokers, groups and metric subscriptions (KIP-133, 339, 1142).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -141,7 +141,7 @@ class IncrementalAlterConfigsRequestAlterConfigsResource(Message):
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """Set, delete, append or subtract single configuration values; apiKey 44, v0-1. Source: IncrementalAlterConfigsRequest.json."""
+    """Set, delete, append or subtract configs; apiKey 44, v0-1. Source: IncrementalAlterConfigsRequest.json."""
 
     API_KEY = 44
     VERSIONS = (0, 1)

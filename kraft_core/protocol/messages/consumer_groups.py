@@ -1,6 +1,6 @@
 """The consumer rebalance protocol of KIP-848, and what classic consumers put in their metadata.
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -165,7 +165,7 @@ class ConsumerProtocolSubscriptionTopicPartition(Message):
 
 
 class ConsumerProtocolSubscription(Message):
-    """What a classic consumer subscribes to, behind an int16 version; v0-3. Source: ConsumerProtocolSubscription.json."""
+    """A classic consumer's subscription, after an int16 version; v0-3. Source: ConsumerProtocolSubscription.json."""
 
     VERSIONS = (0, 3)
 

@@ -1,6 +1,6 @@
 """What clients learn about topics and brokers (KIP-966 for DescribeTopicPartitions).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated

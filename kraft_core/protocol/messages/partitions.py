@@ -1,6 +1,6 @@
 """Partition state: ISR changes, directories of replicas, elections (KIP-497, 858, 460).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -36,7 +36,7 @@ class AlterPartitionRequestTopicData(Message):
 
 
 class AlterPartitionRequest(Message):
-    """Change ISR and recovery state of partitions, sent by their leaders; apiKey 56, v2-3. Source: AlterPartitionRequest.json."""
+    """Change ISR and recovery state of partitions, as leader; apiKey 56, v2-3. Source: AlterPartitionRequest.json."""
 
     API_KEY = 56
     VERSIONS = (2, 3)
@@ -99,7 +99,7 @@ class AssignReplicasToDirsRequestDirectoryData(Message):
 
 
 class AssignReplicasToDirsRequest(Message):
-    """Tell the controller in which directories replicas are; apiKey 73, v0. Source: AssignReplicasToDirsRequest.json."""
+    """Report the directories of replicas; apiKey 73, v0. Source: AssignReplicasToDirsRequest.json."""
 
     API_KEY = 73
     VERSIONS = (0, 0)

@@ -1,6 +1,6 @@
 """Producer ids: blocks for brokers, single ids for producers (KIP-730, 98).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated

@@ -1,6 +1,6 @@
 """RPCs of the raft quorum itself: votes, epochs and its description (KIP-595, 836, 853, 996).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -258,7 +258,7 @@ class DescribeQuorumRequestTopicData(Message):
 
 
 class DescribeQuorumRequest(Message):
-    """Ask the leader about voters, observers and their progress; apiKey 55, v0-2. Source: DescribeQuorumRequest.json."""
+    """Request voters, observers and their progress; apiKey 55, v0-2. Source: DescribeQuorumRequest.json."""
 
     API_KEY = 55
     VERSIONS = (0, 2)

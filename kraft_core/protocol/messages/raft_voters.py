@@ -1,6 +1,6 @@
 """Changes of the voter set (KIP-853, 1186).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -85,7 +85,7 @@ class UpdateRaftVoterRequestKRaftVersionFeature(Message):
 
 
 class UpdateRaftVoterRequest(Message):
-    """Announce the sender's endpoints and supported kraft.version; apiKey 82, v0. Source: UpdateRaftVoterRequest.json."""
+    """Update the sender's endpoints and supported kraft.version; apiKey 82, v0. Source: UpdateRaftVoterRequest.json."""
 
     API_KEY = 82
     VERSIONS = (0, 0)

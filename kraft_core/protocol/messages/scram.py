@@ -1,6 +1,6 @@
 """SCRAM credentials (KIP-554).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated

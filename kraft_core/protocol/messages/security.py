@@ -1,6 +1,6 @@
 """SASL, and requests forwarded in a principal's name (KIP-43, 368, 590).
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated

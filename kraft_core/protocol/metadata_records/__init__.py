@@ -1,7 +1,7 @@
-"""The records of the metadata log: 26 kinds, and the frame around each in a record's value.
+"""The 26 record types of the metadata log, and their frame in a record's value.
 
-A value is a frame version (1), the record's apiKey and version, all unsigned varints, and the body. Record
-keys and headers are not used. Which version to write depends on metadata.version: `metadata_version` says it.
+A value is a frame version (1), the record's apiKey and version, all unsigned varints, and the body. Record keys and
+headers are not used. The version to write depends on metadata.version, see `metadata_version`.
 
 Source: AbstractApiMessageSerde.java and MetadataRecordSerde.java, Kafka 4.3.1.
 """
@@ -156,9 +156,9 @@ __all__ = [
 
 
 def encode_record(record: MetadataRecord, version: int) -> bytes:
-    """Make the value of a log record: frame and body.
+    """Return the value of a log record: frame and body.
 
-    Raises EncodeError, and UnsupportedVersion for a version the record does not have.
+    Raises EncodeError, and UnsupportedVersion for an unknown version.
     """
     parts = [_FRAMES[record.API_KEY, version]]
     encode_parts(record, version, parts)
@@ -166,10 +166,10 @@ def encode_record(record: MetadataRecord, version: int) -> bytes:
 
 
 def decode_record(value: bytes) -> MetadataRecord:
-    """Read the value of a log record.
+    """Decode the value of a log record.
 
-    Raises MetadataRecordError for another frame version, an unknown apiKey or version, a malformed body and
-    for bytes behind the body: a node that meets one must stop, because it cannot know what it missed.
+    Raises MetadataRecordError for another frame version, an unknown apiKey or version, a malformed body, or bytes after
+    the body. The node must then stop, because it cannot know what the record changes.
     """
     decoder = _DECODERS.get(value[:3])
     if decoder is None:
@@ -193,11 +193,11 @@ class _Frames(dict[tuple[int, int], bytes]):
 
 _FRAMES: Final = _Frames()
 _DECODERS: Final[dict[bytes, Decoder]] = {}
-"""By the three bytes of the usual frame; filled as records are met."""
+"""By the three bytes of the usual frame; filled on first use."""
 
 
 def _decode_unusual(value: bytes) -> MetadataRecord:
-    """Read a value the slow way: to find its decoder, or to say what is wrong with it."""
+    """Decode a value without a cached decoder. Raises MetadataRecordError for an invalid one."""
     try:
         frame_version, position = decode_uvarint(value, 0)
         api_key, position = decode_uvarint(value, position)

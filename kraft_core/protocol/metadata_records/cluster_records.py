@@ -1,6 +1,6 @@
 """Records of brokers, controllers, features, and of the log itself.
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -28,7 +28,7 @@ class RegisterBrokerRecordBrokerFeature(Message):
 
 
 class RegisterBrokerRecord(Message):
-    """A broker registered; fenced until BrokerRegistrationChange says otherwise; apiKey 0, v0-4. Source: RegisterBrokerRecord.json."""
+    """A broker registered; fenced until BrokerRegistrationChange; apiKey 0, v0-4. Source: RegisterBrokerRecord.json."""
 
     API_KEY = 0
     VERSIONS = (0, 4)
@@ -48,7 +48,7 @@ class RegisterBrokerRecord(Message):
 
 
 class UnregisterBrokerRecord(Message):
-    """A broker was forgotten; apiKey 1, v0. Source: UnregisterBrokerRecord.json."""
+    """A broker was unregistered; apiKey 1, v0. Source: UnregisterBrokerRecord.json."""
 
     API_KEY = 1
     VERSIONS = (0, 0)
@@ -92,7 +92,7 @@ class FeatureLevelRecord(Message):
 
 
 class ProducerIdsRecord(Message):
-    """Producer ids below next_producer_id are given away; apiKey 15, v0. Source: ProducerIdsRecord.json."""
+    """Producer ids below next_producer_id are assigned; apiKey 15, v0. Source: ProducerIdsRecord.json."""
 
     API_KEY = 15
     VERSIONS = (0, 0)
@@ -104,7 +104,10 @@ class ProducerIdsRecord(Message):
 
 
 class BrokerRegistrationChangeRecord(Message):
-    """What changed in a broker registration; 0, null or empty means unchanged; apiKey 17, v0-3. Source: BrokerRegistrationChangeRecord.json."""
+    """A broker registration changed; 0, null or empty means unchanged; apiKey 17, v0-3.
+
+    Source: BrokerRegistrationChangeRecord.json.
+    """
 
     API_KEY = 17
     VERSIONS = (0, 3)
@@ -119,7 +122,7 @@ class BrokerRegistrationChangeRecord(Message):
 
 
 class NoOpRecord(Message):
-    """Nothing: moves the log on while the cluster is idle; apiKey 20, v0. Source: NoOpRecord.json."""
+    """No change: advances the log while the cluster is idle; apiKey 20, v0. Source: NoOpRecord.json."""
 
     API_KEY = 20
     VERSIONS = (0, 0)
@@ -127,7 +130,7 @@ class NoOpRecord(Message):
 
 
 class ZkMigrationStateRecord(Message):
-    """State of the migration from ZooKeeper (0 none; read, never written); apiKey 21, v0. Source: ZkMigrationRecord.json."""
+    """State of the migration from ZooKeeper (read, never written); apiKey 21, v0. Source: ZkMigrationRecord.json."""
 
     API_KEY = 21
     VERSIONS = (0, 0)
@@ -137,7 +140,10 @@ class ZkMigrationStateRecord(Message):
 
 
 class BeginTransactionRecord(Message):
-    """A metadata transaction begins: hold back what follows; apiKey 23, v0. Source: BeginTransactionRecord.json."""
+    """A metadata transaction begins: hold back the following records; apiKey 23, v0.
+
+    Source: BeginTransactionRecord.json.
+    """
 
     API_KEY = 23
     VERSIONS = (0, 0)

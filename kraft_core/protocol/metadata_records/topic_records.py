@@ -1,6 +1,6 @@
 """Records of topics, partitions and configuration.
 
-Declared after the message schemas of Kafka 4.3.1; what each field means is said there.
+The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
 
 from typing import Annotated
@@ -59,7 +59,7 @@ class ConfigRecord(Message):
 
 
 class PartitionChangeRecord(Message):
-    """What changed in a partition; absent fields stay as they were; apiKey 5, v0-2. Source: PartitionChangeRecord.json."""
+    """A partition changed; absent fields are unchanged; apiKey 5, v0-2. Source: PartitionChangeRecord.json."""
 
     API_KEY = 5
     VERSIONS = (0, 2)
@@ -91,7 +91,7 @@ class RemoveTopicRecord(Message):
 
 
 class ClearElrRecord(Message):
-    """The ELRs of a topic, or of all topics when the name is empty, were cleared; apiKey 28, v0. Source: ClearElrRecord.json."""
+    """The ELRs of a topic (of all for an empty name) were cleared; apiKey 28, v0. Source: ClearElrRecord.json."""
 
     API_KEY = 28
     VERSIONS = (0, 0)
