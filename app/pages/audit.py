@@ -1,14 +1,14 @@
 """The audit log: what users and programs did, newest first."""
 
-import datetime as dt
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.db.models import AuditEvent
 from app.pages.frame import page_of, render
 from app.security.audit import AuditFilter, events
 from app.services import Admin, services_of
@@ -19,33 +19,17 @@ EVENTS_ON_PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One event."""
-
-    at: dt.datetime
-    actor: str
-    source: str
-    action: str
-    resource: str
-    result: str
-    count: int
-    error: str | None
-    detail_text: str
-    metadata_offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class AuditView:
-    """Model of audit.html; `older` is the id that continues the list, None at its end."""
+    """Model of audit.html. `rows` are (event, details); `older` is the id that continues the list, None at its end."""
 
     actor: str
     resource: str
-    rows: Sequence[AuditRow]
+    rows: Sequence[tuple[AuditEvent, str]]
     older: int | None
 
 
-def _detail(detail: dict[str, Any]) -> str:
-    return json.dumps(detail, ensure_ascii=False, sort_keys=True) if detail else ""
+def _details(event: AuditEvent) -> str:
+    return event.error or (json.dumps(event.detail, ensure_ascii=False, sort_keys=True) if event.detail else "")
 
 
 @router.get("/audit")
@@ -55,20 +39,6 @@ async def audit(
     """Return the page."""
     wanted = AuditFilter(actor=actor.strip(), resource=resource.strip(), before_id=before)
     found = await services_of(request).database.read(events, wanted, EVENTS_ON_PAGE)
-    rows = [
-        AuditRow(
-            each.at,
-            each.actor,
-            each.source,
-            each.action,
-            each.resource,
-            each.result,
-            each.count,
-            each.error,
-            _detail(each.detail),
-            each.metadata_offset,
-        )
-        for each in found
-    ]
+    rows = [(each, _details(each)) for each in found]
     view = AuditView(actor, resource, rows, found[-1].id if len(found) == EVENTS_ON_PAGE else None)
     return render(request, "audit.html", page=page_of(request, "Audit", "/audit"), view=view)

@@ -15,7 +15,7 @@ from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, page_of, render
 from app.pages.topic import known_topic
 from app.security.roles import Role
-from app.services import BrokerConfigEditor, ConfigEditor, Reader, services_of, visitor_of
+from app.services import BrokerConfigEditor, ConfigEditor, Reader, services_of
 from kraft_core.configs.config_def import UpdateMode
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, topic_fallback
 from kraft_core.image.changes import is_secret_config
@@ -112,18 +112,18 @@ def _page(
     request: Request, title: str, query: Query, rows: Sequence[ConfigRow], role: Role, *, note: str = "", **parents: str
 ) -> Response:
     """Return the page; `parents` are the fields of ConfigsView about the resource, `role` is needed to edit."""
-    user = visitor_of(request)
+    page = page_of(request, title, parents["parents_url"])
     view = ConfigsView(
         action=request.url.path,
         note=note,
-        may_edit=user is not None and user.role >= role,
+        may_edit=page.user is not None and page.user.role >= role,
         search=query.search,
         only_set=query.only_set,
         total=len(rows),
         rows=[row for row in rows if query.matches(row)],
         **parents,
     )
-    return render(request, "configs.html", page=page_of(request, title, view.parents_url), view=view)
+    return render(request, "configs.html", page=page, view=view)
 
 
 @router.get("/topics/{name}/configs")

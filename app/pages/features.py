@@ -12,7 +12,6 @@ from app.cluster.features import FeatureUpdate, UpgradeType
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, counted, page_of, render, whole_number
-from app.security.roles import Role
 from app.services import Admin, Reader, services_of
 from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -40,7 +39,6 @@ class FeaturesView:
 
     rows: Sequence[FeatureRow]
     kinds: Sequence[str]
-    may_change: bool
 
 
 def level_text(name: str, level: int) -> str:
@@ -79,11 +77,10 @@ def feature_rows(cluster: Cluster) -> list[FeatureRow]:
 
 
 @router.get("/features")
-async def features(request: Request, caller: Reader) -> Response:
+async def features(request: Request, _caller: Reader) -> Response:
     """Return the page."""
     services = services_of(request)
-    may_change = caller.principal.role >= Role.ADMIN
-    view = FeaturesView(feature_rows(services.cluster), [kind.name for kind in UpgradeType], may_change)
+    view = FeaturesView(feature_rows(services.cluster), [kind.name for kind in UpgradeType])
     return render(request, "features.html", page=page_of(request, "Features", "/features"), view=view)
 
 

@@ -21,7 +21,6 @@ from app.pages.reassignment_plan import (
     read_plan,
 )
 from app.pages.topic import known_topic
-from app.security.roles import Role
 from app.services import Admin, Reader, TopicEditor, services_of
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
 from kraft_core.image.trie_items import items_of, values_of
@@ -93,7 +92,6 @@ class ReassignmentsView:
 
     rows: Sequence[ReassignmentRow]
     total: int
-    may_change: bool
     plan: str = ""
     error: str = ""
 
@@ -116,9 +114,9 @@ def reassignment_rows(image: MetadataImage) -> list[ReassignmentRow]:
     return sorted(rows, key=lambda row: (row.topic, row.index))
 
 
-def _page(request: Request, *, may_change: bool, plan: str = "", error: str = "", status: int = 200) -> Response:
+def _page(request: Request, *, plan: str = "", error: str = "", status: int = 200) -> Response:
     rows = reassignment_rows(services_of(request).cluster.image)
-    view = ReassignmentsView(rows[:ROWS_MAX], len(rows), may_change, plan, error)
+    view = ReassignmentsView(rows[:ROWS_MAX], len(rows), plan, error)
     return render(request, "reassignments.html", status, page=page_of(request, "Reassignments", "/topics"), view=view)
 
 
@@ -131,9 +129,9 @@ def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
 
 
 @router.get("/reassignments")
-async def reassignments(request: Request, caller: Reader) -> Response:
+async def reassignments(request: Request, _caller: Reader) -> Response:
     """Return the page."""
-    return _page(request, may_change=caller.principal.role >= Role.ADMIN)
+    return _page(request)
 
 
 @router.post("/reassignments")
@@ -146,7 +144,7 @@ async def reassign(
     try:
         wanted = read_plan(plan)
     except PlanError as wrong:
-        return _page(request, may_change=True, plan=plan[:PLAN_BYTES_MAX], error=str(wrong), status=FORM_REFUSED)
+        return _page(request, plan=plan[:PLAN_BYTES_MAX], error=str(wrong), status=FORM_REFUSED)
 
     async def dry_run() -> ConfirmView:
         failures = (await services.actions.partitions.alter_reassignments(caller, wanted, validate_only=True)).failures

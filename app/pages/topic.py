@@ -16,8 +16,7 @@ from app.pages.confirm import ConfirmView, cluster_curl, confirm_page, preview_o
 from app.pages.flash import Flash
 from app.pages.frame import page_items, page_of, render
 from app.pages.live import deleted_topic_text
-from app.security.roles import Role
-from app.services import Reader, TopicEditor, services_of, visitor_of
+from app.services import Reader, TopicEditor, services_of
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, NodeConfigs, topic_fallback
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import values_of
@@ -61,7 +60,6 @@ class TopicView:
     pages: int
     own_configs: Sequence[OwnConfig]
     changes: Sequence[FeedLine]
-    may_edit: bool
     delete_refused: str
 
 
@@ -123,7 +121,7 @@ def known_topic(cluster: Cluster, name: str) -> TopicImage:
     return topic
 
 
-def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int, *, may_edit: bool) -> TopicView:
+def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int) -> TopicView:
     """Return one topic with a page of its partitions."""
     table.refresh(cluster.image)
     row = table.row(topic.id)
@@ -139,7 +137,6 @@ def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int
         pages=pages,
         own_configs=[own_config(entry, nodes) for entry in own_entries(cluster, topic.name)],
         changes=feed_lines(changes, HISTORY_LINES, wanted.is_about, HISTORY_LINES),
-        may_edit=may_edit,
         delete_refused=delete_refused(cluster),
     )
 
@@ -156,9 +153,7 @@ async def topic(request: Request, _caller: Reader, name: str, page: int = 1) -> 
     """Return the page."""
     services = services_of(request)
     found = known_topic(services.cluster, name)
-    user = visitor_of(request)
-    may_edit = user is not None and user.role >= Role.EDITOR
-    view = topic_view(services.cluster, services.cluster.topic_table, found, page, may_edit=may_edit)
+    view = topic_view(services.cluster, services.cluster.topic_table, found, page)
     return render(request, "topic.html", page=page_of(request, name, "/topics"), view=view)
 
 
