@@ -46,7 +46,7 @@ class FieldError:
 class Details(TypedDict, total=False):
     """What an ApiError says beside status and message.
 
-    `code`: last part of the body's type, and its title; by default the status's.
+    `code`: last part of the body's type, and its title; by default that of the class.
     `error_code`: REST v3's number; by default the status.
     `retry_after_seconds`: value of the header Retry-After.
     """
@@ -59,14 +59,16 @@ class Details(TypedDict, total=False):
 
 
 class ApiError(Exception):
-    """An answer that is an error."""
+    """An answer that is an error. Subclasses have a status, and a code for programs."""
 
-    def __init__(self, status: int, message: str, **details: Unpack[Details]) -> None:
+    status: int
+    code: str
+
+    def __init__(self, message: str, **details: Unpack[Details]) -> None:
         super().__init__(message)
-        self.status = status
         self.message = message
-        self.code = details.get("code") or _STATUS_CODES.get(status, "error")
-        self.error_code = details.get("error_code", status)
+        self.code = details.get("code", type(self).code)
+        self.error_code = details.get("error_code", self.status)
         self.errors = details.get("errors", ())
         self.headers = dict(details.get("headers", {}))
         if "retry_after_seconds" in details:
@@ -76,15 +78,13 @@ class ApiError(Exception):
 class BadRequestError(ApiError):
     """The request cannot be read, or a parameter of it is wrong."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(400, message, **details)
+    status, code = 400, "bad-request"
 
 
 class UnauthorizedError(ApiError):
     """The request comes without valid credentials."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(401, message, **details)
+    status, code = 401, "unauthorized"
 
 
 class NotLoggedInError(UnauthorizedError):
@@ -97,15 +97,13 @@ class NotLoggedInError(UnauthorizedError):
 class ForbiddenError(ApiError):
     """The caller may not do this."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(403, message, **details)
+    status, code = 403, "forbidden"
 
 
 class NotFoundError(ApiError):
     """The resource does not exist."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(404, message, **details)
+    status, code = 404, "not-found"
 
 
 class NoSuchPathError(NotFoundError):
@@ -118,120 +116,109 @@ class NoSuchPathError(NotFoundError):
 class MethodNotAllowedError(ApiError):
     """The path exists and does not have this method."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(405, message, **details)
+    status, code = 405, "method-not-allowed"
 
 
 class NotAcceptableError(ApiError):
     """The client accepts no media type that the endpoint has."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(406, message, **details)
+    status, code = 406, "not-acceptable"
 
 
 class RequestTimeoutError(ApiError):
     """The body of the request took too long to arrive."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(408, message, **details)
+    status, code = 408, "timeout"
 
 
 class ConflictError(ApiError):
     """The state of the resource forbids the request now."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(409, message, **details)
+    status, code = 409, "conflict"
 
 
 class GoneError(ApiError):
     """The resource existed and is no longer kept."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(410, message, **details)
+    status, code = 410, "gone"
 
 
 class PreconditionFailedError(ApiError):
     """A precondition such as If-Match does not hold."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(412, message, **details)
+    status, code = 412, "precondition-failed"
 
 
 class ContentTooLargeError(ApiError):
     """The body is larger than allowed."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(413, message, **details)
+    status, code = 413, "content-too-large"
 
 
 class UnsupportedMediaTypeError(ApiError):
     """The body has a media type that the endpoint does not read."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(415, message, **details)
+    status, code = 415, "unsupported-media-type"
 
 
 class MisdirectedRequestError(ApiError):
     """The request names a host that this server does not serve."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(421, message, **details)
+    status, code = 421, "misdirected-request"
 
 
 class UnprocessableError(ApiError):
     """The body is well-formed and its content is not valid."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(422, message, **details)
+    status, code = 422, "unprocessable-content"
 
 
 class TooManyRequestsError(ApiError):
     """The caller has reached a limit of its own."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(429, message, **details)
+    status, code = 429, "too-many-requests"
 
 
 class InternalError(ApiError):
     """The server failed unexpectedly."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(500, message, **details)
+    status, code = 500, "internal-error"
 
 
 class UnavailableError(ApiError):
     """The server cannot answer now; a retry may succeed."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(503, message, **details)
+    status, code = 503, "unavailable"
 
 
 class GatewayTimeoutError(ApiError):
     """The cluster did not answer in time."""
 
-    def __init__(self, message: str, **details: Unpack[Details]) -> None:
-        super().__init__(504, message, **details)
+    status, code = 504, "timeout"
 
 
-_STATUS_CODES: Final = {
-    400: "bad-request",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not-found",
-    405: "method-not-allowed",
-    406: "not-acceptable",
-    408: "timeout",
-    409: "conflict",
-    410: "gone",
-    412: "precondition-failed",
-    413: "content-too-large",
-    415: "unsupported-media-type",
-    421: "misdirected-request",
-    422: "unprocessable-content",
-    429: "too-many-requests",
-    500: "internal-error",
-    503: "unavailable",
-    504: "timeout",
+_BY_STATUS: Final[dict[int, type[ApiError]]] = {
+    kind.status: kind
+    for kind in (
+        BadRequestError,
+        UnauthorizedError,
+        ForbiddenError,
+        NotFoundError,
+        MethodNotAllowedError,
+        NotAcceptableError,
+        RequestTimeoutError,
+        ConflictError,
+        GoneError,
+        PreconditionFailedError,
+        ContentTooLargeError,
+        UnsupportedMediaTypeError,
+        MisdirectedRequestError,
+        UnprocessableError,
+        TooManyRequestsError,
+        InternalError,
+        UnavailableError,
+        GatewayTimeoutError,
+    )
 }
 
 C = ErrorCode
@@ -333,8 +320,7 @@ def of_kafka(error: KafkaError, *, v3: bool) -> tuple[ApiError, dict[str, Any]]:
     status, error_code = status_of(error.code, v3=v3)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status in {429, 503} else {}
     name = error.code.name.removesuffix("_EXCEPTION")
-    answer = ApiError(
-        status,
+    answer = _BY_STATUS[status](
         error.message or error.code.default_message,
         code=name.lower().replace("_", "-"),
         error_code=error_code,
@@ -371,7 +357,7 @@ def of_http(error: HTTPException) -> ApiError:
         case 405:
             return MethodNotAllowedError("HTTP 405 Method Not Allowed", headers=headers)
         case status:
-            return ApiError(status, str(error.detail), headers=headers)
+            return _BY_STATUS.get(status, BadRequestError)(str(error.detail), headers=headers)
 
 
 def of_database(error: DatabaseUnavailableError) -> ApiError:
