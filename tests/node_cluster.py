@@ -1,4 +1,4 @@
-"""Real nodes over logs in memory, a virtual clock and messages that arrive at once: what tests of the node drive."""
+"""Real nodes over logs in memory, with a virtual clock and messages that arrive at once."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -53,12 +53,12 @@ DIRECTORY = UUID(int=1 << 100)
 
 
 def quiet_config(node_id: int) -> ControllerConfig:
-    """A controller that writes nothing by itself, so that offsets are the test's own."""
+    """Settings of a controller without periodic records, so that the test determines all offsets."""
     return ControllerConfig(node_id=node_id, cluster_id=CLUSTER_ID, max_idle_interval_ms=0)
 
 
 class Member:
-    """One node with its log and what came out of it."""
+    """One node with its log and its effects."""
 
     def __init__(self, cluster: "Cluster", node_id: int) -> None:
         self.cluster = cluster
@@ -88,7 +88,7 @@ class Member:
         return Node(config, self.log, self.election, Random(self.node_id), self.cluster.now_ms)
 
     def restart(self, *, keep_unflushed: bool = False) -> None:
-        """Start again from what is durable, as after kill -9."""
+        """Restart from the durable state, as after kill -9."""
         self.log.crash(self.log.end_offset if keep_unflushed else self.log.flushed_offset)
         self.answers.clear()
         self.flush_wanted = False
@@ -96,7 +96,7 @@ class Member:
         self.carry_out(self.node.start(self.cluster.now_ms))
 
     def step(self, *events: NodeEvent) -> None:
-        """Give the node events that came together."""
+        """Pass events that arrived together to the node."""
         self.carry_out(self.node.step_all(events, self.cluster.now_ms))
 
     def carry_out(self, effects: Iterable[NodeEffect]) -> None:
@@ -117,26 +117,26 @@ class Member:
                     self.snapshots.append(effect)
 
     def flush(self) -> None:
-        """End the flush that is under way."""
+        """Complete the current flush."""
         if self.flush_wanted and not self.flush_held:
             self.flush_wanted = False
             self.step(Flushed(self.log.flush()))
 
     def write_snapshot(self) -> CreateSnapshot:
-        """Do what CreateSnapshot asks for."""
+        """Write the requested snapshot."""
         wanted = self.snapshots.pop()
         write_image(wanted.image, wanted.writer)
         self.step(SnapshotCreated(wanted.id))
         return wanted
 
     def request(self, message: Message, version: int, **context: Any) -> int:
-        """Hand a request to the controller; its id."""
+        """Send a request to the controller; return its id."""
         request_id = self.cluster.new_id()
         self.step(ControllerRequest(request_id, message, version, ControllerRequestContext(**context)))
         return request_id
 
     def asked_to_vote(self) -> Message | None:
-        """The answer to a pre-vote that it is asked for by a stranger."""
+        """Return the response to a pre-vote request of an unknown replica."""
         request_id = self.cluster.new_id()
         partition = VoteRequestPartitionData(
             replica_epoch=self.node.raft.epoch, replica_id=99, last_offset_epoch=0, last_offset=0, pre_vote=True
@@ -170,7 +170,7 @@ class Cluster:
         return self.members[node_id]
 
     def new_id(self) -> int:
-        """A request id nobody has."""
+        """Return an unused request id."""
         self._last_id += 1
         return self._last_id
 
@@ -187,13 +187,13 @@ class Cluster:
         self._mail.append(lambda: self[receiver_id].step(event))
 
     def answered(self, responder: Member, request_id: int, message: Message) -> None:
-        """Take an answer back to who asked, unless one of the two is cut off."""
+        """Deliver a response to its requester, unless one of the two is cut off."""
         sender, correlation = self._asked.pop(request_id, (None, 0))
         if sender is not None and not {sender.node_id, responder.node_id} & self.cut_off:
             self._mail.append(lambda: sender.step(ResponseReceived(correlation, message)))
 
     def settle(self) -> None:
-        """Deliver and flush until nothing moves."""
+        """Deliver and flush until no message is pending."""
         for _ in range(2000):
             for member in self.members.values():
                 member.flush()
@@ -205,7 +205,7 @@ class Cluster:
         raise AssertionError("the nodes never come to rest")
 
     def run(self, ms: int, step_ms: int = 5) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         end_ms = self.now_ms + ms
         while self.now_ms < end_ms:
             self.settle()
@@ -216,14 +216,14 @@ class Cluster:
         self.settle()
 
     def until(self, condition: Callable[[], Any], ms: int = 20_000) -> None:
-        """Let time pass until the condition holds."""
+        """Advance the clock until the condition holds."""
         end_ms = self.now_ms + ms
         while not condition():
             assert self.now_ms < end_ms, "it never came true"
             self.run(5)
 
     def active(self) -> Member:
-        """Wait for the active controller with its bootstrap records committed."""
+        """Return the active controller after its bootstrap records are committed."""
 
         def found() -> list[Member]:
             return [

@@ -54,7 +54,7 @@ def test_a_second_write_sees_the_first_before_it_is_committed() -> None:
     assert active.answers[second].topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_requests_that_come_together_share_one_flush() -> None:
+def test_requests_that_arrive_together_share_one_flush() -> None:
     cluster = Cluster(1)
     active = cluster.with_broker()
     flushes = 0
@@ -74,7 +74,7 @@ def test_requests_that_come_together_share_one_flush() -> None:
     assert flushes == 1
 
 
-def test_committed_records_are_told_once_and_in_order() -> None:
+def test_committed_records_are_reported_once_and_in_order() -> None:
     cluster = Cluster(3)
     active = cluster.with_broker()
     for number in range(5):
@@ -109,7 +109,7 @@ def test_losing_the_leadership_drops_the_tip_and_answers_not_controller() -> Non
 
 
 def test_a_transaction_whose_abort_was_never_committed_is_still_open_to_the_next_leader() -> None:
-    """KIP-868: the leader that finds it open aborts it, and may itself lose the leadership before anybody knows."""
+    """KIP-868: a new leader aborts an open transaction, and may lose the leadership before the abort is committed."""
     cluster = Cluster(5)
     dead = cluster.with_broker()
     cluster.run(1000)
@@ -119,7 +119,7 @@ def test_a_transaction_whose_abort_was_never_committed_is_still_open_to_the_next
     cluster.until(lambda: all(each.node._loader.in_transaction for each in others))
     for each in others:
         _hold_flushes_once_leading(each)
-    cluster.cut_off |= {dead.node_id, others[-1].node_id}  # three of five are left: nothing is committed without all
+    cluster.cut_off |= {dead.node_id, others[-1].node_id}  # three of five are left: a commit needs all three
     cluster.until(lambda: any(each.node.is_active for each in others))
     short_lived = next(each for each in others if each.node.is_active)
     assert short_lived.node.next_offset > short_lived.node.applied_offset, "the abort is not committed"
@@ -148,7 +148,7 @@ def _hold_flushes_once_leading(member: Member) -> None:
     member.node.controller.on_leader = held  # type: ignore[method-assign]  # its disk becomes slow
 
 
-def test_a_follower_shows_nothing_that_is_not_committed() -> None:
+def test_a_follower_shows_committed_state_only() -> None:
     cluster = Cluster(3)
     active = cluster.with_broker()
     cluster.run(1000)
@@ -179,7 +179,7 @@ def test_a_node_that_does_not_lead_refuses_writes_and_names_the_leader() -> None
         follower.node.append([NoOpRecord()])
 
 
-def test_what_was_acknowledged_survives_the_loss_of_everything_unflushed() -> None:
+def test_acknowledged_records_survive_the_loss_of_unflushed_ones() -> None:
     cluster = Cluster(1)
     active = cluster.with_broker()
     kept = active.request(create_topic("kept"), 7)
@@ -194,7 +194,7 @@ def test_what_was_acknowledged_survives_the_loss_of_everything_unflushed() -> No
     assert active.topics() == {"kept"}
 
 
-def test_a_deadline_that_has_passed_means_no_effect() -> None:
+def test_a_request_after_its_deadline_has_no_effect() -> None:
     cluster = Cluster(1)
     active = cluster.with_broker()
     request_id = active.request(create_topic("late"), 7, deadline_ms=cluster.now_ms - 1)
@@ -203,7 +203,7 @@ def test_a_deadline_that_has_passed_means_no_effect() -> None:
     assert active.topics(active.node.tip) == set()
 
 
-def test_a_snapshot_is_asked_for_by_size_and_equals_the_image_at_its_offset() -> None:
+def test_a_snapshot_is_requested_by_size_and_equals_the_image_at_its_offset() -> None:
     cluster = Cluster(1, max_bytes_between_snapshots=20_000)
     active = cluster.with_broker()
     for number in range(200):
@@ -225,7 +225,7 @@ def test_a_snapshot_is_asked_for_by_size_and_equals_the_image_at_its_offset() ->
     assert len(active.topics()) == 200
 
 
-def test_a_snapshot_is_asked_for_by_time_only_when_something_was_written() -> None:
+def test_a_snapshot_is_requested_by_time_only_after_writes() -> None:
     cluster = Cluster(1, max_snapshot_interval_ms=10_000)
     active = cluster.with_broker()
     cluster.until(lambda: active.snapshots, ms=11_000)
@@ -236,15 +236,15 @@ def test_a_snapshot_is_asked_for_by_time_only_when_something_was_written() -> No
     assert bool(active.snapshots) is bool(written)
 
 
-def test_no_snapshot_is_made_before_the_log_says_anything() -> None:
-    """Of a leader's first message alone there is nothing to write. MetadataLoader.stillNeedToCatchUp."""
+def test_no_snapshot_is_written_before_the_first_metadata_record() -> None:
+    """A log with only a LeaderChange record has no metadata. MetadataLoader.stillNeedToCatchUp."""
     cluster = Cluster(1, max_bytes_between_snapshots=1)
     active = cluster.active()
     cluster.run(100)
     assert active.write_snapshot().image.features.metadata_version == 30
 
 
-def test_a_failed_snapshot_is_tried_again_later() -> None:
+def test_a_failed_snapshot_is_retried_later() -> None:
     cluster = Cluster(1, max_bytes_between_snapshots=2_000)
     active = cluster.with_broker()
     for number in range(20):
@@ -259,7 +259,7 @@ def test_a_failed_snapshot_is_tried_again_later() -> None:
     assert len(active.snapshots) == 1
 
 
-def test_a_follower_far_behind_loads_the_snapshot_of_its_leader() -> None:
+def test_a_lagging_follower_loads_the_leaders_snapshot() -> None:
     cluster = Cluster(3, max_bytes_between_snapshots=5_000)
     active = cluster.with_broker()
     cluster.run(1000)
@@ -295,7 +295,7 @@ def test_equal_images_give_equal_snapshots_on_every_node() -> None:
     assert len(by_id) < 3, "at least two nodes made the same one"
 
 
-def test_a_long_catch_up_is_cut_into_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_catch_up_is_split_into_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft_core.raft.batch_reader.READ_BYTES", 1_000)
     cluster = Cluster(1)
     active = cluster.with_broker()
@@ -340,7 +340,7 @@ def test_a_large_snapshot_is_loaded_in_steps_and_the_node_answers_in_between(mon
     assert behind.changes[-1].new is behind.node.image
 
 
-def test_no_snapshot_is_begun_on_the_way_out() -> None:
+def test_no_snapshot_is_started_during_shutdown() -> None:
     cluster = Cluster(1, max_bytes_between_snapshots=2_000)
     active = cluster.with_broker()
     active.step(Shutdown(10_000))
@@ -350,7 +350,7 @@ def test_no_snapshot_is_begun_on_the_way_out() -> None:
     assert active.snapshots == []
 
 
-def test_a_fault_in_the_controller_gives_the_leadership_to_another_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_controller_moves_the_leadership_to_another_node(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(3)
     active = cluster.with_broker()
 
@@ -368,7 +368,7 @@ def test_a_fault_in_the_controller_gives_the_leadership_to_another_node(monkeypa
     assert cluster.active().answers[again].topics[0].error_code == ErrorCode.NONE
 
 
-def test_the_log_is_looked_at_for_cleaning_once_a_minute() -> None:
+def test_log_cleaning_is_requested_once_a_minute() -> None:
     """metadata.max.retention.bytes and .ms."""
     cluster = Cluster(1)
     active = cluster.active()

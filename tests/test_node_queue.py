@@ -1,4 +1,4 @@
-"""A node whose controller has more to do than one step shall take."""
+"""A node whose controller has more events than one step runs."""
 
 from kraft_core.controller.controller_request_context import ControllerRequestContext
 from kraft_core.node import EVENTS_PER_STEP, ControllerRequest
@@ -8,7 +8,7 @@ from tests.node_cluster import Cluster, Member, create_topic
 
 
 def flood(member: Member, count: int, **context: int) -> list[int]:
-    """Hand in `count` requests that came together; returns their ids."""
+    """Send `count` requests that arrive together; return their ids."""
     ids = [member.cluster.new_id() for _ in range(count)]
     member.step(
         *(ControllerRequest(each, create_topic(f"t-{each}"), 7, ControllerRequestContext(**context)) for each in ids)
@@ -16,7 +16,7 @@ def flood(member: Member, count: int, **context: int) -> list[int]:
     return ids
 
 
-def test_a_step_takes_a_part_of_what_waits_and_the_node_says_that_it_has_more() -> None:
+def test_a_step_runs_a_part_of_the_queue_and_the_node_reports_the_rest() -> None:
     cluster = Cluster(1)
     active = cluster.with_broker()
     ids = flood(active, 3 * EVENTS_PER_STEP)
@@ -29,7 +29,7 @@ def test_a_step_takes_a_part_of_what_waits_and_the_node_says_that_it_has_more() 
     assert active.node.next_deadline_ms() > cluster.now_ms
 
 
-def test_a_vote_is_answered_while_requests_wait() -> None:
+def test_a_vote_is_answered_while_requests_are_pending() -> None:
     cluster = Cluster(3)
     active = cluster.with_broker()
     ids = flood(active, 4 * EVENTS_PER_STEP)
@@ -37,7 +37,7 @@ def test_a_vote_is_answered_while_requests_wait() -> None:
     assert ids[-1] not in active.answers
 
 
-def test_what_was_done_is_committed_and_answered_while_the_rest_waits() -> None:
+def test_completed_requests_are_committed_and_answered_while_others_are_pending() -> None:
     cluster = Cluster(1)
     active = cluster.with_broker()
     ids = flood(active, 4 * EVENTS_PER_STEP)
@@ -46,7 +46,7 @@ def test_what_was_done_is_committed_and_answered_while_the_rest_waits() -> None:
     assert ids[-1] not in active.answers
 
 
-def test_a_leader_that_stops_answers_all_that_waits() -> None:
+def test_a_stopping_leader_answers_all_pending_requests() -> None:
     cluster = Cluster(1)
     active = cluster.with_broker()
     ids = flood(active, 4 * EVENTS_PER_STEP)
@@ -56,7 +56,7 @@ def test_a_leader_that_stops_answers_all_that_waits() -> None:
     assert codes == {ErrorCode.NOT_CONTROLLER}, "what was begun may be committed by the next leader, or not"
 
 
-def test_a_node_that_has_stopped_leaves_nobody_waiting() -> None:
+def test_a_stopped_node_leaves_no_request_pending() -> None:
     cluster = Cluster(3)
     active = cluster.with_broker()
     follower = next(each for each in cluster.members.values() if each is not active)

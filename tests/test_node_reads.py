@@ -25,7 +25,7 @@ from tests.node_cluster import CLUSTER_ID, Cluster, Member
 
 
 def describe_min_isr() -> DescribeConfigsRequest:
-    """The default of all brokers for min.insync.replicas."""
+    """Return a read of the cluster's min.insync.replicas."""
     resource = DescribeConfigsRequestDescribeConfigsResource(
         resource_type=BROKER, resource_name="", configuration_keys=("min.insync.replicas",)
     )
@@ -43,7 +43,7 @@ def set_min_isr(value: int) -> IncrementalAlterConfigsRequest:
 
 
 def read_value(member: Member, request_id: int) -> str | None:
-    """The value in the answer to `describe_min_isr`; None while there is none."""
+    """Return the value in the response to `describe_min_isr`, None without a response."""
     answer = member.answers.get(request_id)
     if answer is None:
         return None
@@ -68,8 +68,8 @@ def test_a_single_controller_answers_a_read_at_once() -> None:
     assert read_value(active, active.request(describe_min_isr(), 4)) == "1"
 
 
-def test_others_answer_reads_at_once_with_what_they_know() -> None:
-    """As in Kafka: who wants the newest asks the active controller."""
+def test_other_nodes_answer_reads_at_once_from_committed_state() -> None:
+    """As in Kafka: only the active controller returns the newest state."""
     cluster = Cluster(3)
     active = cluster.active()
     cluster.run(1000)
@@ -78,7 +78,7 @@ def test_others_answer_reads_at_once_with_what_they_know() -> None:
     assert read_value(follower, follower.request(describe_min_isr(), 4)) == "1"
 
 
-def test_a_leader_that_is_cut_off_tells_nothing_that_its_successor_has_changed() -> None:
+def test_an_isolated_leader_answers_no_stale_read() -> None:
     cluster = Cluster(3)
     old = cluster.active()
     cluster.run(1000)
@@ -98,8 +98,8 @@ def test_a_leader_that_is_cut_off_tells_nothing_that_its_successor_has_changed()
     assert read_value(new, read) == "2"
 
 
-def test_a_read_that_comes_with_the_news_of_a_successor_is_refused() -> None:
-    """Raft leads no more, and the controller has not been told yet."""
+def test_a_read_that_arrives_with_the_news_of_a_successor_is_refused() -> None:
+    """Raft no longer leads, and the controller does not know it yet."""
     cluster = Cluster(3)
     old = cluster.active()
     cluster.run(1000)
@@ -116,8 +116,8 @@ def test_a_read_that_comes_with_the_news_of_a_successor_is_refused() -> None:
     assert old.answers[read].results[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_a_read_that_nobody_confirms_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The voters fetch, so the leader stays; what it asks them never arrives, and nothing is written."""
+def test_an_unconfirmed_read_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The voters fetch, so the leader stays; its requests to them are lost, and nothing is appended."""
     cluster = Cluster(3)
     active = cluster.active()
     cluster.run(1000)
@@ -137,7 +137,7 @@ def test_a_read_that_nobody_confirms_times_out(monkeypatch: pytest.MonkeyPatch) 
     second = active.request(describe_min_isr(), 4)
     cluster.settle()
     assert second not in active.answers
-    for value in (2, 3):  # the first confirms the round that is still under way, the second the next
+    for value in (2, 3):  # the first confirms the current round, the second the next
         write = active.request(set_min_isr(value), 1)
         cluster.settle()
         assert active.answers[write].responses[0].error_code == ErrorCode.NONE

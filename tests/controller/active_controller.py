@@ -1,4 +1,4 @@
-"""A QuorumController over a log in memory: appended records pass through their bytes, and are committed on demand."""
+"""A QuorumController over a log in memory: records are encoded, decoded, and committed on demand."""
 
 from collections.abc import Collection, Sequence
 from random import Random
@@ -25,7 +25,7 @@ EVERYTHING = 10**9
 
 
 class MemoryWriter:
-    """RecordWriter over a list of batches; `refuse` makes appends fail as they do when leadership is lost."""
+    """A RecordWriter over a list of batches; `refuse` makes appends fail as after a loss of leadership."""
 
     def __init__(self) -> None:
         self.tip = MetadataImage.EMPTY
@@ -58,7 +58,7 @@ class MemoryWriter:
 
 
 class ActiveController:
-    """The controller with its log and a clock."""
+    """A controller with its log and a clock."""
 
     def __init__(self, *, activate: bool = True, seed: int = 0, **settings: Any) -> None:
         defaults = {"node_id": 1, "cluster_id": CLUSTER, "max_idle_interval_ms": 0}
@@ -79,13 +79,13 @@ class ActiveController:
         return self.writer.tip
 
     def log(self) -> list[MetadataRecord]:
-        """All records ever appended and not lost."""
+        """Return all appended records that were not lost."""
         return [
             decode_record(value) for raw in self.writer.batches for each in read_batches(raw) for value in each.values()
         ]
 
     def commit(self, batches: int | None = None) -> None:
-        """Let the quorum commit what is pending, or its first few batches."""
+        """Commit the pending batches, or the first `batches` of them."""
         count = len(self.writer.pending) if batches is None else batches
         for image, _ in self.writer.pending[:count]:
             self.committed = image
@@ -94,7 +94,7 @@ class ActiveController:
         self._collect()
 
     def run(self, budget: int = EVERYTHING) -> None:
-        """Let the controller do what is due, and take its answers."""
+        """Run the due events and collect the responses."""
         self.controller.poll(self.now_ms, budget)
         self._collect()
 
@@ -104,26 +104,26 @@ class ActiveController:
             self.answers[request_id] = message
 
     def send(self, message: Message, version: int | None = None, **context: Any) -> int:
-        """Hand in a request and let it be begun; returns its id."""
+        """Send a request and run it; return its id."""
         request_id = self.queue(message, version, **context)
         self.run()
         return request_id
 
     def queue(self, message: Message, version: int | None = None, **context: Any) -> int:
-        """Put a request into the controller's queue; returns its id."""
+        """Append a request to the controller's queue; return its id."""
         self._next_id += 1
         level = type(message).VERSIONS[1] if version is None else version
         self.controller.handle(self._next_id, message, level, ControllerRequestContext(**context), self.now_ms)
         return self._next_id
 
     def ask(self, message: Message, version: int | None = None, **context: Any) -> Any:
-        """Hand in a request, let everything commit, and return the answer."""
+        """Send a request, commit everything, and return the response."""
         request_id = self.send(message, version, **context)
         self.commit()
         return self.answers[request_id]
 
     def advance(self, milliseconds: int, *, commit: bool = True) -> None:
-        """Let time pass, running periodic work when it is due."""
+        """Advance the clock and run periodic tasks when they are due."""
         end = self.now_ms + milliseconds
         while self.controller.next_deadline_ms(self.now_ms) <= end:
             self.now_ms = max(self.now_ms, self.controller.next_deadline_ms(self.now_ms))
@@ -133,7 +133,7 @@ class ActiveController:
         self.now_ms = end
 
     def lose_leadership(self) -> None:
-        """Another node leads now; what was not committed is gone."""
+        """Move the leadership to another node; uncommitted records are lost."""
         del self.writer.batches[len(self.writer.batches) - len(self.writer.pending) :]
         self.writer.pending.clear()
         self.writer.tip = self.committed
@@ -150,7 +150,7 @@ class ActiveController:
         self.run()
 
     def replayed(self) -> MetadataImage:
-        """What another node makes of the log."""
+        """Return the image that another node replays from the log."""
         loader = MetadataLoader()
         for raw in self.writer.batches:
             for batch in read_batches(raw):
@@ -189,7 +189,7 @@ class ActiveController:
         return self.ask(self.beat(broker_id, **fields))
 
     def start_broker(self, broker_id: int, **fields: Any) -> None:
-        """Register and unfence."""
+        """Register and unfence a broker."""
         assert self.register(broker_id, **fields).error_code == 0
         assert not self.heartbeat(broker_id).is_fenced
 

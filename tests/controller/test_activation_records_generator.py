@@ -1,4 +1,4 @@
-"""What a controller writes on becoming active."""
+"""The records of a new active controller."""
 
 import pytest
 
@@ -14,7 +14,7 @@ OLD = {"metadata.version": 12}
 
 
 def test_an_empty_log_gets_exactly_what_kafka_writes_into_one():
-    """The first data batch of the log of a fresh Apache node."""
+    """The first data batch in the log of a new Apache node."""
     first = next(batch for batch in read_batches(METADATA_LOG.read_bytes()) if not batch.is_control)
     theirs = [decode_record(value) for value in first.values()]
     active = ActiveController()
@@ -28,7 +28,7 @@ def test_the_bootstrap_is_one_batch_without_transaction_below_metadata_version_1
     assert len(active.writer.batches) == 1
 
 
-def test_the_cluster_wide_min_insync_replicas_is_the_nodes_own_setting():
+def test_the_cluster_wide_min_insync_replicas_is_the_nodes_config():
     active = ActiveController(min_insync_replicas=2)
     config = r.ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
     assert config in active.log()
@@ -56,7 +56,7 @@ def test_a_dead_leaders_open_transaction_is_aborted_first():
     assert result.is_atomic
 
 
-def test_a_bootstrap_cut_short_is_aborted_and_done_again():
+def test_an_interrupted_bootstrap_is_aborted_and_repeated():
     active = ActiveController(activate=False)
     active.writer.append([r.BeginTransactionRecord(name="Bootstrap records")])
     active.writer.append([r.FeatureLevelRecord(name="metadata.version", feature_level=30)])
@@ -74,7 +74,7 @@ def test_a_bootstrap_cut_short_is_aborted_and_done_again():
     assert image == active.tip
 
 
-def test_an_open_transaction_that_the_version_does_not_know_is_never_activated():
+def test_an_open_transaction_of_an_older_metadata_version_is_never_activated():
     with pytest.raises(AssertionError, match="does not support"):
         activation_records(12, in_transaction=True, bootstrap_features={}, bootstrap_records=(), min_insync_replicas=1)
 

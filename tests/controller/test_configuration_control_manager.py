@@ -1,4 +1,4 @@
-"""Config changes and what they record; docs/protocol.md, "Admin operations". After ConfigurationControlManagerTest, in own cases."""
+"""Config changes: docs/protocol.md, "Admin operations". After ConfigurationControlManagerTest."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_one_wrong_key_refuses_the_whole_resource_and_no_other() -> None:
     assert configs_of(context, TOPIC, "bar") == {"flush.ms": "1"}
 
 
-def test_a_config_that_an_older_release_left_behind_stands_in_nobodys_way() -> None:
+def test_an_unknown_config_of_an_older_release_blocks_no_change() -> None:
     context = topic_context()
     context.set_config(TOPIC, "foo", "message.format.version", "2.8")
     assert incremental(context, (TOPIC, "foo", [("flush.ms", SET, "1")])) == [(ErrorCode.NONE, "")]
@@ -150,7 +150,7 @@ def test_a_repeated_resource_is_refused_once() -> None:
     assert incremental(context, change, change) == [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")]
 
 
-def test_trying_a_change_records_nothing() -> None:
+def test_validate_only_records_nothing() -> None:
     context = topic_context()
     before = context.image
     assert incremental(context, (TOPIC, "foo", [("flush.ms", SET, "1")]), validate_only=True)[0][0] is ErrorCode.NONE
@@ -184,7 +184,7 @@ def test_broker_values_are_left_to_the_broker() -> None:
     assert incremental(context, (BROKER, "3001", [("a", SET, "1")]), access=voters)[0][0] is ErrorCode.NONE
 
 
-def test_who_may_not_alter_gets_the_error_of_the_resource() -> None:
+def test_a_sender_without_right_gets_the_error_of_the_resource_type() -> None:
     context = topic_context()
     nobody = RequestAccess(may_alter_configs=lambda _kind, _name: False)
     answers = incremental(context, (TOPIC, "foo", []), (GROUP, "g", []), (BROKER, "", []), access=nobody)
@@ -195,7 +195,7 @@ def test_who_may_not_alter_gets_the_error_of_the_resource() -> None:
     ]
 
 
-def test_ten_thousand_changes_are_the_most() -> None:
+def test_more_than_ten_thousand_changes_are_refused() -> None:
     context = topic_context()
     changes: list[Change] = [(f"custom.{index}", SET, "1") for index in range(10_001)]
     with pytest.raises(KafkaError) as raised:
@@ -206,7 +206,7 @@ def test_ten_thousand_changes_are_the_most() -> None:
 # -- eligible leader replicas
 
 
-def test_a_new_minimum_isr_clears_the_eligible_replicas_it_concerns_after_the_configs() -> None:
+def test_a_changed_minimum_isr_clears_the_affected_eligible_replicas_after_the_configs() -> None:
     context = topic_context(elr=True, min_insync_replicas=1)
     request = m.IncrementalAlterConfigsRequest(
         resources=tuple(
@@ -238,10 +238,10 @@ def test_with_elr_the_cluster_keeps_one_minimum_isr() -> None:
     assert incremental(context, (BROKER, "0", [(MIN_ISR, SET, "2")])) == [
         (ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
     ]
-    assert legacy(context, BROKER, "", {}) is ErrorCode.INVALID_CONFIG  # would remove it by leaving it out
+    assert legacy(context, BROKER, "", {}) is ErrorCode.INVALID_CONFIG  # would remove min.insync.replicas
 
 
-def test_switching_elr_on_moves_the_minimum_isr_to_the_cluster() -> None:
+def test_enabling_elr_moves_the_minimum_isr_to_the_cluster() -> None:
     context = topic_context(static_configs={MIN_ISR: "2"})
     context.set_config(BROKER, "1", MIN_ISR, "3")
     context.set_config(BROKER, "2", "compression.type", "gzip")
@@ -322,7 +322,7 @@ def test_tiered_storage_is_switched_off_only_together_with_its_data() -> None:
     )
 
 
-def test_the_lag_of_compaction_is_compared_with_the_brokers_own_setting() -> None:
+def test_the_compaction_lag_is_compared_with_the_brokers_config() -> None:
     context = topic_context(static_configs={"log.cleaner.max.compaction.lag.ms": "100"})
     assert (
         incremental(context, (TOPIC, "foo", [("min.compaction.lag.ms", SET, "101")]))[0][0] is ErrorCode.INVALID_CONFIG

@@ -1,4 +1,4 @@
-"""An error is said where each response keeps it, in every version of every API that a controller serves."""
+"""Error responses of every version of every API that a controller serves."""
 
 from itertools import groupby
 from typing import Any
@@ -19,12 +19,13 @@ CODE = ErrorCode.NOT_CONTROLLER
 
 
 def error_codes(value: Any) -> list[int]:
-    """Every error_code anywhere in a message."""
+    """Return every error_code in a message."""
     if isinstance(value, tuple):
         return [code for each in value for code in error_codes(each)]
     if not isinstance(value, Message):
         return []
-    found = [value.error_code] if "error_code" in value.__struct_fields__ else []  # type: ignore[attr-defined]  # asked for first
+    code = getattr(value, "error_code", None)
+    found = [] if code is None else [code]
     return found + [code for name in value.__struct_fields__ for code in error_codes(getattr(value, name))]
 
 
@@ -34,7 +35,7 @@ def requests_of(key: ApiKey) -> list[Vector]:
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: key.name)
 def test_the_error_survives_the_wire_in_every_version(key: ApiKey):
-    """Requests that Kafka's classes wrote, with items in them, are answered with the error in each version."""
+    """Requests with items, written by Kafka's classes, get the error in each version."""
     examples = requests_of(key)
     assert examples, f"no example of {key.name}"
     for vector in examples:
@@ -54,7 +55,10 @@ def test_the_error_survives_the_wire_in_every_version(key: ApiKey):
         (m.CreateTopicsRequest(topics=(m.CreateTopicsRequestCreatableTopic(name="t"),)), lambda a: a.topics),
         (m.DeleteTopicsRequest(topics=(m.DeleteTopicsRequestDeleteTopicState(name="t"),)), lambda a: a.responses),
         (m.DeleteTopicsRequest(topic_names=("t",)), lambda a: a.responses),
-        (m.CreatePartitionsRequest(topics=(m.CreatePartitionsRequestCreatePartitionsTopic(name="t"),)), lambda a: a.results),
+        (
+            m.CreatePartitionsRequest(topics=(m.CreatePartitionsRequestCreatePartitionsTopic(name="t"),)),
+            lambda a: a.results,
+        ),
         (m.AlterConfigsRequest(resources=(m.AlterConfigsRequestAlterConfigsResource(),)), lambda a: a.responses),
         (m.CreateAclsRequest(creations=(m.CreateAclsRequestAclCreation(),) * 2), lambda a: a.results),
         (m.DeleteAclsRequest(filters=(m.DeleteAclsRequestDeleteAclsFilter(),) * 2), lambda a: a.filter_results),
@@ -68,17 +72,17 @@ def test_the_error_survives_the_wire_in_every_version(key: ApiKey):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else "",
 )  # fmt: skip
-def test_a_response_of_items_says_it_at_every_item(request_message: Message, items: Any):
+def test_a_response_of_items_has_the_error_in_every_item(request_message: Message, items: Any):
     answer = error_response(request_message, type(request_message).VERSIONS[1], CODE, "why")
     assert {item.error_code for item in items(answer)} == {CODE}
 
 
-def test_the_inside_of_the_server_does_not_leak():
+def test_internal_errors_do_not_leak():
     answer = error_response(m.UnregisterBrokerRequest(), 0, ErrorCode.UNKNOWN_SERVER_ERROR, "division by zero")
     assert answer.error_message is None
 
 
-def test_an_old_fetch_says_it_at_every_partition_too():
+def test_an_old_fetch_response_has_the_error_in_every_partition():
     partition = m.FetchRequestFetchPartition(partition=0)
     request = m.FetchRequest(topics=(m.FetchRequestFetchTopic(topic="t", partitions=(partition,)),))
     assert error_codes(error_response(request, 12, CODE)) == [CODE, CODE]

@@ -1,4 +1,4 @@
-"""Blocks of producer ids."""
+"""Allocation of producer id blocks."""
 
 from kraft_core.protocol import messages as m
 from kraft_core.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ def test_blocks_of_1000_follow_one_another_and_never_overlap():
     assert active.ask(allocate(active)).producer_id_start == 3000
 
 
-def test_a_block_that_was_never_committed_is_handed_out_again():
+def test_an_uncommitted_block_is_allocated_again():
     active = ActiveController()
     active.start_broker(1)
     lost = active.send(allocate(active))
@@ -44,7 +44,7 @@ def test_a_stale_broker_gets_no_block():
     assert not any(isinstance(record, ProducerIdsRecord) for record in active.log())
 
 
-def test_the_last_ids_are_not_exceeded():
+def test_producer_ids_do_not_exceed_int64():
     active = ActiveController()
     active.start_broker(1)
     active.writer.append([ProducerIdsRecord(next_producer_id=2**63 - 500)])

@@ -1,4 +1,4 @@
-"""When the controller answers, what it does on gaining and losing leadership, and what it does by itself."""
+"""Responses of the controller, gain and loss of leadership, and periodic tasks."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def active() -> ActiveController:
     return active
 
 
-def test_a_write_is_answered_when_it_is_committed_and_not_before(active: ActiveController):
+def test_a_write_is_acknowledged_only_after_its_commit(active: ActiveController):
     """QuorumControllerTest.testDelayedConfigurationOperations."""
     request_id = active.send(new_topic("t"))
     assert request_id not in active.answers
@@ -36,13 +36,13 @@ def test_a_write_is_answered_when_it_is_committed_and_not_before(active: ActiveC
     assert active.answers[request_id].topics[0].error_code == ErrorCode.NONE
 
 
-def test_answers_keep_the_order_of_the_log(active: ActiveController):
+def test_responses_keep_the_order_of_the_log(active: ActiveController):
     ids = [active.send(new_topic(f"t{number}")) for number in range(3)]
     active.commit(batches=2)
     assert [request_id in active.answers for request_id in ids] == [True, True, False]
 
 
-def test_an_answer_that_rests_on_uncommitted_records_waits_for_them(active: ActiveController):
+def test_a_response_that_depends_on_uncommitted_records_waits_for_them(active: ActiveController):
     first = active.send(new_topic("t"))
     again = active.send(new_topic("t"))
     assert not {first, again} & set(active.answers)
@@ -50,7 +50,7 @@ def test_an_answer_that_rests_on_uncommitted_records_waits_for_them(active: Acti
     assert active.answers[again].topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_an_answer_without_records_comes_at_once_when_nothing_is_pending(active: ActiveController):
+def test_a_response_without_records_is_sent_at_once_when_no_write_is_pending(active: ActiveController):
     assert active.send(new_topic("t", validate_only=True)) in active.answers
 
 
@@ -68,7 +68,7 @@ NOTHING_ASKED = (
 
 
 @pytest.mark.parametrize("request_", NOTHING_ASKED, ids=lambda each: type(each).__name__)
-def test_who_asks_for_nothing_is_answered_at_once_by_any_controller(request_: Any, active: ActiveController):
+def test_an_empty_request_is_answered_at_once_by_any_controller(request_: Any, active: ActiveController):
     """QuorumControllerTest.testEarlyControllerResults."""
     active.send(new_topic("t"))
     early = active.send(request_, deadline_ms=active.now_ms - 1)
@@ -77,7 +77,7 @@ def test_who_asks_for_nothing_is_answered_at_once_by_any_controller(request_: An
     assert active.answers[active.send(request_)] == active.answers[early]
 
 
-def test_who_asks_for_all_partitions_asks_for_something(active: ActiveController):
+def test_a_request_for_all_partitions_is_not_empty(active: ActiveController):
     active.lose_leadership()
     assert active.ask(m.ElectLeadersRequest(topic_partitions=None)).error_code == ErrorCode.NOT_CONTROLLER
 
@@ -89,7 +89,7 @@ def test_a_request_whose_deadline_has_passed_has_no_effect(active: ActiveControl
     assert active.writer.next_offset == before
 
 
-def test_an_operation_that_was_begun_in_time_is_not_timed_out(active: ActiveController):
+def test_an_operation_that_started_in_time_does_not_time_out(active: ActiveController):
     request_id = active.send(new_topic("t"), deadline_ms=active.now_ms + 1)
     active.now_ms += 60_000
     active.commit()
@@ -109,14 +109,14 @@ def test_a_request_for_more_than_10000_records_is_refused_as_a_whole(active: Act
 
 
 @pytest.mark.parametrize("request_class", [m.AlterPartitionRequest, m.AssignReplicasToDirsRequest])
-def test_a_brokers_request_writes_as_many_records_as_it_takes(request_class: type[Message]):
+def test_the_records_of_a_brokers_request_are_not_limited(request_class: type[Message]):
     result: ControllerResult[Message] = ControllerResult((NoOpRecord(),) * 10_001, request_class())
     controller_operations.check_size(request_class(), result)
     with pytest.raises(KafkaError, match="excessively large"):
         controller_operations.check_size(m.UnregisterBrokerRequest(), result)
 
 
-def test_losing_leadership_answers_what_waits_and_forgets_the_tip(active: ActiveController):
+def test_losing_leadership_answers_deferred_requests_and_drops_the_tip(active: ActiveController):
     active.create("kept")
     waiting = active.send(new_topic("lost"))
     active.lose_leadership()
@@ -126,7 +126,7 @@ def test_losing_leadership_answers_what_waits_and_forgets_the_tip(active: Active
     assert active.create("lost").error_code == ErrorCode.NONE
 
 
-def test_a_controller_that_does_not_lead_names_the_one_that_does(active: ActiveController):
+def test_an_inactive_controller_names_the_active_one(active: ActiveController):
     active.lose_leadership()
     result = active.ask(new_topic("t")).topics[0]
     assert result.error_code == ErrorCode.NOT_CONTROLLER
@@ -161,7 +161,7 @@ def test_a_refused_request_is_no_reason_to_resign(active: ActiveController):
 def test_a_record_that_the_tip_cannot_replay_stops_the_process(
     active: ActiveController, monkeypatch: pytest.MonkeyPatch
 ):
-    """QuorumControllerTest.testFatalMetadataReplayErrorOnActive: it does not go on in a wrong state."""
+    """QuorumControllerTest.testFatalMetadataReplayErrorOnActive: it does not continue in an inconsistent state."""
 
     def impossible(*_: object) -> ControllerResult[m.CreateTopicsResponse]:
         record = PartitionChangeRecord(partition_id=9, leader=1)
@@ -172,7 +172,7 @@ def test_a_record_that_the_tip_cannot_replay_stops_the_process(
         active.send(new_topic("t"))
 
 
-def test_an_atomic_result_is_never_cut(active: ActiveController, monkeypatch: pytest.MonkeyPatch):
+def test_an_atomic_result_is_never_split(active: ActiveController, monkeypatch: pytest.MonkeyPatch):
     def many(*, atomic: bool) -> Any:
         result = ControllerResult([NoOpRecord()] * 25, m.AssignReplicasToDirsResponse(), is_atomic=atomic)
         return lambda *_: result
@@ -201,7 +201,7 @@ def test_no_noop_record_is_written_when_the_interval_is_0():
     assert active.writer.next_offset == before
 
 
-def test_only_the_active_controller_works_by_itself():
+def test_only_the_active_controller_runs_periodic_tasks():
     active = ActiveController(max_idle_interval_ms=500)
     active.lose_leadership()
     before = active.writer.next_offset
@@ -209,7 +209,7 @@ def test_only_the_active_controller_works_by_itself():
     assert active.writer.next_offset == before
 
 
-def test_a_failing_periodic_task_is_tried_again_later_and_stops_nothing_else(monkeypatch: pytest.MonkeyPatch):
+def test_a_failing_periodic_task_is_retried_later_and_stops_nothing_else(monkeypatch: pytest.MonkeyPatch):
     active = ActiveController(max_idle_interval_ms=500, unclean_leader_election_interval_ms=1_000)
     calls: list[int] = []
 
@@ -225,7 +225,7 @@ def test_a_failing_periodic_task_is_tried_again_later_and_stops_nothing_else(mon
     assert active.log()[-1] == NoOpRecord()
 
 
-def test_leadership_goes_back_to_the_preferred_replica_by_itself():
+def test_leadership_returns_to_the_preferred_replica():
     active = ActiveController(leader_imbalance_check_interval_ms=30_000)
     for broker_id in (1, 2):
         active.start_broker(broker_id)

@@ -1,4 +1,4 @@
-"""What a controller counts of its own work."""
+"""The metrics of the controller."""
 
 from kraft_core.protocol.errors import ErrorCode
 from tests.controller.active_controller import ActiveController
@@ -16,7 +16,7 @@ def test_requests_periodic_tasks_and_commits_are_operations() -> None:
     assert active.controller.metrics.operations_started > before + 2
 
 
-def test_a_request_that_came_too_late_is_counted_and_no_other_failure() -> None:
+def test_only_expired_requests_count_as_timed_out() -> None:
     active = ActiveController()
     active.start_broker(1)
     metrics = active.controller.metrics
@@ -28,8 +28,8 @@ def test_a_request_that_came_too_late_is_counted_and_no_other_failure() -> None:
     assert (metrics.operations_timed_out, metrics.timed_out_heartbeats) == (2, 1)
 
 
-def test_a_heartbeat_that_came_too_late_still_keeps_its_broker_alive() -> None:
-    """QuorumController.processBrokerHeartbeat notes the contact before the queue."""
+def test_an_expired_heartbeat_still_renews_the_session() -> None:
+    """QuorumController.processBrokerHeartbeat records the contact before it queues the request."""
     active = ActiveController(session_timeout_ms=9_000)
     active.start_broker(1)
     for _ in range(5):

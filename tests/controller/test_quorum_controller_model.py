@@ -1,4 +1,4 @@
-"""Random days of an active controller: brokers that register, pause, restart and shut down, admins, lost leadership.
+"""Random histories of an active controller: brokers that register, pause, restart and stop, admins, lost leadership.
 
 After every step: what is committed is what another node replays; the tip is the committed image plus what is pending;
 fenced brokers lead nothing; and each record kept the partition invariants when it was appended.

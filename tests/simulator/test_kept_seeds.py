@@ -22,7 +22,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("fault", KEPT)
-def test_a_seed_that_once_failed_does_so_no_more(fault: str) -> None:
+def test_a_seed_that_once_failed_passes(fault: str) -> None:
     seed, faults, brokers = KEPT[fault]
     settings = Settings(
         voters=3,

@@ -130,7 +130,7 @@ def test_a_follower_that_acknowledges_before_its_flush_is_caught(monkeypatch: py
     assert "acknowledged before flush" in caught(20, FAULTS)
 
 
-def test_a_former_leader_that_takes_up_its_epoch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_former_leader_that_resumes_its_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that lost unflushed records and continues in its epoch writes other records at the same offsets."""
     original = initial_state
 
@@ -171,7 +171,7 @@ def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pyte
     assert caught(60, FAULTS)
 
 
-def test_a_read_that_asks_nobody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_without_confirmation_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Kafka: an isolated leader answers reads until it notices."""
     monkeypatch.setattr(Node, "_accept_request", Node._pass_to_controller)
     assert "was old" in caught(60, FAULTS)

@@ -59,7 +59,7 @@ def test_no_alarm_without_a_bug() -> None:
 # --- brokers ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_epoch_that_nobody_looks_at_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchecked_broker_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(image: Any, broker_id: int, broker_epoch: int) -> Any:
         return image.cluster.brokers.get(broker_id) or check_broker_epoch(image, broker_id, broker_epoch)
 
@@ -75,7 +75,7 @@ def test_an_epoch_that_two_registrations_share_is_caught(monkeypatch: pytest.Mon
     assert "a broker epoch" in said()
 
 
-def test_an_incarnation_that_takes_over_a_valid_session_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incarnation_that_replaces_a_valid_session_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrokerHeartbeatManager, "has_valid_session", lambda *_: False)
     assert "while another incarnation's session was valid" in said()
 
@@ -91,13 +91,13 @@ def test_a_session_that_ends_early_is_caught(monkeypatch: pytest.MonkeyPatch) ->
     assert "session was" in said()
 
 
-def test_a_new_controller_that_gives_no_new_session_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_controller_without_new_sessions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = BrokerHeartbeatManager.activate
     monkeypatch.setattr(BrokerHeartbeatManager, "activate", lambda self, image, _: original(self, image, 0))
     assert "before its session was over" in said(faults=("resign",))
 
 
-def test_a_fenced_broker_that_goes_on_leading_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fenced_broker_that_keeps_leading_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def fence(_: ReplicationControlManager, image: Any, broker_id: int) -> list[Any]:
         epoch = image.cluster.brokers[broker_id].epoch
         return [BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE)]
@@ -106,7 +106,7 @@ def test_a_fenced_broker_that_goes_on_leading_is_caught(monkeypatch: pytest.Monk
     assert "a fenced broker leads" in said()
 
 
-def test_a_broker_that_comes_back_and_may_not_lead_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_returning_broker_that_is_not_elected_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = ReplicationControlManager.handle_broker_unfenced
     monkeypatch.setattr(ReplicationControlManager, "handle_broker_unfenced", lambda *args: original(*args)[:1])
     assert "nobody leads, although somebody could" in said()
@@ -195,7 +195,7 @@ def test_a_replica_that_is_in_sync_and_eligible_is_caught(monkeypatch: pytest.Mo
 # --- ids, promises, reads ---------------------------------------------------------------------------------------------
 
 
-def test_a_topic_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reused_topic_id_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that is created again gets its former id."""
     original = TopicCreation.create_topics
 
@@ -213,7 +213,7 @@ def test_a_topic_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) 
     assert "a topic id was used before" in said()
 
 
-def test_an_acl_id_that_comes_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reused_acl_id_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acl_control_manager, "random_uuid", lambda random: UUID(int=(1 << 100) + random.randrange(40)))
     monkeypatch.setitem(OPERATIONS, "acls", 40)
     assert "an ACL id was used before" in said(faults=())
@@ -232,7 +232,7 @@ def test_blocks_of_producer_ids_that_overlap_are_caught(monkeypatch: pytest.Monk
     assert "producer ids" in said()
 
 
-def test_half_a_topic_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partially_created_topic_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = TopicCreation.create_topics
 
     def create(self: TopicCreation, *args: Any) -> Any:
@@ -244,7 +244,7 @@ def test_half_a_topic_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "half of one" in said()
 
 
-def test_settings_that_outlive_their_topic_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configs_that_outlive_their_topic_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def remove(delta: metadata_delta.MetadataDelta, record: RemoveTopicRecord) -> None:
         delta.topics_delta().replay_remove_topic(record)
 
@@ -292,7 +292,7 @@ def test_a_read_older_than_the_last_acknowledgement_is_caught(monkeypatch: pytes
     assert "older than an acknowledgement" in words or "a topic is said" in words or "was old" in words
 
 
-def test_a_controller_that_fails_and_goes_on_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_continues_after_a_fault_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def elect(*_: object) -> None:
         raise RuntimeError("planted")
 

@@ -115,7 +115,7 @@ def test_a_damaged_last_batch_that_passes_for_a_torn_write_is_caught(monkeypatch
     assert caught(150, (*DAMAGE, "kill", "isolate"))
 
 
-def test_what_a_restart_found_but_never_synced_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsynced_records_trusted_after_a_restart_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "_make_durable", lambda *_: None)
     assert "only in the cache" in caught(60, CRASHES)
 
@@ -131,7 +131,7 @@ def test_a_restart_that_trusts_the_cache_after_a_failed_sync_is_caught(monkeypat
     assert "only in the cache" in caught(60, ("failed_sync", "power", "kill", "slow_disk"))
 
 
-def test_a_snapshot_that_is_named_before_it_is_whole_and_loaded_unchecked_is_caught(
+def test_a_snapshot_renamed_before_it_is_complete_and_loaded_unchecked_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a footer a truncated snapshot looks complete."""

@@ -46,7 +46,7 @@ def cut(scenario: Scenario, some: list[SimNode]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_follower_that_was_cut_off_comes_back_without_raising_the_epoch(seed: int) -> None:
+def test_an_isolated_follower_returns_without_raising_the_epoch(seed: int) -> None:
     """KIP-996: pre-vote. Invariant 12."""
     scenario, leader, others = working(seed, 3)
     epoch = leader.raft.epoch
@@ -71,7 +71,7 @@ def test_a_leader_that_keeps_a_majority_stays(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_leader_that_was_cut_off_resigns_and_the_others_go_on(seed: int) -> None:
+def test_an_isolated_leader_resigns_and_the_others_continue(seed: int) -> None:
     """Check-quorum: after 1.5 times the fetch timeout a leader that cannot commit has resigned. Invariant 11."""
     scenario, leader, others = working(seed, 5)
     committed = scenario.oracle.committed_end
@@ -103,7 +103,7 @@ def killed(scenario: Scenario, leader: SimNode, others: list[SimNode]) -> None:
 
 
 @pytest.mark.parametrize("voters", [3, 5])
-def test_those_who_notice_a_leaders_death_together_elect_one_at_the_first_try(
+def test_voters_that_notice_a_leaders_death_together_elect_one_at_the_first_try(
     voters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages take up to 3 ms; a second election would take about 300 ms."""

@@ -22,7 +22,7 @@ def disk_with(data: bytes, *, seed: int = 0) -> tuple[SimDisk, int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_synced_survives_a_power_loss_and_what_was_not_survives_as_a_prefix(seed: int) -> None:
+def test_synced_data_survives_a_power_loss_and_unsynced_data_survives_as_a_prefix(seed: int) -> None:
     disk, descriptor = disk_with(b"synced", seed=seed)
     added = bytes(range(256)) * 8
     write_all(disk, descriptor, added, 6)
@@ -33,7 +33,7 @@ def test_what_was_synced_survives_a_power_loss_and_what_was_not_survives_as_a_pr
     assert len(found) in {6, 6 + len(added)} or len(found) % SECTOR_BYTES == 0
 
 
-def test_holes_are_left_only_where_they_are_asked_for() -> None:
+def test_holes_are_left_only_on_request() -> None:
     added = b"x" * SECTOR_BYTES * 6
 
     def holes(*, leaves_holes: bool) -> int:
@@ -49,7 +49,7 @@ def test_holes_are_left_only_where_they_are_asked_for() -> None:
     assert holes(leaves_holes=True) > 0
 
 
-def test_a_killed_process_loses_nothing_but_its_descriptors() -> None:
+def test_a_killed_process_loses_only_its_descriptors() -> None:
     disk, descriptor = disk_with(b"synced")
     write_all(disk, descriptor, b" and more", 6)
     disk.killed()
@@ -94,7 +94,7 @@ def test_after_a_failed_sync_the_next_one_succeeds_and_writes_nothing() -> None:
     assert read_file(FILE, disk) == b"synced"
 
 
-def test_a_full_disk_takes_what_fits_and_then_refuses() -> None:
+def test_a_full_disk_writes_what_fits_and_then_fails() -> None:
     disk, descriptor = disk_with(b"12345")
     disk.free_bytes = 3
     assert disk.pwritev(descriptor, [b"67890"], 5) == 3
@@ -104,7 +104,7 @@ def test_a_full_disk_takes_what_fits_and_then_refuses() -> None:
     assert read_file(FILE, disk) == b"abc45678"
 
 
-def test_a_process_that_died_in_an_operation_does_no_other() -> None:
+def test_a_process_that_died_in_an_operation_runs_no_other() -> None:
     disk, descriptor = disk_with(b"synced")
     disk.crash_in = 1
     write_all(disk, descriptor, b"!", 6)

@@ -51,7 +51,7 @@ def reads_through_a_succession(seed: int, voters: int) -> Scenario:
 
 
 @pytest.mark.parametrize("voters", [3, 5])
-def test_no_read_is_old(voters: int) -> None:
+def test_no_read_is_stale(voters: int) -> None:
     for seed in range(SEEDS):
         scenario = reads_through_a_succession(seed, voters)
         assert scenario.oracle.reads.confirmed > 50, seed
@@ -70,7 +70,7 @@ def caught(voters: int) -> str:
 
 @pytest.mark.parametrize("voters", [3, 5])
 class TestPlantedBugs:
-    def test_a_read_that_asks_nobody_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_read_without_confirmation_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """As Kafka: an isolated leader answers reads until it notices."""
         monkeypatch.setattr(Node, "_accept_request", Node._pass_to_controller)
         assert "was old" in caught(voters)
@@ -96,7 +96,7 @@ class TestPlantedBugs:
         monkeypatch.setattr(LeadershipRounds, "count", count)
         assert "was old" in caught(voters)
 
-    def test_a_read_that_shares_a_round_under_way_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_read_that_joins_a_running_round_is_caught(self, voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """The round began before the read, so responses from before the read may confirm it."""
 
         def request(self: LeadershipRounds) -> int:

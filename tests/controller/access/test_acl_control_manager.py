@@ -1,4 +1,4 @@
-"""Adding, deleting and listing ACLs: what is refused, what is written, what a filter means."""
+"""Creation, deletion and listing of ACLs: errors, records, filters."""
 
 from typing import Any
 from uuid import UUID
@@ -77,7 +77,7 @@ def acl_records(active: ActiveController) -> list[AccessControlEntryRecord]:
     return [record for record in active.log() if isinstance(record, AccessControlEntryRecord)]
 
 
-def test_a_new_acl_is_one_record_with_an_id_of_its_own(active: ActiveController):
+def test_a_new_acl_is_one_record_with_a_unique_id(active: ActiveController):
     assert create(active, creation(), creation(operation=WRITE)) == [(0, ""), (0, "")]
     records = acl_records(active)
     assert [record.operation for record in records] == [READ, WRITE]
@@ -103,7 +103,10 @@ def test_an_acl_that_exists_or_comes_twice_is_a_success_without_a_record(active:
         ({"resource_type": CLUSTER}, "The only valid name for the CLUSTER resource is kafka-cluster"),
         (
             {"principal": "alice"},
-            "Could not parse principal from `alice` (no colon is present separating the principal type from the principal name)",
+            (
+                "Could not parse principal from `alice` (no colon is present separating the principal type "
+                "from the principal name)"
+            ),
         ),
     ],
 )
@@ -117,14 +120,14 @@ def test_a_bad_acl_is_refused_and_the_others_of_the_request_are_added(
 
 @pytest.mark.parametrize("code", [0, ANY])
 @pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
-def test_any_and_unknown_refuse_the_whole_request(active: ActiveController, field: str, code: int):
+def test_any_or_unknown_types_refuse_the_whole_request(active: ActiveController, field: str, code: int):
     results = create(active, creation(), creation(**{field: code}))
     assert results == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
     assert len(active.committed.acls) == 0
     assert not active.controller.wants_resign
 
 
-def test_match_is_no_pattern_of_an_acl(active: ActiveController):
+def test_match_is_not_a_pattern_of_an_acl(active: ActiveController):
     assert create(active, creation(resource_pattern_type=MATCH)) == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)]
 
 
@@ -173,7 +176,7 @@ def test_a_filter_with_a_zero_is_refused(active: ActiveController):
 
 
 def test_more_than_10000_deletions_are_refused_as_a_whole(active: ActiveController):
-    """Not even a part is deleted, since that could be missed in a large answer."""
+    """Nothing is deleted, because a partial deletion could be overlooked in a large response."""
     for start in (0, 6000):
         create(active, *(creation(resource_name=f"t{number}") for number in range(start, start + 6000)))
     before = active.writer.next_offset
@@ -203,7 +206,7 @@ def test_an_acl_that_a_log_holds_under_two_ids_is_deleted_under_both():
     assert not len(active.committed.acls.by_pattern)
 
 
-def test_what_is_listed_is_grouped_by_resource_and_sorted(active: ActiveController):
+def test_listed_acls_are_grouped_by_resource_and_sorted(active: ActiveController):
     create(
         active,
         creation(principal="User:b"),
@@ -233,10 +236,10 @@ def test_what_is_listed_is_grouped_by_resource_and_sorted(active: ActiveControll
         ({"permission_type": DENY}, set()),
     ],
 )
-def test_a_pattern_filter_means_what_it_does_in_kafka(
+def test_a_pattern_filter_matches_as_in_kafka(
     active: ActiveController, fields: dict[str, Any], expected: set[tuple[str, int]]
 ):
-    """KIP-290: LITERAL and PREFIXED take patterns of that kind, ANY of both by name, MATCH whatever covers the name."""
+    """KIP-290: LITERAL and PREFIXED match patterns of that type, ANY both by name, MATCH all that cover the name."""
     create(
         active,
         creation(),
@@ -247,7 +250,7 @@ def test_a_pattern_filter_means_what_it_does_in_kafka(
         assert {(name, pattern) for _, name, pattern, _ in describe(active, **fields, **kind)} == expected
 
 
-def test_acls_are_not_for_a_cluster_without_an_authorizer():
+def test_acls_need_an_authorizer():
     active = ActiveController()
     assert create(active, creation()) == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")]
     answer = active.ask(m.DescribeAclsRequest())
@@ -260,7 +263,7 @@ def test_acls_are_not_for_a_cluster_without_an_authorizer():
     assert result.error_code == ErrorCode.SECURITY_DISABLED
 
 
-def test_only_the_active_controller_adds_acls_but_any_lists_them(active: ActiveController):
+def test_only_the_active_controller_creates_acls_and_any_lists_them(active: ActiveController):
     create(active, creation())
     active.lose_leadership()
     ((code, _),) = create(active, creation(operation=WRITE))

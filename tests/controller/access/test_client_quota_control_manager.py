@@ -1,4 +1,4 @@
-"""Setting and listing client quotas. Claims of ClientQuotaControlManagerTest unless said otherwise."""
+"""Changes of client quotas, after ClientQuotaControlManagerTest."""
 
 from typing import Any
 
@@ -58,14 +58,14 @@ def active() -> ActiveController:
         {"user": "u", "client-id": None},
     ],
 )
-def test_users_clients_both_and_their_defaults_have_quotas(active: ActiveController, entity: Entity):
+def test_users_and_clients_and_both_and_their_defaults_have_quotas(active: ActiveController, entity: Entity):
     """testEntityTypes."""
     assert alter(active, entry(entity, producer_byte_rate=1024.0, request_percentage=12.5)) == [(entity, 0, None)]
     assert quotas(active) == {tuple(sorted(entity.items())): {"producer_byte_rate": 1024.0, "request_percentage": 12.5}}
 
 
 @pytest.mark.parametrize("address", [None, "10.1.2.3", "::1", "localhost"])
-def test_addresses_have_a_rate_of_connections(active: ActiveController, address: str | None):
+def test_addresses_have_a_connection_rate(active: ActiveController, address: str | None):
     assert alter(active, entry({"ip": address}, connection_creation_rate=5.0)) == [({"ip": address}, 0, None)]
     assert quotas(active) == {(("ip", address),): {"connection_creation_rate": 5.0}}
 
@@ -85,7 +85,7 @@ def test_addresses_have_a_rate_of_connections(active: ActiveController, address:
         ({"ip": "1.2.3"}, "1.2.3 is not a valid IP or resolvable host."),
     ],
 )
-def test_an_entity_that_cannot_be_is_refused(active: ActiveController, entity: Entity, message: str):
+def test_an_invalid_entity_is_refused(active: ActiveController, entity: Entity, message: str):
     """testInvalidEntityTypes."""
     (result,) = alter(active, entry(entity, producer_byte_rate=1.0))
     assert result == (entity, ErrorCode.INVALID_REQUEST, message)
@@ -112,7 +112,7 @@ def test_an_entity_that_cannot_be_is_refused(active: ActiveController, entity: E
         ("user", "not.a.key", 1.0, "Invalid configuration key not.a.key"),
     ],
 )
-def test_a_bad_key_or_value_refuses_its_entity_whole_and_no_other(
+def test_an_invalid_key_or_value_refuses_its_whole_entity_and_no_other(
     active: ActiveController, entity: str, key: str, value: float, message: str
 ):
     """testConfigKeysForEntityType, testValidateQuotaKeyValue."""
@@ -128,19 +128,19 @@ def test_some_quotas_are_fractions(active: ActiveController, key: str):
     assert alter(active, entry({"user": "u"}, **{key: 0.25}))[0][1] == 0
 
 
-def test_whole_numbers_are_taken_with_a_hair_more(active: ActiveController):
-    """A rate is carried as a double, so 1e-7 may be what is left of an integer."""
+def test_integers_are_accepted_with_a_rounding_error(active: ActiveController):
+    """A rate is a double, so an integer may have a rounding error of 1e-7."""
     assert alter(active, entry({"user": "u"}, producer_byte_rate=1000.0000001))[0][1] == 0
 
 
-def test_what_is_so_already_is_not_written_again(active: ActiveController):
+def test_unchanged_values_are_not_recorded(active: ActiveController):
     """testAlterAndRemove."""
     alter(active, entry({"user": "u"}, producer_byte_rate=1.0))
     alter(active, entry({"user": "u"}, producer_byte_rate=1.0, consumer_byte_rate=None))
     assert len(records(active)) == 1
 
 
-def test_an_entity_without_quotas_is_gone(active: ActiveController):
+def test_an_entity_without_quotas_is_removed(active: ActiveController):
     alter(active, entry({"user": "u"}, producer_byte_rate=1.0, consumer_byte_rate=2.0))
     alter(active, entry({"user": "u"}, producer_byte_rate=None))
     assert quotas(active) == {(("user", "u"),): {"consumer_byte_rate": 2.0}}
@@ -148,19 +148,19 @@ def test_an_entity_without_quotas_is_gone(active: ActiveController):
     assert quotas(active) == {}
 
 
-def test_nothing_is_changed_by_a_request_that_only_asks(active: ActiveController):
+def test_validate_only_changes_nothing(active: ActiveController):
     assert alter(active, entry({"user": "u"}, producer_byte_rate=1.0), validate_only=True) == [({"user": "u"}, 0, None)]
     assert not records(active)
 
 
-def test_of_an_entity_that_comes_twice_the_first_time_counts_and_is_answered_as_a_duplicate(active: ActiveController):
+def test_a_repeated_entity_is_applied_once_and_reported_as_duplicate(active: ActiveController):
     message = "Ignoring duplicate entity ClientQuotaEntity(entries={user=u})"
     first, second = entry({"user": "u"}, producer_byte_rate=1.0), entry({"user": "u"}, producer_byte_rate=2.0)
     assert alter(active, first, second) == [({"user": "u"}, ErrorCode.INVALID_REQUEST, message)]
     assert quotas(active) == {(("user", "u"),): {"producer_byte_rate": 1.0}}
 
 
-def test_a_key_that_comes_twice_changes_nothing(active: ActiveController):
+def test_a_repeated_key_changes_nothing(active: ActiveController):
     op = m.AlterClientQuotasRequestOpData(key="producer_byte_rate", value=1.0)
     user = m.AlterClientQuotasRequestEntityData(entity_type="user", entity_name=None)
     twice = m.AlterClientQuotasRequestEntryData(entity=(user,), ops=(op, op))
@@ -169,7 +169,7 @@ def test_a_key_that_comes_twice_changes_nothing(active: ActiveController):
     assert quotas(active) == {}
 
 
-def test_the_order_in_which_an_entity_is_said_does_not_matter(active: ActiveController):
+def test_the_order_of_an_entitys_parts_does_not_matter(active: ActiveController):
     alter(active, entry([("user", "u"), ("client-id", "c")], producer_byte_rate=1.0))
     alter(active, entry([("client-id", "c"), ("user", "u")], producer_byte_rate=2.0))
     assert quotas(active) == {(("client-id", "c"), ("user", "u")): {"producer_byte_rate": 2.0}}

@@ -1,4 +1,4 @@
-"""The quota on changes of topics (KIP-599). Claims of ControllerMutationQuotaTest and ControllerMutationQuotaManagerTest."""
+"""The controller mutation quota (KIP-599), after ControllerMutationQuotaTest and …ManagerTest."""
 
 from typing import Any
 
@@ -57,8 +57,8 @@ def codes(answer: Any) -> dict[str, int]:
     return {topic.name: topic.error_code for topic in answer.topics}
 
 
-def test_a_client_may_burst_and_is_refused_while_in_debt():
-    """11 windows of a second at 1 partition a second: 11 tokens, which one request may overdraw."""
+def test_a_client_may_burst_and_is_refused_while_its_bucket_is_negative():
+    """11 windows of 1 s at 1 partition per second give 11 tokens, which one request may exceed."""
     active = limited()
     assert codes(create(active, ("a", 10))) == {"a": 0}
     assert codes(create(active, ("b", 10))) == {"b": 0}
@@ -69,7 +69,7 @@ def test_a_client_may_burst_and_is_refused_while_in_debt():
     assert "c" not in active.committed.topics.by_name
 
 
-def test_a_client_may_go_on_when_its_debt_is_paid():
+def test_a_client_may_continue_when_its_bucket_is_refilled():
     active = limited()
     create(active, ("a", 20))
     active.advance(8_999)
@@ -78,15 +78,15 @@ def test_a_client_may_go_on_when_its_debt_is_paid():
     assert codes(create(active, ("b", 1))) == {"b": 0}
 
 
-def test_of_one_request_what_the_tokens_suffice_for_is_done():
+def test_a_request_is_served_as_far_as_its_tokens_last():
     active = limited()
     answer = create(active, ("a", 6), ("b", 6), ("c", 1))
     assert codes(answer) == {"a": 0, "b": 0, "c": ErrorCode.THROTTLING_QUOTA_EXCEEDED}
     assert answer.throttle_time_ms == 1_000
 
 
-def test_an_older_version_is_served_and_slowed():
-    """KIP-599: CreateTopics below 6 does not know the error."""
+def test_an_older_version_is_served_and_throttled():
+    """KIP-599: CreateTopics below version 6 does not have the error."""
     active = limited()
     create(active, ("a", 20), version=5)
     answer = create(active, ("b", 1), version=5)
@@ -123,7 +123,7 @@ def test_a_refused_topic_costs_nothing():
     assert codes(create(active, ("b", 1))) == {"b": 0}
 
 
-def test_without_a_quota_nobody_is_slowed():
+def test_without_a_quota_no_client_is_throttled():
     active = limited(user="somebody-else")
     for number in range(5):
         answer = create(active, (f"t{number}", 100))
@@ -133,7 +133,7 @@ def test_without_a_quota_nobody_is_slowed():
 def spend(
     manager: ControllerMutationQuotaManager, image: MetadataImage, user: str, client: str, now_ms: int = 0
 ) -> bool:
-    """Take one token; whether it was given."""
+    """Take one token; return whether it was available."""
     quota = manager.quota_for(image, f"User:{user}", client, now_ms, is_strict=True)
     if quota is None:
         return True
@@ -145,12 +145,12 @@ def spend(
 
 
 def tokens(image: MetadataImage, user: str, client: str) -> int:
-    """How many partitions a client may create at once; 1,000 stands for any number."""
+    """Return how many partitions a client may create at once; 1,000 means unlimited."""
     manager = ControllerMutationQuotaManager(1, 1)
     return next((count for count in range(1000) if not spend(manager, image, user, client)), 1000)
 
 
-def test_the_most_particular_quota_counts():
+def test_the_most_specific_quota_counts():
     """DefaultQuotaCallback: user and client before user before client, names before defaults."""
     order: list[dict[str, str | None]] = [
         {"user": "u", "client-id": "c"},
@@ -199,7 +199,7 @@ def test_a_quota_that_is_raised_fills_the_bucket_faster():
     assert spend(manager, image_with(({"user": "u"}, 1000.0)), "u", "c", 20)
 
 
-def test_buckets_are_forgotten_when_they_are_full_again_and_not_before():
+def test_only_full_buckets_are_dropped():
     image, manager = image_with(({"client-id": None}, 100.0)), ControllerMutationQuotaManager(1, 1)
     debtor = manager.quota_for(image, "User:u", "debtor", 0, is_strict=True)
     assert debtor is not None

@@ -1,10 +1,11 @@
-"""Delegation tokens: who may have one made, how long it lasts, how it ends."""
+"""Delegation tokens: creation, lifetime, renewal and expiry."""
 
 import hashlib
 import hmac
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,7 +69,7 @@ def tokens(active: ActiveController) -> list[DelegationToken]:
     return sorted(active.committed.delegation_tokens.values(), key=lambda token: token.token_id)
 
 
-def test_a_token_is_recorded_without_what_its_holder_shows(active: ActiveController):
+def test_a_token_is_recorded_without_its_hmac(active: ActiveController):
     answer = create(active, BOB)
     now = active.now_ms
     (token,) = tokens(active)
@@ -81,7 +82,7 @@ def test_a_token_is_recorded_without_what_its_holder_shows(active: ActiveControl
     assert not any(answer.hmac in raw for raw in active.writer.batches)
 
 
-def test_a_token_may_be_made_for_another(active: ActiveController):
+def test_a_token_may_be_created_for_another_owner(active: ActiveController):
     """KIP-373."""
     answer = create(active, owner_principal_type="User", owner_principal_name="bob")
     assert (answer.principal_name, answer.token_requester_principal_name) == ("bob", "alice")
@@ -103,7 +104,7 @@ def test_a_token_for_another_needs_the_right_to_create_tokens(active: ActiveCont
     assert asked == [BOB]
 
 
-def test_a_token_lasts_as_long_as_asked_and_no_longer_than_allowed(active: ActiveController):
+def test_a_token_lasts_as_requested_and_no_longer_than_allowed(active: ActiveController):
     now = active.now_ms
     for asked_ms, lasts_ms, first_ms in (
         (1000, 1000, 1000),
@@ -115,7 +116,7 @@ def test_a_token_lasts_as_long_as_asked_and_no_longer_than_allowed(active: Activ
         assert (answer.max_timestamp_ms, answer.expiry_timestamp_ms) == (now + lasts_ms, now + first_ms)
 
 
-def test_time_beyond_an_int64_is_the_last_moment_there_is():
+def test_timestamps_are_capped_at_int64():
     active = controller(delegation_token_max_lifetime_ms=2**63 - 1, delegation_token_expiry_time_ms=2**63 - 1)
     answer = create(active)
     assert (answer.max_timestamp_ms, answer.expiry_timestamp_ms) == (2**63 - 1, 2**63 - 1)
@@ -129,7 +130,7 @@ def test_a_renewer_must_be_a_user(active: ActiveController):
 
 
 @pytest.mark.parametrize("principal", [ALICE, BOB])
-def test_owner_and_renewers_put_off_the_end_but_not_beyond_the_last_moment(active: ActiveController, principal: str):
+def test_owner_and_renewers_extend_a_token_up_to_its_maximum_timestamp(active: ActiveController, principal: str):
     answer = create(active, BOB)
     active.advance(DAY_MS // 2)
     renewed = renew(active, answer.hmac, principal)
@@ -142,8 +143,8 @@ def test_owner_and_renewers_put_off_the_end_but_not_beyond_the_last_moment(activ
     assert last.expiry_timestamp_ms == answer.max_timestamp_ms
 
 
-def test_others_may_neither_renew_nor_end_a_token(active: ActiveController):
-    """Not even the one who asked for it on the owner's behalf."""
+def test_others_may_neither_renew_nor_expire_a_token(active: ActiveController):
+    """Neither may the principal that created it for the owner."""
     answer = create(active, owner_principal_type="User", owner_principal_name="bob")
     for principal in (ALICE, CAROL):
         for change in (renew, expire):
@@ -152,14 +153,14 @@ def test_others_may_neither_renew_nor_end_a_token(active: ActiveController):
     assert len(tokens(active)) == 1
 
 
-def test_a_token_nobody_made_is_not_found(active: ActiveController):
+def test_an_unknown_token_is_not_found(active: ActiveController):
     create(active)
     for change in (renew, expire):
         for shown in (b"", b"x" * 64):
             assert change(active, shown).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def test_a_token_that_was_ended_is_not_found(active: ActiveController):
+def test_an_expired_and_removed_token_is_not_found(active: ActiveController):
     first, second = create(active), create(active)
     renew(active, first.hmac)
     assert expire(active, first.hmac).error_code == 0
@@ -168,7 +169,7 @@ def test_a_token_that_was_ended_is_not_found(active: ActiveController):
     assert [renew(active, answer.hmac).error_code for answer in (second, third)] == [0, 0]
 
 
-def test_ending_at_once_removes_a_token_and_later_sets_its_end(active: ActiveController):
+def test_immediate_expiry_removes_a_token_and_later_expiry_sets_its_timestamp(active: ActiveController):
     answer = create(active)
     later = expire(active, answer.hmac, period_ms=5000)
     assert (later.error_code, later.expiry_timestamp_ms) == (0, active.now_ms + 5000)
@@ -181,31 +182,29 @@ def test_ending_at_once_removes_a_token_and_later_sets_its_end(active: ActiveCon
     assert isinstance(active.log()[-1], RemoveDelegationTokenRecord)
 
 
-def test_a_token_whose_time_is_over_cannot_be_renewed_but_removed():
+def test_an_expired_token_can_be_removed_but_not_renewed():
     active = controller(delegation_token_expiry_check_interval_ms=0)
     answer = create(active, lifetime_ms=1000)
     active.advance(1000)
-    assert renew(active, answer.hmac).error_code == 0, "its last millisecond counts"
+    assert renew(active, answer.hmac).error_code == 0, "a token is valid at its last millisecond"
     active.advance(1)
     for refused in (renew(active, answer.hmac), expire(active, answer.hmac, period_ms=10)):
         assert (refused.error_code, refused.expiry_timestamp_ms) == (ErrorCode.DELEGATION_TOKEN_EXPIRED, 0)
     assert expire(active, answer.hmac).error_code == 0
 
 
-def test_tokens_whose_time_is_over_are_swept_away(active: ActiveController):
+def test_expired_tokens_are_removed(active: ActiveController):
     create(active, lifetime_ms=1000)
     kept = create(active)
     active.advance(3_600_000)
     assert [token.token_id for token in tokens(active)] == [kept.token_id]
     active.advance(DAY_MS)
-    assert not tokens(active), "nobody renewed it"
+    assert not tokens(active), "it was not renewed"
 
 
-def test_a_sweep_removes_1000_at_once_and_goes_on_soon(active: ActiveController):
-    active.writer.append(
-        [DelegationTokenRecord(owner=ALICE, requester=ALICE, token_id=f"t{number}", expiration_timestamp=1, max_timestamp=1)
-         for number in range(2500)]
-    )  # fmt: skip
+def test_a_sweep_removes_1000_tokens_at_once_and_continues_soon(active: ActiveController):
+    expired = DelegationTokenRecord(owner=ALICE, requester=ALICE, expiration_timestamp=1, max_timestamp=1)
+    active.writer.append([msgspec.structs.replace(expired, token_id=f"t{number}") for number in range(2500)])
     active.commit()
     active.advance(3_600_000)
     assert len(tokens(active)) == 1500
@@ -245,12 +244,12 @@ def test_tokens_need_metadata_version_14():
         ({"security_protocol": PLAINTEXT, "forwarded": True, "token_authenticated": True}, False),
     ],
 )
-def test_tokens_are_for_connections_that_show_who_the_client_is(context: dict[str, Any], expected: bool):
-    """DelegationTokenRequestsOnPlainTextTest; a token may not beget a token."""
+def test_token_requests_need_an_authenticated_connection(context: dict[str, Any], expected: bool):
+    """DelegationTokenRequestsOnPlainTextTest; a token may not create a token."""
     assert allows_token_requests(ControllerRequestContext(**context)) is expected
 
 
-def test_on_a_plaintext_connection_every_controller_refuses_each_request_of_tokens(active: ActiveController):
+def test_every_controller_refuses_token_requests_on_a_plaintext_connection(active: ActiveController):
     active.lose_leadership()
     for request in (
         m.CreateDelegationTokenRequest(),
@@ -263,7 +262,7 @@ def test_on_a_plaintext_connection_every_controller_refuses_each_request_of_toke
         assert ask(active, request).error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_the_key_is_in_no_text(active: ActiveController):
+def test_the_secret_key_is_not_in_the_repr(active: ActiveController):
     assert "secret'" not in repr(active.config)
 
 
@@ -275,9 +274,9 @@ _STEPS = st.lists(
 
 @given(_STEPS)
 @settings(max_examples=80, deadline=None)
-def test_a_token_ends_when_its_last_change_said(steps: list[tuple[str, int, int]]):
+def test_a_token_expires_as_its_last_change_says(steps: list[tuple[str, int, int]]):
     active = controller(delegation_token_expiry_check_interval_ms=0, delegation_token_expiry_time_ms=2000)
-    model: dict[bytes, tuple[int, int]] = {}  # shown -> (end, last moment)
+    model: dict[bytes, tuple[int, int]] = {}  # HMAC -> (expiry, maximum timestamp)
     shown: list[bytes] = []
     for what, which, seconds in steps:
         now = active.now_ms

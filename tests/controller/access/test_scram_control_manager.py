@@ -1,4 +1,4 @@
-"""Setting, deleting and listing SCRAM credentials."""
+"""Changes of SCRAM credentials."""
 
 import hashlib
 import hmac
@@ -42,7 +42,7 @@ def active() -> ActiveController:
 
 
 def test_the_log_holds_the_keys_of_rfc_5802_and_not_the_salted_password(active: ActiveController):
-    """ScramControlManagerTest; a reader of the log must not be able to log in."""
+    """ScramControlManagerTest; a reader of the log must not be able to authenticate."""
     assert alter(active, upsert(iterations=8192)) == {"alice": (0, None)}
     (record,) = [each for each in active.log() if isinstance(each, UserScramCredentialRecord)]
     client_key = hmac.digest(SALTED, b"Client Key", "sha256")
@@ -57,7 +57,7 @@ def test_the_log_holds_the_keys_of_rfc_5802_and_not_the_salted_password(active: 
     assert not any(SALTED in raw for raw in active.writer.batches)
 
 
-def test_both_mechanisms_stand_side_by_side_and_one_is_deleted_without_the_other(active: ActiveController):
+def test_a_user_has_both_mechanisms_and_each_is_deleted_alone(active: ActiveController):
     alter(active, upsert())
     alter(active, upsert(mechanism=SHA_512))
     assert alter(active, delete()) == {"alice": (0, None)}
@@ -101,8 +101,8 @@ def test_a_bad_change_is_refused_and_the_others_of_the_request_are_made(
         (upsert(), upsert(), upsert()),
     ],
 )
-def test_a_user_that_a_request_names_twice_is_not_altered(active: ActiveController, changes: tuple[Any, ...]):
-    """Whatever the mechanism. A third time changes nothing any more."""
+def test_a_repeated_user_is_not_altered(active: ActiveController, changes: tuple[Any, ...]):
+    """For any mechanism; a third occurrence changes nothing."""
     alter(active, upsert("held"))
     before = active.committed.scram
     name = changes[0].name
@@ -111,7 +111,7 @@ def test_a_user_that_a_request_names_twice_is_not_altered(active: ActiveControll
     assert active.committed.scram == before
 
 
-def test_the_first_reason_against_a_user_stays(active: ActiveController):
+def test_the_first_error_of_a_user_is_kept(active: ActiveController):
     assert alter(active, delete(), upsert())["alice"][0] == ErrorCode.RESOURCE_NOT_FOUND
     assert alter(active, upsert(iterations=1), upsert())["alice"][0] == ErrorCode.UNACCEPTABLE_CREDENTIAL
 

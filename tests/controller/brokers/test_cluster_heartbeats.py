@@ -1,4 +1,4 @@
-"""Heartbeats: fencing and unfencing, sessions, controlled shutdown, directories, unregistering."""
+"""Heartbeats: fencing and unfencing, sessions, controlled shutdown, directories, unregistration."""
 
 from uuid import UUID
 
@@ -22,7 +22,7 @@ def flags(response: m.BrokerHeartbeatResponse) -> tuple[bool, bool, bool]:
     return response.is_caught_up, response.is_fenced, response.should_shut_down
 
 
-def test_a_broker_is_unfenced_when_it_wants_and_has_read_its_own_registration():
+def test_a_broker_is_unfenced_on_request_after_it_has_read_its_registration():
     active = ActiveController()
     epoch = active.register(1).broker_epoch
     assert flags(active.heartbeat(1, current_metadata_offset=epoch - 1)) == (False, True, False)
@@ -41,17 +41,17 @@ def test_the_offset_to_reach_is_that_of_the_record_behind_the_clean_up(active: A
     assert flags(active.heartbeat(1, current_metadata_offset=record_offset)) == (True, False, False)
 
 
-def test_the_answer_that_unfences_waits_for_its_record(active: ActiveController):
+def test_the_response_that_unfences_waits_for_its_record(active: ActiveController):
     active.heartbeat(1, want_fence=True)
     first = active.send(active.beat(1))
     second = active.send(active.beat(1))
     assert first not in active.answers
-    assert second not in active.answers, "it would tell of an unfencing that may never commit"
+    assert second not in active.answers, "it would report an unfencing that may never be committed"
     active.commit()
     assert not active.answers[second].is_fenced
 
 
-def test_a_heartbeat_that_changes_nothing_is_answered_at_once_whatever_is_pending(active: ActiveController):
+def test_a_heartbeat_without_change_is_answered_at_once_despite_pending_writes(active: ActiveController):
     topic = m.CreateTopicsRequestCreatableTopic(name="t", num_partitions=1, replication_factor=1)
     active.send(m.CreateTopicsRequest(topics=(topic,)))
     before = active.writer.next_offset
@@ -60,7 +60,7 @@ def test_a_heartbeat_that_changes_nothing_is_answered_at_once_whatever_is_pendin
 
 
 @pytest.mark.parametrize(("broker_id", "shift"), [(1, 1), (1, -1), (9, 0)])
-def test_a_stale_epoch_is_refused_and_keeps_nobody_alive(broker_id: int, shift: int, active: ActiveController):
+def test_a_stale_epoch_is_refused_and_renews_no_session(broker_id: int, shift: int, active: ActiveController):
     epoch = active.tip.cluster.brokers[1].epoch + shift
     request = m.BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=10**6)
     for _ in range(4):
@@ -69,7 +69,7 @@ def test_a_stale_epoch_is_refused_and_keeps_nobody_alive(broker_id: int, shift: 
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_silent_brokers_are_fenced_after_their_session_and_not_before(active: ActiveController):
+def test_silent_brokers_are_fenced_only_after_their_session(active: ActiveController):
     active.create("t", partitions=4, factor=2)
     active.advance(9_000)
     assert not active.tip.cluster.brokers[1].fenced
@@ -90,7 +90,7 @@ def test_several_silent_brokers_are_fenced_one_batch_each_without_waiting_for_th
     assert len(active.writer.batches) == batches + 2
 
 
-def test_a_fenced_broker_that_falls_silent_costs_no_record(active: ActiveController):
+def test_a_silent_fenced_broker_writes_no_record(active: ActiveController):
     active.heartbeat(1, want_fence=True)
     active.heartbeat(1, want_fence=True)
     active.heartbeat(2)
@@ -112,8 +112,8 @@ def test_a_new_active_controller_gives_every_unfenced_broker_a_full_session(acti
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_a_heartbeat_that_is_too_late_in_the_queue_still_counts_as_contact(active: ActiveController):
-    """processExpiredBrokerHeartbeat: a slow controller must fence nobody."""
+def test_a_heartbeat_that_expires_in_the_queue_still_counts_as_contact(active: ActiveController):
+    """processExpiredBrokerHeartbeat: a slow controller must not fence live brokers."""
     for _ in range(5):
         active.advance(3_000)
         answer = active.ask(active.beat(1), deadline_ms=active.now_ms - 1)
@@ -122,7 +122,7 @@ def test_a_heartbeat_that_is_too_late_in_the_queue_still_counts_as_contact(activ
     assert active.tip.cluster.brokers[2].fenced
 
 
-def test_fencing_moves_leaders_and_unfencing_gives_leaderless_partitions_back(active: ActiveController):
+def test_fencing_moves_leaders_and_unfencing_elects_leaders_of_leaderless_partitions(active: ActiveController):
     active.create("t", partitions=6, factor=2)
     active.create("u", partitions=2, factor=1)
     leaders = [partition.leader for partition in active.partitions("u")]
@@ -134,8 +134,8 @@ def test_fencing_moves_leaders_and_unfencing_gives_leaderless_partitions_back(ac
     assert [partition.leader for partition in active.partitions("u")] == leaders
 
 
-def test_any_broker_that_comes_back_ends_the_wait_of_partitions_that_may_elect_uncleanly(active: ActiveController):
-    """ReplicationControlManager.handleBrokerUnfenced looks at every partition that nobody leads."""
+def test_a_returning_broker_triggers_unclean_elections_where_they_are_allowed(active: ActiveController):
+    """ReplicationControlManager.handleBrokerUnfenced considers every partition without leader."""
     active.start_broker(3)
     assignment = m.CreateTopicsRequestCreatableReplicaAssignment(partition_index=0, broker_ids=(1, 2))
     active.create("t", partitions=-1, factor=-1, assignments=(assignment,))
@@ -176,7 +176,7 @@ def test_controlled_shutdown_waits_until_the_others_have_read_that_leaders_moved
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_a_broker_that_was_let_go_comes_back_by_registering_again(active: ActiveController):
+def test_a_broker_returns_from_controlled_shutdown_by_a_new_registration(active: ActiveController):
     active.create("t", partitions=2, factor=2)
     active.heartbeat(1, want_shut_down=True)
     active.heartbeat(2)
@@ -187,7 +187,7 @@ def test_a_broker_that_was_let_go_comes_back_by_registering_again(active: Active
     assert not active.heartbeat(1).is_fenced
 
 
-def test_controlled_shutdown_goes_on_under_a_new_controller(active: ActiveController):
+def test_controlled_shutdown_continues_under_a_new_controller(active: ActiveController):
     active.create("t", partitions=4, factor=2)
     active.heartbeat(1, want_shut_down=True)
     active.lose_leadership()
@@ -231,8 +231,8 @@ def test_an_offline_directory_loses_its_leaders_and_is_taken_from_the_registrati
     assert active.writer.next_offset == before
 
 
-def test_a_broker_that_is_unfenced_with_a_failed_directory_leads_nothing_that_lies_there():
-    """The heartbeat that lets the broker lead again also says that one of its directories is gone."""
+def test_a_broker_unfenced_with_a_failed_directory_leads_no_partition_in_it():
+    """The heartbeat that unfences the broker also reports an offline directory."""
     active = ActiveController()
     gone, online = UUID(int=5 << 64), UUID(int=6 << 64)
     active.start_broker(1, log_dirs=(gone, online))
@@ -253,7 +253,7 @@ def test_a_broker_that_is_unfenced_with_a_failed_directory_leads_nothing_that_li
     assert active.partitions("t")[0].leader == -1
 
 
-def test_cordoned_directories_are_recorded_when_they_differ_and_null_says_nothing(active: ActiveController):
+def test_cordoned_directories_are_recorded_when_they_differ_and_null_changes_nothing(active: ActiveController):
     """KIP-1066: null is not the same as an empty list."""
     directory = UUID(int=1001 << 64)
 

@@ -38,7 +38,7 @@ EVERYTHING = {
 }
 
 
-def test_a_broker_begins_fenced_with_the_offset_where_its_registration_is_written_as_epoch(active: ActiveController):
+def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_epoch(active: ActiveController):
     offset = active.writer.next_offset
     response = active.register(1)
     assert (response.error_code, response.broker_epoch) == (ErrorCode.NONE, offset)
@@ -65,7 +65,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_state(active: ActiveController
     assert (after.fenced, after.rack) == (False, "r2")
 
 
-def test_another_incarnation_waits_until_the_session_is_over(active: ActiveController):
+def test_another_incarnation_is_refused_until_the_session_expires(active: ActiveController):
     active.start_broker(1)
     active.now_ms += 8_999
     assert active.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
@@ -73,7 +73,7 @@ def test_another_incarnation_waits_until_the_session_is_over(active: ActiveContr
     assert active.register(1, incarnation=2).error_code == ErrorCode.NONE
 
 
-def test_a_fenced_broker_that_sends_nothing_may_be_replaced_at_once(active: ActiveController):
+def test_a_silent_fenced_broker_may_be_replaced_at_once(active: ActiveController):
     active.register(1)
     assert active.register(1, incarnation=2).error_code == ErrorCode.NONE
 
@@ -114,7 +114,7 @@ def test_a_wrong_registration_is_refused_and_changes_nothing(
 
 
 def test_a_feature_that_the_cluster_does_not_use_need_not_be_offered():
-    """P1: a broker that lists only what is finalized registers."""
+    """A broker that lists only the finalized features registers."""
     active = ActiveController(bootstrap_features={"metadata.version": 30})
     active.writer.kraft_version = 0
     assert active.register(1, features=offered(metadata_version=(7, 30))).error_code == ErrorCode.NONE
@@ -122,7 +122,7 @@ def test_a_feature_that_the_cluster_does_not_use_need_not_be_offered():
 
 @pytest.fixture
 def without_isr() -> ActiveController:
-    """Two fenced brokers, both eligible to lead the one partition of topic t."""
+    """Return a controller with two fenced brokers that are both eligible to lead topic t's only partition."""
     active = ActiveController(min_insync_replicas=2)
     for broker_id in (1, 2):
         active.start_broker(broker_id)
@@ -132,7 +132,7 @@ def without_isr() -> ActiveController:
     return active
 
 
-def test_a_clean_restart_is_told_by_the_epoch_it_remembers(without_isr: ActiveController):
+def test_a_clean_restart_is_detected_by_the_previous_broker_epoch(without_isr: ActiveController):
     """QuorumControllerTest.testUncleanShutdownBrokerElrEnabled: with the right previous epoch ELR membership stays."""
     active = without_isr
     (partition,) = active.partitions("t")
@@ -145,7 +145,7 @@ def test_a_clean_restart_is_told_by_the_epoch_it_remembers(without_isr: ActiveCo
     assert 2 not in active.partitions("t")[0].elr
 
 
-def test_versions_before_3_cannot_tell_a_clean_restart(without_isr: ActiveController):
+def test_versions_before_3_cannot_detect_a_clean_restart(without_isr: ActiveController):
     active = without_isr
     epoch = active.tip.cluster.brokers[1].epoch
     active.advance(20_000)
@@ -156,7 +156,7 @@ def test_versions_before_3_cannot_tell_a_clean_restart(without_isr: ActiveContro
 def test_partitions_are_cleaned_up_before_the_registration_record(active: ActiveController):
     active.start_broker(1)
     active.create("t", partitions=3)
-    active.advance(9_001)  # its session is over, and nobody has looked yet
+    active.advance(9_001)  # the session has expired and has not been checked yet
     offset = active.writer.next_offset
     response = active.register(1, incarnation=2)
     assert response.broker_epoch == offset

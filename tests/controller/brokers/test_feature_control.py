@@ -37,14 +37,14 @@ def test_features_change_together_in_one_batch():
     assert active.tip.features.level("group.version") == 1
 
 
-def test_one_refusal_stops_all():
+def test_one_refusal_refuses_all():
     active = at(23)
     answer = active.ask(update(("group.version", 1, UPGRADE), ("metadata.version", 99, UPGRADE)))
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert active.tip.features.level("group.version") == 0
 
 
-def test_validate_only_says_the_same_and_writes_nothing():
+def test_validate_only_returns_the_same_and_writes_nothing():
     active = at(23)
     before = active.writer.next_offset
     assert active.ask(update(("group.version", 1, UPGRADE), validate_only=True)).error_code == ErrorCode.NONE
@@ -93,7 +93,7 @@ def test_a_dependency_may_be_met_by_the_same_request():
     assert active.ask(update(("metadata.version", 23, UPGRADE), elr)).error_code == ErrorCode.NONE
 
 
-def test_a_broker_that_cannot_follow_holds_a_feature_back():
+def test_a_broker_without_support_blocks_a_feature():
     active = at(23)
     range_of = m.BrokerRegistrationRequestFeature
     old = (
@@ -105,14 +105,14 @@ def test_a_broker_that_cannot_follow_holds_a_feature_back():
     assert "Broker 5 only supports versions 7-25" in (answer.error_message or "")
 
 
-def test_a_voter_that_has_not_registered_holds_a_feature_back():
+def test_an_unregistered_voter_blocks_a_feature():
     active = at(23)
     active.writer.voter_ids = (1, 2)
     answer = active.ask(update(("metadata.version", 30, UPGRADE)))
     assert "controller 2 has not registered, and may not support this feature" in (answer.error_message or "")
 
 
-def test_switching_elr_on_writes_the_cluster_wide_min_insync_replicas_first():
+def test_enabling_elr_records_the_cluster_wide_min_insync_replicas_first():
     active = at(30)
     before = len(active.log())
     active.ask(update(("eligible.leader.replicas.version", 1, UPGRADE)))
@@ -133,8 +133,8 @@ def test_kraft_version_is_raised_by_raft_and_answered_after_a_noop():
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_version_0_can_only_upgrade_whatever_its_flag_says(allowed: bool):
-    """KRaft's controllers do not look at AllowDowngrade; only later versions say how a downgrade is meant."""
+def test_version_0_can_only_upgrade(allowed: bool):
+    """KRaft controllers ignore AllowDowngrade; only later versions have an upgrade type."""
     active = at(27, transaction_version=1)
     key = m.UpdateFeaturesRequestFeatureUpdateKey
     for level, code in ((0, ErrorCode.INVALID_UPDATE_VERSION), (2, ErrorCode.NONE)):

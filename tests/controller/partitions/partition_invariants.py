@@ -1,4 +1,4 @@
-"""Invariants 23 to 28 of the reliability list, checked after each record that is replayed.
+"""Invariants 23 to 28 of docs/invariants.md, checked after each replayed record.
 
 They are judged from the images before and after the record, without help of the code under test.
 """
@@ -19,7 +19,7 @@ RECOVERING = 1
 
 
 def check_step(before: MetadataImage, record: MetadataRecord, after: MetadataImage) -> None:
-    """Hold one record to the invariants."""
+    """Check one record and its replay."""
     if isinstance(record, PartitionRecord | PartitionChangeRecord):
         topic = before.topics.by_id.get(record.topic_id)
         assert topic is not None, f"27: {record} names no topic"
@@ -71,7 +71,7 @@ def _check_change(
     if new.leader not in {old.leader, NONE}:
         assert new.leader_epoch > old.leader_epoch, f"25: {record}"
         _check_new_leader(image, new)
-    # The leader may vouch for replicas in the very change that completes a reassignment.
+    # The change that completes a reassignment may also add replicas to the ISR.
     completes = old.is_reassigning and not new.is_reassigning and new.isr != old.isr
     vouched_for = old.replicas if old.leader != NONE and completes else ()
     was_in_sync = {*old.isr, *old.elr, *vouched_for}

@@ -1,4 +1,4 @@
-"""A controller's managers over an image that grows by replaying what they answer: the verbs of the replication tests."""
+"""The controller's managers over an image that replays their records: the verbs of the replication tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def directory_of(broker_id: int, number: int = 0) -> UUID:
 
 
 class ReplicationContext:
-    """Brokers, topics and the managers under test. `elr` switches eligible leader replicas on."""
+    """Brokers, topics and the managers under test. `elr` enables eligible leader replicas."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ReplicationContext:
     # -- the log
 
     def apply(self, records: Sequence[MetadataRecord]) -> None:
-        """Replay records one by one, holding every step to the partition invariants."""
+        """Replay the records one by one and check the partition invariants after each."""
         for record in records:
             self._offset += 1
             before = self.image
@@ -123,7 +123,7 @@ class ReplicationContext:
         return records
 
     def restart(self, broker_id: int, *, is_clean: bool) -> Sequence[MetadataRecord]:
-        """Another incarnation registers, fenced."""
+        """Register another incarnation, which is fenced."""
         records = self.manager.handle_broker_shutdown(self.image, broker_id, is_clean=is_clean)
         self.apply(records)
         self.register(broker_id)
@@ -148,7 +148,7 @@ class ReplicationContext:
     # -- topics
 
     def create(self, name: str, partitions: int = -1, factor: int = -1, **extra: Any) -> Any:
-        """CreateTopics for one topic; returns its result."""
+        """Send CreateTopics for one topic; return its result."""
         validate_only = extra.pop("validate_only", False)
         topic = m.CreateTopicsRequestCreatableTopic(
             name=name, num_partitions=partitions, replication_factor=factor, **extra
@@ -169,7 +169,7 @@ class ReplicationContext:
         return any(found.leaderless for found in self.manager.scan.findings(self.image))
 
     def create_assigned(self, name: str, *replicas: Sequence[int], configs: dict[str, str] | None = None) -> UUID:
-        """Create a topic with these replicas, partition by partition; returns its id."""
+        """Create a topic with the given replicas of each partition; return its id."""
         assignments = tuple(
             m.CreateTopicsRequestCreatableReplicaAssignment(partition_index=index, broker_ids=tuple(ids))
             for index, ids in enumerate(replicas)
@@ -197,7 +197,7 @@ class ReplicationContext:
         epochs: dict[int, int] | None = None,
         **changes: Any,
     ) -> Any:
-        """AlterPartition as the leader would send it; returns the partition's result."""
+        """Send AlterPartition as the leader; return the partition's result."""
         topic = self.image.topics.topic(name)
         topic_id = changes.pop("topic_id", topic.id if topic is not None else UUID(int=77))
         partition = topic.partitions.get(index) if topic is not None else None
@@ -226,7 +226,7 @@ class ReplicationContext:
         return self.commit(alter_partition(self.manager, self.image, request, version)).topics[0].partitions[0]
 
     def reassign(self, name: str, replicas: Sequence[int] | None, *, index: int = 0, allow_factor: bool = True) -> Any:
-        """AlterPartitionReassignments for one partition; returns its result."""
+        """Send AlterPartitionReassignments for one partition; return its result."""
         request = m.AlterPartitionReassignmentsRequest(
             allow_replication_factor_change=allow_factor,
             topics=(
@@ -244,7 +244,7 @@ class ReplicationContext:
         return response.responses[0].partitions[0]
 
     def elect(self, election: int, wanted: dict[str, Sequence[int]] | None) -> dict[tuple[str, int], int]:
-        """ElectLeaders; returns the error code by partition."""
+        """Send ElectLeaders; return the error code by partition."""
         topics = (
             None
             if wanted is None

@@ -1,4 +1,4 @@
-"""Changes of many partitions at once are the changes that each of them would get alone."""
+"""Updates of many partitions at once equal the updates of each partition alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IDS = st.lists(st.sampled_from(BROKERS), unique=True, max_size=3).map(tuple)
 
 @st.composite
 def _partitions(draw: st.DrawFn, topic_id: UUID) -> list[MetadataRecord]:
-    """Partitions in states that a record can say; each differs from the first in one field at most."""
+    """Draw partitions in states that a record can express; each differs from the first in at most one field."""
     replicas = draw(st.permutations(BROKERS))[:3]
     fields: dict[str, st.SearchStrategy[object]] = {
         "isr": _IDS,
@@ -57,7 +57,7 @@ def test_partitions_change_together_as_each_would_alone(data: st.DataObject, gon
     for number, configs in enumerate(({}, {"min.insync.replicas": "2"}, {"unclean.leader.election.enable": "true"})):
         topic_id, name = UUID(int=(7 << 64) + number), f"topic-{number}"
         records = [TopicRecord(name=name, topic_id=topic_id), *data.draw(_partitions(topic_id))]
-        context.image = replay_all(context.image, records, context.image.offset, 1)  # states without a history
+        context.image = replay_all(context.image, records, context.image.offset, 1)  # states without history
         for key, value in configs.items():
             context.set_config(TOPIC, name, key, value)
     for topic in context.image.topics.by_id.values():

@@ -1,4 +1,4 @@
-"""PartitionChangeBuilder: one partition, one wish, the exact record. After PartitionChangeBuilderTest, in own cases."""
+"""PartitionChangeBuilder: one partition, its targets, and the exact record. After PartitionChangeBuilderTest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def build(
 
 
 def changes(registration: PartitionRegistration, **wish: Any) -> dict[str, Any]:
-    """The fields of the record that say something; {} when there is no record."""
+    """Return the changed fields of the record; {} without a record."""
     record = build(registration, **wish)
     if record is None:
         return {}

@@ -1,4 +1,4 @@
-"""When a reassignment is done, and the way back. After PartitionReassignmentReplicasTest and …RevertTest, in own cases."""
+"""Completion and cancellation of reassignments. After PartitionReassignmentReplicasTest and …RevertTest."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def partition(replicas: Ids, adding: Ids = (), removing: Ids = ()) -> PartitionR
 @pytest.mark.parametrize(
     ("target", "removing", "adding"),
     [
-        # 3 was being added and stays an added one
+        # 3 is an adding replica and remains one
         ((3, 1), (2,), (3,)),
-        # and goes again where it is not wanted any more
+        # an adding replica that is not in the new target is removed
         ((4, 2), (1, 3), (4,)),
-        # the way back adds nothing
+        # a return to the original replicas adds nothing
         ((1, 2), (3,), ()),
     ],
 )
-def test_another_target_while_a_reassignment_runs_keeps_what_is_original_apart(
+def test_a_new_target_during_a_reassignment_keeps_the_original_replicas_apart(
     target: Ids, removing: Ids, adding: Ids
 ) -> None:
     running = partition((2, 3, 1), adding=(3,), removing=(1,))
@@ -55,7 +55,7 @@ def test_another_target_while_a_reassignment_runs_keeps_what_is_original_apart(
         ((1, 2, 3), (4, 5, 6), (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)),
     ],
 )
-def test_replicas_are_the_target_and_then_those_to_be_removed(
+def test_replicas_are_the_target_followed_by_those_to_remove(
     current: Ids, target: Ids, removing: Ids, adding: Ids, replicas: Ids
 ) -> None:
     plan = PartitionReassignmentReplicas.to(partition(current), target)
@@ -66,24 +66,24 @@ def test_replicas_are_the_target_and_then_those_to_be_removed(
 @pytest.mark.parametrize(
     ("removing", "adding", "replicas", "isr", "done"),
     [
-        # nothing to do
+        # nothing to change
         ((), (), (1, 2), (1, 2), None),
-        # all added ones in sync
+        # all adding replicas in sync
         ((), (3,), (1, 2, 3), (1, 2, 3), ((1, 2, 3), (1, 2, 3))),
         ((), (3,), (1, 2, 3), (1, 2), None),
         ((1,), (4,), (4, 2, 3, 1), (1, 2, 4), ((4, 2, 3), (2, 4))),
-        # nobody would be left in sync
+        # no replica would be left in sync
         ((1, 2), (), (3, 1, 2), (1, 2), None),
-        # removing as many as adding does not wait for the others
+        # an equal factor does not wait for the other replicas
         ((1,), (4,), (2, 3, 4, 1), (4,), ((2, 3, 4), (4,))),
-        # a shrinking factor waits for all that stay
+        # a smaller factor waits for all remaining replicas
         ((1, 2), (5,), (3, 4, 5, 1, 2), (1, 2, 5), None),
         ((1, 2), (5,), (3, 4, 5, 1, 2), (3, 4, 5), ((3, 4, 5), (3, 4, 5))),
         ((2,), (), (1, 3, 2), (1, 2), None),
         ((2,), (), (1, 3, 2), (1, 3), ((1, 3), (1, 3))),
     ],
 )
-def test_a_reassignment_is_done_when_its_isr_is_safe(
+def test_a_reassignment_completes_when_its_isr_is_safe(
     removing: Ids, adding: Ids, replicas: Ids, isr: Ids, done: tuple[Ids, Ids] | None
 ) -> None:
     plan = PartitionReassignmentReplicas(removing, adding, replicas)
@@ -99,13 +99,13 @@ def test_a_reassignment_is_done_when_its_isr_is_safe(
         ((4, 5), (3, 2, 1), (3,), True),
     ],
 )
-def test_the_way_back_drops_the_added_replicas(isr: Ids, back: Ids, back_isr: Ids, unclean: bool) -> None:
+def test_a_cancellation_removes_the_adding_replicas(isr: Ids, back: Ids, back_isr: Ids, unclean: bool) -> None:
     partition = PartitionRegistration(replicas=(3, 2, 1, 4, 5), isr=isr, leader=isr[0], adding_replicas=(4, 5))
     revert = PartitionReassignmentRevert.of(partition)
     assert (revert.replicas, revert.isr, revert.is_unclean) == (back, back_isr, unclean)
 
 
-def test_there_is_no_way_back_from_replicas_that_are_all_added() -> None:
+def test_a_reassignment_without_original_replicas_cannot_be_cancelled() -> None:
     partition = PartitionRegistration(replicas=(4, 5), isr=(4,), leader=4, adding_replicas=(4, 5))
     with pytest.raises(KafkaError) as raised:
         PartitionReassignmentRevert.of(partition)

@@ -1,6 +1,8 @@
-"""What becomes of partitions when brokers and directories come and go."""
+"""Partition changes when brokers and directories come and go."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +24,9 @@ from kraft_core.protocol.metadata_records import (
 )
 from kraft_core.protocol.uuids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from tests.controller.partitions.replication_context import ReplicationContext, directory_of
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 def test_fencing_takes_a_broker_out_of_the_isr_before_the_record_that_fences_it() -> None:
@@ -47,7 +52,7 @@ def test_the_last_isr_member_stays_without_elr_and_the_partition_has_no_leader()
     assert (partition.leader, partition.isr, partition.elr) == (-1, (0,), ())
 
 
-def test_with_elr_the_isr_may_become_empty_and_the_broker_stays_eligible() -> None:
+def test_with_elr_the_isr_may_become_empty_and_its_last_member_stays_eligible() -> None:
     context = ReplicationContext(elr=True, min_insync_replicas=2)
     context.create_assigned("foo", (0, 1, 2))
     for broker_id in (2, 1, 0):
@@ -69,7 +74,7 @@ def test_an_eligible_replica_leads_again_when_it_is_unfenced() -> None:
     assert partition.leader_recovery_state == 0
 
 
-def test_unfencing_writes_the_registration_first_and_leads_what_nobody_leads() -> None:
+def test_unfencing_records_the_registration_first_and_elects_leaders_of_leaderless_partitions() -> None:
     context = ReplicationContext(brokers=(0, 1))
     context.create_assigned("foo", (0, 1))
     context.fence(1)
@@ -113,7 +118,7 @@ def test_controlled_shutdown_marks_the_broker_once_and_moves_its_leaderships() -
     assert context.shut_down(0) == []
 
 
-def test_a_broker_shutting_down_keeps_the_partition_that_nobody_else_can_lead() -> None:
+def test_a_broker_shutting_down_keeps_partitions_without_another_candidate() -> None:
     context = ReplicationContext(brokers=(0,))
     context.create_assigned("foo", (0,))
     context.shut_down(0)
@@ -133,7 +138,7 @@ def test_an_unclean_restart_leaves_isr_and_elr_only_with_elr() -> None:
     assert (partition.leader, partition.isr, partition.elr, partition.last_known_elr) == (-1, (), (), (0,))
 
 
-def test_the_last_known_leader_and_nobody_else_leads_a_partition_without_eligible_replicas() -> None:
+def test_only_the_last_known_leader_leads_a_partition_without_eligible_replicas() -> None:
     context = ReplicationContext(brokers=(0, 1), elr=True, min_insync_replicas=1)
     context.create_assigned("foo", (0, 1))
     context.fence(1)
@@ -171,7 +176,7 @@ def test_an_unknown_broker_cannot_be_unregistered() -> None:
     assert raised.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_an_offline_directory_takes_its_partitions_alone_and_keeps_the_others() -> None:
+def test_an_offline_directory_affects_only_its_partitions() -> None:
     context = ReplicationContext(brokers=(1, 2))
     context.register(0, directories=[directory_of(0, 1), directory_of(0, 2)])
     context.unfence(0)
@@ -218,7 +223,7 @@ def test_a_broker_shutting_down_gets_no_new_replicas_until_it_is_fenced() -> Non
     assert [(broker.id, broker.fenced) for broker in cluster.usable_brokers] == [(0, False), (1, False), (2, True)]
 
 
-def test_cordoned_directories_are_recorded_when_they_differ_and_null_says_nothing() -> None:
+def test_cordoned_directories_are_recorded_when_they_differ_and_null_changes_nothing() -> None:
     context = ReplicationContext()
     directories = context.manager.handle_directories_cordoned
     assert directories(context.image, 0, None) == []
@@ -229,8 +234,8 @@ def test_cordoned_directories_are_recorded_when_they_differ_and_null_says_nothin
     assert len(directories(context.image, 0, [directory_of(0)])) == 1
 
 
-def assign(context: ReplicationContext, broker_id: int, wanted: dict, **extra: int) -> list:  # type: ignore[type-arg]  # test data
-    """AssignReplicasToDirs for partition 0 of each topic; returns the error codes."""
+def assign(context: ReplicationContext, broker_id: int, wanted: dict[UUID, list[UUID]], **extra: int) -> list[int]:
+    """Send AssignReplicasToDirs for partition 0 of each topic; return the error codes."""
     request = AssignReplicasToDirsRequest(
         broker_id=broker_id,
         broker_epoch=extra.get("broker_epoch", context.epoch(broker_id)),
@@ -271,7 +276,7 @@ def test_assigning_a_directory_raises_the_partition_epoch_only() -> None:
     assert context.partition("foo").partition_epoch == 1
 
 
-def test_a_replica_that_comes_back_to_an_online_directory_leads_what_nobody_leads() -> None:
+def test_a_replica_back_in_an_online_directory_leads_a_leaderless_partition() -> None:
     context = ReplicationContext()
     topic_id = context.create_assigned("foo", (0,))
     assign(context, 0, {DIRECTORY_LOST: [topic_id]})
@@ -307,7 +312,7 @@ def test_assigning_directories_needs_metadata_version_17() -> None:
     assert raised.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_new_replicas_go_to_the_only_directory_or_to_none_in_particular() -> None:
+def test_new_replicas_are_assigned_to_the_only_directory_or_to_none() -> None:
     context = ReplicationContext(brokers=(1,))
     context.register(0, directories=[directory_of(0, 1), directory_of(0, 2)])
     context.register(2, directories=[])

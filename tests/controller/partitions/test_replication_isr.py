@@ -100,7 +100,7 @@ def test_a_broker_epoch_of_minus_one_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("broker_id", "broker_epoch"), [(0, 12345), (9, 0)])
-def test_a_sender_of_another_epoch_is_refused_as_a_whole(broker_id: int, broker_epoch: int) -> None:
+def test_a_request_with_another_broker_epoch_is_refused(broker_id: int, broker_epoch: int) -> None:
     context = ReplicationContext()
     request = AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     with pytest.raises(KafkaError) as raised:
@@ -121,7 +121,7 @@ def test_a_leader_elected_uncleanly_says_when_it_has_recovered() -> None:
 # -- elections
 
 
-def test_a_preferred_election_brings_the_first_replica_back() -> None:
+def test_a_preferred_election_elects_the_first_replica() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0, 1), (1, 0))
     context.fence(0)
@@ -135,7 +135,7 @@ def test_a_preferred_election_brings_the_first_replica_back() -> None:
     assert context.partition("foo").leader == 0
 
 
-def test_an_election_in_all_partitions_leaves_out_those_that_need_none() -> None:
+def test_an_election_in_all_partitions_omits_those_that_need_none() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0, 1), (1, 0))
     context.create_assigned("bar", (1, 0))
@@ -154,7 +154,7 @@ def test_elections_in_unknown_partitions_and_of_unknown_types_are_refused() -> N
     }
     with pytest.raises(KafkaError) as raised:
         context.elections.elect_leaders(context.image, ElectLeadersRequest(election_type=2, topic_partitions=None))
-    assert context.elect(2, {}) == {}, "asked for nothing, nothing is looked at"
+    assert context.elect(2, {}) == {}, "an empty request is not validated"
     assert raised.value.code is ErrorCode.INVALID_REQUEST
 
 
@@ -171,7 +171,7 @@ def test_an_unclean_election_on_request_needs_no_config_but_a_live_replica() -> 
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
 
 
-def test_balancing_moves_at_most_so_many_partitions_at_a_time() -> None:
+def test_balancing_moves_a_limited_number_of_partitions_at_a_time() -> None:
     context = ReplicationContext(leader_balance_max_elections=2)
     context.create_assigned("foo", *[(0, 1)] * 5)
     context.fence(0)
@@ -241,7 +241,7 @@ def test_reordering_replicas_takes_one_step() -> None:
     assert partition.leader_epoch == 0
 
 
-def test_cancelling_goes_back_to_the_first_replicas() -> None:
+def test_a_cancellation_restores_the_original_replicas() -> None:
     context = ReplicationContext(brokers=(0, 1, 2, 3))
     context.create_assigned("foo", (0, 1, 2))
     context.reassign("foo", (3, 1, 2))
@@ -251,7 +251,7 @@ def test_cancelling_goes_back_to_the_first_replicas() -> None:
     assert context.reassign("foo", None).error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-def test_cancelling_must_not_lose_the_only_replica_in_sync() -> None:
+def test_a_cancellation_must_not_remove_the_only_in_sync_replica() -> None:
     context = ReplicationContext(brokers=(0, 1, 2, 3))
     context.create_assigned("foo", (0, 1))
     context.reassign("foo", (2, 3))
@@ -269,7 +269,7 @@ def test_cancelling_must_not_lose_the_only_replica_in_sync() -> None:
     assert (partition.isr, partition.leader, partition.leader_recovery_state) == ((0,), 0, 1)
 
 
-def test_a_reassignment_back_to_where_it_began_ends_at_once() -> None:
+def test_a_reassignment_to_the_original_replicas_completes_at_once() -> None:
     context = ReplicationContext(brokers=(0, 1, 2, 3))
     context.create_assigned("foo", (0, 1))
     context.reassign("foo", (2, 3))
@@ -278,7 +278,7 @@ def test_a_reassignment_back_to_where_it_began_ends_at_once() -> None:
     assert (partition.replicas, partition.isr, partition.is_reassigning) == ((0, 1), (0, 1), False)
 
 
-def test_fewer_replicas_wait_until_all_that_stay_are_in_sync() -> None:
+def test_a_smaller_factor_waits_until_all_remaining_replicas_are_in_sync() -> None:
     context = ReplicationContext(brokers=(0, 1, 2, 3, 4))
     context.create_assigned("foo", (0, 1, 2, 3))
     context.alter_partition("foo", (0, 1))
@@ -327,7 +327,7 @@ def test_the_replication_factor_changes_only_when_allowed_also_while_one_is_runn
     assert context.reassign("foo", (1, 3), allow_factor=False).error_code == ErrorCode.NONE
 
 
-def test_running_reassignments_are_listed_all_or_by_partition() -> None:
+def test_reassignments_in_progress_are_listed_all_or_by_partition() -> None:
     context = ReplicationContext(brokers=(0, 1, 2, 3))
     context.create_assigned("foo", (0, 1), (0, 1))
     context.create_assigned("bar", (0, 1))
@@ -346,8 +346,8 @@ def test_running_reassignments_are_listed_all_or_by_partition() -> None:
     assert context.reassignments.list(context.image, request).topics == everything.topics
 
 
-def test_a_cancelled_reassignment_leaves_the_eligible_replicas_what_they_are() -> None:
-    """Kafka would put the first replica into the ISR, dead and behind as it may be, and forget who is eligible."""
+def test_a_cancelled_reassignment_keeps_the_eligible_replicas() -> None:
+    """Kafka puts the first replica into the ISR, even if it is dead or lags, and clears the ELR."""
     context = ReplicationContext(elr=True)
     context.create_assigned("foo", (0, 1), configs={"min.insync.replicas": "2"})
     context.set_unclean("foo")

@@ -1,4 +1,4 @@
-"""Random lives of a small cluster: whatever happens, in whatever order, the partition invariants hold.
+"""Random histories of a small cluster: the partition invariants hold after each step.
 
 Every record is checked as it is replayed (partition_invariants). After each step the whole image is checked: nobody
 leads who may not, and nobody is without a leader who could have one. Topics named "clean…" never allow unclean
@@ -145,7 +145,7 @@ class ClusterLife(RuleBasedStateMachine):
 
     @rule(name=some_name, index=some_index)
     def catch_up(self, name: str, index: int) -> None:
-        """Every live replica joins the ISR, as followers do."""
+        """Add every live replica to the ISR, as followers do."""
         partition = self.partition(name, index)
         if partition is not None and partition.leader != -1:
             alive = [replica for replica in partition.replicas if self.is_active(replica)]
@@ -187,7 +187,7 @@ class ClusterLife(RuleBasedStateMachine):
         operations: dict[str, tuple[int, str | None]] = {key: (0, value)}
         self.apply(self.context.configs.incremental_alter_resource(self.context.image, kind, name, operations))
 
-    # -- what always holds
+    # -- invariants
 
     @invariant()
     @precondition(lambda self: hasattr(self, "context"))
@@ -218,7 +218,7 @@ class ClusterLifeWithElr(ClusterLife):
 
 
 @pytest.mark.parametrize("machine", [ClusterLife, ClusterLifeWithElr], ids=["without ELR", "with ELR"])
-def test_invariants_23_to_28_hold_in_every_life_of_a_cluster(machine: type[ClusterLife]) -> None:
+def test_invariants_23_to_28_hold_in_random_histories(machine: type[ClusterLife]) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]  # Hypothesis leaves it untyped
         machine,
         settings=settings(

@@ -1,4 +1,4 @@
-"""Creating and deleting topics and adding partitions: docs/protocol.md, "Admin operations", row by row."""
+"""CreateTopics, DeleteTopics and CreatePartitions: docs/protocol.md, "Admin operations", row by row."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_an_assignment_to_fenced_brokers_alone_is_refused() -> None:
     assert "fenced or in controlled shutdown" in str(result.error_message)
 
 
-def test_nothing_can_be_placed_while_all_brokers_are_fenced_or_cordoned() -> None:
+def test_placement_fails_while_all_brokers_are_fenced_or_cordoned() -> None:
     context = ReplicationContext(brokers=(0, 1))
     context.fence(0)
     context.cordon(1, [directory_of(1)])
@@ -234,7 +234,7 @@ def test_a_name_of_many_dots_collides_like_any_other() -> None:
     assert ErrorCode(result.error_code) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_rights_and_quota_are_asked_for_each_topic() -> None:
+def test_rights_and_quota_are_checked_for_each_topic() -> None:
     context = ReplicationContext()
 
     def quota(partitions: int) -> None:
@@ -313,7 +313,7 @@ def test_each_wrong_deletion_gets_its_error() -> None:
     assert "foo" in context.image.topics.by_name
 
 
-def test_a_name_and_the_id_it_stands_for_are_a_repetition_and_delete_nothing() -> None:
+def test_a_topic_named_by_name_and_id_is_not_deleted() -> None:
     context = ReplicationContext()
     foo = context.create_assigned("foo", (0,))
     assert delete(context, ("foo", ZERO_UUID), (None, foo)) == {("foo", foo): ErrorCode.INVALID_REQUEST}
@@ -340,7 +340,7 @@ def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> None:
     assert raised.value.code is code
 
 
-def test_who_may_not_see_a_topic_does_not_learn_its_id() -> None:
+def test_a_sender_that_may_not_describe_a_topic_does_not_learn_its_id() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0,))
     hidden = RequestAccess(may_describe=lambda _: False, may_delete=lambda _: False)
@@ -359,7 +359,7 @@ def grow(context: ReplicationContext, name: str, count: int, *assignments: tuple
     return context.commit(context.topics.create_partitions(context.image, request)).results
 
 
-def test_new_partitions_follow_the_old_ones() -> None:
+def test_new_partitions_get_the_replication_factor_of_the_first() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0, 1))
     assert grow(context, "foo", 3)[0].error_code == ErrorCode.NONE
@@ -371,7 +371,7 @@ def test_new_partitions_follow_the_old_ones() -> None:
     assert context.partition("foo", 3).replicas == (2, 0)
 
 
-def test_new_partitions_begin_with_their_live_brokers() -> None:
+def test_new_partitions_start_with_their_live_brokers_in_sync() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0, 1))
     context.fence(2)

@@ -1,4 +1,4 @@
-"""Placement: racks take turns, brokers take turns, fenced ones come last and never lead. After StripedReplicaPlacerTest."""
+"""Placement over racks and brokers; fenced brokers come last and never lead. After StripedReplicaPlacerTest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 
 class NoRandom(Random):
-    """Offsets are 0 and nothing is shuffled, so that placements can be written down."""
+    """A generator that returns 0 and does not shuffle, so that placements are predictable."""
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         return 0
@@ -31,12 +31,12 @@ def place(partitions: int, factor: int, usable: list[UsableBroker]) -> list[tupl
     return StripedReplicaPlacer(NoRandom()).place(partitions, factor, usable)
 
 
-def test_racks_and_their_brokers_take_turns() -> None:
+def test_racks_and_their_brokers_rotate() -> None:
     usable = brokers(*[(rack * 10 + number, "ABC"[rack]) for rack in range(3) for number in range(3)])
     assert place(3, 3, usable) == [(0, 10, 20), (11, 21, 1), (22, 2, 12)]
 
 
-def test_one_rack_gives_every_broker_its_turn() -> None:
+def test_the_brokers_of_one_rack_rotate() -> None:
     assert place(5, 3, brokers((3, None), (1, None), (0, None), (4, None), (2, None))) == [
         (0, 1, 2),
         (1, 2, 3),
@@ -54,11 +54,11 @@ def test_a_fenced_broker_comes_after_all_unfenced_ones_of_its_rack_and_never_lea
     assert all(set(replicas) == {0, 1, 2, 3} for replicas in place(4, 4, usable))
 
 
-def test_a_rack_of_fenced_brokers_is_passed_over_for_the_leader() -> None:
+def test_a_rack_of_fenced_brokers_provides_no_leader() -> None:
     assert place(3, 2, brokers((0, "A", True), (1, "B"))) == [(1, 0), (1, 0), (1, 0)]
 
 
-def test_brokers_without_rack_stand_together_before_the_named_racks() -> None:
+def test_brokers_without_rack_form_a_rack_before_the_named_ones() -> None:
     assert place(1, 3, brokers((1, "B"), (2, None), (3, "A"))) == [(2, 3, 1)]
 
 
@@ -76,7 +76,7 @@ def test_a_larger_rack_gives_its_further_brokers_last() -> None:
         (3, brokers((0, None), (1, None)), "because only 2 broker(s) are registered"),
     ],
 )
-def test_what_cannot_be_placed_is_refused(factor: int, usable: list[UsableBroker], text: str) -> None:
+def test_impossible_placements_are_refused(factor: int, usable: list[UsableBroker], text: str) -> None:
     with pytest.raises(KafkaError) as raised:
         place(1, factor, usable)
     assert raised.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -92,13 +92,13 @@ def test_leaders_and_replicas_are_spread_evenly() -> None:
     assert max(replicas.values()) - min(replicas.values()) <= 30
 
 
-def test_the_same_brokers_do_not_meet_again_and_again() -> None:
+def test_the_pairs_of_brokers_vary() -> None:
     usable = brokers(*[(number, None) for number in range(4)])
     placed = StripedReplicaPlacer(Random(3)).place(400, 2, usable)
     assert len(set(placed)) == 12  # every ordered pair
 
 
-def test_one_unfenced_broker_leads_everything_without_end() -> None:
+def test_a_single_unfenced_broker_leads_every_partition() -> None:
     placed = place(50, 2, brokers((0, None), (1, None, True)))
     assert placed == [(0, 1)] * 50
 

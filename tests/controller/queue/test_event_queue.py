@@ -19,12 +19,12 @@ ALL = 1_000
 
 
 def deadline(at_ms: int) -> Callable[[int | None], int]:
-    """Run at `at_ms`, whatever the replaced event's time was."""
+    """Run at `at_ms`, regardless of the replaced event's time."""
     return lambda _: at_ms
 
 
 class Noted(Event):
-    """Notes when it runs, or what it is told; `then` happens while it runs."""
+    """An event that records its run or its error; `then` is called while it runs."""
 
     def __init__(self, journal: list[object], name: object, then: Callable[[], object] = lambda: None) -> None:
         self.journal = journal
@@ -40,7 +40,7 @@ class Noted(Event):
 
 
 class Journal(list[object]):
-    """What happened, in order, and a queue that it happens in."""
+    """A queue, and the record of its events in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def test_events_run_in_the_order_in_which_they_were_appended(journal: Journal) -
     assert journal == ["a", "b", "c"]
 
 
-def test_a_prepended_event_comes_next_and_the_last_prepended_first(journal: Journal) -> None:
+def test_prepended_events_run_next_and_the_last_prepended_first(journal: Journal) -> None:
     journal.queue.append(journal.event("appended", lambda: journal.queue.prepend(journal.event("urgent"))))
     journal.queue.append(journal.event("later"))
     journal.queue.prepend(journal.event("second"))
@@ -77,7 +77,7 @@ def test_an_event_begun_before_its_deadline_runs(journal: Journal) -> None:
     assert journal == ["a"]
 
 
-def test_the_deadline_of_what_has_run_concerns_nobody_while_others_wait(journal: Journal) -> None:
+def test_the_deadline_of_a_completed_event_affects_no_other(journal: Journal) -> None:
     for name in ("a", "b", "c"):
         journal.queue.append(journal.event(name), 10 if name == "a" else NEVER_MS)
     journal.queue.run(9, 1)
@@ -86,7 +86,7 @@ def test_the_deadline_of_what_has_run_concerns_nobody_while_others_wait(journal:
     assert len(journal.queue) == 1
 
 
-def test_an_event_whose_deadline_passes_while_it_waits_is_told_and_never_runs(journal: Journal) -> None:
+def test_an_event_that_expires_while_pending_is_notified_and_never_runs(journal: Journal) -> None:
     """KafkaEventQueueTest.testTimeouts."""
     for name, deadline_ms in (("first", NEVER_MS), ("late", 10), ("in time", 11)):
         journal.queue.append(journal.event(name), deadline_ms)
@@ -94,7 +94,7 @@ def test_an_event_whose_deadline_passes_while_it_waits_is_told_and_never_runs(jo
     assert journal == [("late", TimeoutError), "first", "in time"]
 
 
-def test_who_waits_behind_many_is_told_of_its_deadline_before_they_have_run(journal: Journal) -> None:
+def test_an_expired_event_is_notified_before_the_events_ahead_of_it_have_run(journal: Journal) -> None:
     for name in range(5):
         journal.queue.append(journal.event(name))
     journal.queue.append(journal.event("late"), 10)
@@ -103,7 +103,7 @@ def test_who_waits_behind_many_is_told_of_its_deadline_before_they_have_run(jour
     assert journal == [0, 1, ("late", TimeoutError), 2]
 
 
-def test_a_deferred_event_runs_when_its_time_has_come_before_what_waits(journal: Journal) -> None:
+def test_a_deferred_event_runs_at_its_time_before_pending_events(journal: Journal) -> None:
     """KafkaEventQueueTest.testDeferredIsQueuedAfterTriggering."""
     journal.queue.schedule_deferred("tag", deadline(10), journal.event("deferred"))
     journal.queue.append(journal.event("a"))
@@ -128,12 +128,12 @@ def test_a_deferred_event_replaces_the_one_with_its_tag(journal: Journal) -> Non
     journal.queue.schedule_deferred("tag", deadline(20), journal.event("new"))
     assert len(journal.queue) == 2
     journal.queue.run(19, ALL)
-    assert journal == ["other"], "the old one is told nothing"
+    assert journal == ["other"], "the replaced event is not notified"
     journal.queue.run(20, ALL)
     assert journal == ["other", "new"]
 
 
-def test_the_earliest_of_both_times_counts_for_who_asks_for_it(journal: Journal) -> None:
+def test_earliest_deadline_keeps_the_earlier_of_both_times(journal: Journal) -> None:
     journal.queue.schedule_deferred("tag", earliest_deadline(20), journal.event("a"))
     journal.queue.schedule_deferred("tag", earliest_deadline(30), journal.event("b"))
     assert journal.queue.next_deadline_ms(0) == 20
@@ -142,10 +142,10 @@ def test_the_earliest_of_both_times_counts_for_who_asks_for_it(journal: Journal)
     journal.queue.run(30, ALL)
     assert journal == ["c"]
     journal.queue.schedule_deferred("tag", earliest_deadline(50), journal.event("d"))
-    assert journal.queue.next_deadline_ms(30) == 50, "what has run counts no more"
+    assert journal.queue.next_deadline_ms(30) == 50, "completed events do not count"
 
 
-def test_a_cancelled_event_neither_runs_nor_is_told(journal: Journal) -> None:
+def test_a_cancelled_event_neither_runs_nor_is_notified(journal: Journal) -> None:
     journal.queue.schedule_deferred("tag", deadline(10), journal.event("a"))
     journal.queue.cancel_deferred("tag")
     journal.queue.cancel_deferred("never scheduled")
@@ -154,7 +154,7 @@ def test_a_cancelled_event_neither_runs_nor_is_told(journal: Journal) -> None:
     assert len(journal.queue) == 0
 
 
-def test_one_events_exception_is_told_to_it_and_stops_no_other(journal: Journal) -> None:
+def test_an_exception_is_passed_to_its_event_and_stops_no_other(journal: Journal) -> None:
     """KafkaEventQueueTest.testHandleExceptionThrowingAnException."""
 
     class Faulty(Noted):
@@ -172,7 +172,7 @@ def test_one_events_exception_is_told_to_it_and_stops_no_other(journal: Journal)
     assert journal == ["a", ("a", ZeroDivisionError), "b", ("b", ZeroDivisionError), "c"]
 
 
-def test_after_shutdown_nothing_is_taken(journal: Journal) -> None:
+def test_after_shutdown_no_event_is_accepted(journal: Journal) -> None:
     """KafkaEventQueueTest.testRejectedExecutionException."""
     journal.queue.begin_shutdown()
     journal.queue.append(journal.event("a"))
@@ -182,28 +182,28 @@ def test_after_shutdown_nothing_is_taken(journal: Journal) -> None:
     assert (len(journal.queue), journal.queue.next_deadline_ms(5)) == (0, NEVER_MS)
 
 
-def test_at_shutdown_what_has_a_time_is_refused_and_the_rest_runs(journal: Journal) -> None:
-    """KafkaEventQueueTest.testShutdownBeforeDeferred; KafkaEventQueue refuses what has a deadline in the same way."""
+def test_at_shutdown_timed_events_are_rejected_and_the_others_run(journal: Journal) -> None:
+    """KafkaEventQueueTest.testShutdownBeforeDeferred; KafkaEventQueue also rejects events with a deadline."""
     journal.queue.append(journal.event("a"))
     journal.queue.append(journal.event("with deadline"), 20)
     journal.queue.append(journal.event("too late"), 5)
     journal.queue.schedule_deferred("tag", deadline(10), journal.event("not yet"))
     journal.queue.schedule_deferred("other", deadline(5), journal.event("due"))
     journal.queue.begin_shutdown()
-    assert journal == [], "who is refused is told by run alone"
+    assert journal == [], "only run notifies rejected events"
     journal.queue.run(5, ALL)
     refused = [("not yet", RejectedExecution), ("with deadline", RejectedExecution)]
     assert journal == [("too late", TimeoutError), "due", *refused, "a"]
 
 
-def test_a_queue_with_deferred_events_wants_to_run_at_once_when_it_shuts_down(journal: Journal) -> None:
+def test_a_queue_with_deferred_events_must_run_at_once_on_shutdown(journal: Journal) -> None:
     journal.queue.schedule_deferred("tag", deadline(10), journal.event("a"))
     assert journal.queue.next_deadline_ms(5) == 10
     journal.queue.begin_shutdown()
     assert journal.queue.next_deadline_ms(5) == 5
 
 
-def test_an_interrupt_fails_all_that_was_not_begun(journal: Journal) -> None:
+def test_an_interrupt_fails_all_pending_events(journal: Journal) -> None:
     """KafkaEventQueueTest.testInterruptedExceptionHandling, testInterruptedWithDeferredEvents."""
     journal.queue.append(journal.event("begun", journal.queue.interrupt))
     journal.queue.append(journal.event("a"))
@@ -215,7 +215,7 @@ def test_an_interrupt_fails_all_that_was_not_begun(journal: Journal) -> None:
     assert journal[-1] == ("d", Interrupted)
 
 
-def test_after_an_interrupt_not_even_what_is_due_runs(journal: Journal) -> None:
+def test_after_an_interrupt_no_due_event_runs(journal: Journal) -> None:
     journal.queue.schedule_deferred("tag", deadline(5), journal.event("due"))
     journal.queue.interrupt()
     assert journal.queue.next_deadline_ms(4) == 4
@@ -231,13 +231,13 @@ def test_an_interrupted_queue_can_still_be_shut_down(journal: Journal) -> None:
     assert journal == [("a", RejectedExecution)]
 
 
-def test_a_run_ends_with_its_budget_and_the_queue_says_that_it_has_more(journal: Journal) -> None:
+def test_a_run_ends_with_its_budget_and_the_queue_reports_pending_events(journal: Journal) -> None:
     for name in range(3):
         journal.queue.append(journal.event(name))
     journal.queue.append(journal.event("late"), 1)
     journal.queue.schedule_deferred("tag", deadline(2), journal.event("deferred"))
     assert journal.queue.run(2, 2) == 2
-    assert journal == [("late", TimeoutError), "deferred"], "who is told that it is too late counts too"
+    assert journal == [("late", TimeoutError), "deferred"], "expired events count too"
     assert journal.queue.next_deadline_ms(2) == 2
     assert journal.queue.run(2, 2) == 2
     assert journal.queue.run(2, 2) == 1
@@ -246,7 +246,7 @@ def test_a_run_ends_with_its_budget_and_the_queue_says_that_it_has_more(journal:
     assert journal.queue.next_deadline_ms(2) == NEVER_MS
 
 
-def test_an_event_that_costs_more_leaves_less_for_others(journal: Journal) -> None:
+def test_a_costly_event_uses_more_of_the_budget(journal: Journal) -> None:
     dear = journal.event("dear", lambda: setattr(dear, "cost", 5))
     for event in (journal.event("a"), dear, journal.event("b"), journal.event("c")):
         journal.queue.append(event)
@@ -255,13 +255,13 @@ def test_an_event_that_costs_more_leaves_less_for_others(journal: Journal) -> No
     assert journal.queue.run(0, 3) == 2
 
 
-def test_what_an_event_appends_runs_in_the_same_run(journal: Journal) -> None:
+def test_an_event_appended_by_an_event_runs_in_the_same_run(journal: Journal) -> None:
     journal.queue.append(journal.event("a", lambda: journal.queue.append(journal.event("b"))))
     assert journal.queue.run(0, ALL) == 2
     assert journal == ["a", "b"]
 
 
-def test_the_length_is_what_waits(journal: Journal) -> None:
+def test_the_length_counts_pending_events(journal: Journal) -> None:
     """KafkaEventQueueTest.testSize."""
     journal.queue.append(journal.event("a"))
     journal.queue.append(journal.event("late"), 1)
@@ -275,7 +275,7 @@ def test_the_length_is_what_waits(journal: Journal) -> None:
     assert len(journal.queue) == 0
 
 
-def test_deadlines_of_what_has_run_are_forgotten_under_a_load_that_never_ends(journal: Journal) -> None:
+def test_deadlines_of_completed_events_are_dropped_under_constant_load(journal: Journal) -> None:
     journal.queue.append(journal.event(0), 1_000_000)
     for name in range(1, 5_000):
         journal.queue.append(journal.event(name), 1_000_000)
@@ -295,7 +295,7 @@ def test_deadlines_of_what_has_run_are_forgotten_under_a_load_that_never_ends(jo
     ),
     st.sampled_from(["none", "begin_shutdown", "interrupt"]),
 )
-def test_every_event_is_run_or_told_exactly_once_and_none_runs_after_its_deadline(
+def test_every_event_runs_or_is_notified_exactly_once_and_none_runs_after_its_deadline(
     actions: list[tuple[str, int]], end: str
 ) -> None:
     journal, now_ms, put_in = Journal(), 0, 0
@@ -323,7 +323,7 @@ def test_every_event_is_run_or_told_exactly_once_and_none_runs_after_its_deadlin
     else:
         getattr(journal.queue, end)()
     while journal.queue.next_deadline_ms(now_ms) <= now_ms:
-        assert journal.queue.run(now_ms, 2) > 0, "it never asks for a run in vain"
+        assert journal.queue.run(now_ms, 2) > 0, "it never requests a run without work"
     names = [each[0] if isinstance(each, tuple) else each for each in journal]
     assert sorted(names, key=str) == sorted(range(put_in), key=str)
     assert all(at_ms < deadlines[name] for name, at_ms in begun.items())

@@ -1,4 +1,4 @@
-"""What goes through the controller's event queue: order, deadlines, leadership, shutdown, faults, budget, times."""
+"""The controller's event queue: order, deadlines, leadership, shutdown, faults, budget, times."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.controller.test_quorum_controller import new_topic
 
 
 def new_config(name: str = "max.connections", value: str = "7") -> m.IncrementalAlterConfigsRequest:
-    """A change that needs no broker."""
+    """Return a change that needs no broker."""
     config = m.IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)
     resource = m.IncrementalAlterConfigsRequestAlterConfigsResource(
         resource_type=4, resource_name="", configs=(config,)
@@ -35,7 +35,7 @@ def active() -> ActiveController:
     return active
 
 
-def test_a_request_is_begun_when_its_turn_comes_and_not_before(active: ActiveController) -> None:
+def test_requests_start_in_their_order(active: ActiveController) -> None:
     before = active.writer.next_offset
     ids = [active.queue(new_topic(name)) for name in ("a", "b", "c")]
     assert active.writer.next_offset == before
@@ -48,7 +48,7 @@ def test_a_request_is_begun_when_its_turn_comes_and_not_before(active: ActiveCon
     assert active.controller.next_deadline_ms(active.now_ms) > active.now_ms
 
 
-def test_a_request_whose_deadline_passes_while_it_waits_has_no_effect(active: ActiveController) -> None:
+def test_a_request_that_expires_in_the_queue_has_no_effect(active: ActiveController) -> None:
     late = active.queue(new_topic("late"), deadline_ms=active.now_ms + 1_000)
     in_time = active.queue(new_topic("in time"), deadline_ms=active.now_ms + 1_001)
     before = active.writer.next_offset
@@ -60,7 +60,7 @@ def test_a_request_whose_deadline_passes_while_it_waits_has_no_effect(active: Ac
     assert in_time in active.answers or active.writer.next_offset > before
 
 
-def test_a_request_that_writes_much_leaves_less_for_others_in_the_same_turn(active: ActiveController) -> None:
+def test_a_large_write_uses_more_of_the_budget(active: ActiveController) -> None:
     large, small = active.queue(new_topic("large", partitions=100)), active.queue(new_topic("small"))
     active.run(budget=10)
     assert set(active.tip.topics.by_name) == {"large"}
@@ -69,7 +69,7 @@ def test_a_request_that_writes_much_leaves_less_for_others_in_the_same_turn(acti
     assert {large, small} <= set(active.answers)
 
 
-def test_the_activation_comes_before_what_waited_longer() -> None:
+def test_the_activation_runs_before_older_pending_requests() -> None:
     """QuorumMetaLogListener.claim prepends it."""
     active = ActiveController(activate=False)
     waiting = active.queue(new_config())
@@ -82,7 +82,7 @@ def test_the_activation_comes_before_what_waited_longer() -> None:
     assert config_error(active.answers[waiting]) == (0, None)
 
 
-def test_an_activation_that_was_overtaken_does_nothing() -> None:
+def test_a_superseded_activation_does_nothing() -> None:
     active = ActiveController(activate=False)
     active.controller.on_leader(1, active.now_ms)
     active.controller.on_resign(active.now_ms)
@@ -91,7 +91,7 @@ def test_an_activation_that_was_overtaken_does_nothing() -> None:
     assert [type(record) for record in active.log()].count(r.BeginTransactionRecord) == 1
 
 
-def test_what_waits_when_the_leadership_is_lost_is_refused_in_its_turn(active: ActiveController) -> None:
+def test_requests_pending_at_the_loss_of_leadership_are_refused_in_order(active: ActiveController) -> None:
     waiting = [active.queue(new_config()) for _ in range(3)]
     before = len(active.log())
     active.writer.leader_id = 2
@@ -104,7 +104,7 @@ def test_what_waits_when_the_leadership_is_lost_is_refused_in_its_turn(active: A
     assert len(active.log()) == before
 
 
-def test_periodic_work_that_is_due_comes_before_what_waits() -> None:
+def test_due_periodic_tasks_run_before_pending_requests() -> None:
     active = ActiveController(max_idle_interval_ms=500)
     active.now_ms += 500
     active.queue(new_config())
@@ -160,7 +160,7 @@ def test_after_a_fault_that_ends_the_process_nothing_more_runs(
     assert active.tip is before
     answers = dict(active.controller.take_responses())
     assert config_error(answers[next_one]) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    assert active.controller.metrics.faults == 1, "who was interrupted did nothing wrong"
+    assert active.controller.metrics.faults == 1, "an interrupted event is not a fault"
 
 
 def test_a_fault_while_becoming_active_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_fault_while_becoming_active_ends_the_process(monkeypatch: pytest.Monk
         active.run()
 
 
-def test_shutdown_answers_all_that_waits_and_takes_nothing_more(active: ActiveController) -> None:
+def test_shutdown_answers_all_pending_requests_and_accepts_no_more(active: ActiveController) -> None:
     plain, with_deadline = active.queue(new_config()), active.queue(new_topic("t"), deadline_ms=active.now_ms + 1_000)
     active.controller.on_resign(active.now_ms)
     active.controller.close(active.now_ms)
@@ -184,7 +184,7 @@ def test_shutdown_answers_all_that_waits_and_takes_nothing_more(active: ActiveCo
         assert said == (ErrorCode.REQUEST_TIMED_OUT, "The controller is shutting down.")
 
 
-def test_shutdown_ends_the_periodic_work() -> None:
+def test_shutdown_ends_the_periodic_tasks() -> None:
     active = ActiveController(max_idle_interval_ms=500)
     before = len(active.log())
     active.controller.close(active.now_ms)
@@ -192,7 +192,7 @@ def test_shutdown_ends_the_periodic_work() -> None:
     assert len(active.log()) == before
 
 
-def test_a_heartbeat_that_timed_out_tells_how_far_its_broker_has_read(active: ActiveController) -> None:
+def test_an_expired_heartbeat_still_records_the_metadata_offset(active: ActiveController) -> None:
     """ReplicationControlManager.processExpiredBrokerHeartbeat."""
     active.start_broker(2)
     heartbeats = active.controller._managers.heartbeats
@@ -204,12 +204,12 @@ def test_a_heartbeat_that_timed_out_tells_how_far_its_broker_has_read(active: Ac
 
 
 def occurred(histogram: Histogram) -> dict[float, int]:
-    """How many values by the upper bound of their range."""
+    """Return the number of values by the upper bound of their range."""
     bounds = (*histogram.BOUNDS_MS, float("inf"))
     return {bound: count for bound, count in zip(bounds, histogram.counts, strict=True) if count}
 
 
-def test_the_queue_time_runs_from_when_the_request_came_until_it_is_begun(active: ActiveController) -> None:
+def test_the_queue_time_runs_from_arrival_to_start(active: ActiveController) -> None:
     metrics = active.controller.metrics
     metrics.event_queue_time = Histogram()
     active.queue(new_config(), received_ms=active.now_ms - 3)
@@ -235,7 +235,7 @@ def test_the_processing_time_of_a_write_runs_until_the_log_has_committed_it(acti
     assert occurred(metrics.event_queue_processing_time) == {10: 1, 20: 1}
 
 
-def test_what_ends_in_the_step_that_began_it_shares_the_steps_time(active: ActiveController) -> None:
+def test_events_that_end_in_their_first_step_share_its_duration(active: ActiveController) -> None:
     metrics = active.controller.metrics
     metrics.step_took(0)
     metrics.event_queue_processing_time = Histogram()
@@ -248,7 +248,7 @@ def test_what_ends_in_the_step_that_began_it_shares_the_steps_time(active: Activ
     assert metrics.event_queue_processing_time.sum_ms == 1.5
 
 
-def test_a_value_counts_in_the_first_range_that_reaches_so_far() -> None:
+def test_a_value_counts_in_the_first_range_that_includes_it() -> None:
     histogram = Histogram()
     for value in (0, 0.1, 0.2, 5, 5.1, 30_000, 30_001):
         histogram.update(value)
