@@ -45,9 +45,9 @@ from kraft_core.protocol.wire import Message
 from kraft_core.server.clock import Clock
 from kraft_core.server.config.kafka_config import KafkaConfig
 from kraft_core.server.metrics.metrics_http import Gauge
-from kraft_core.server.network.client_connection import Request
 from kraft_core.server.network.connection_quotas import ConnectionQuotas
 from kraft_core.server.network.listener_logins import listener_logins, token_finder
+from kraft_core.server.network.request import Request
 from kraft_core.server.network.socket_server import SocketServer
 from kraft_core.server.node_config import socket_limits
 

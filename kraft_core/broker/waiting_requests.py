@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 _SLACK_REQUESTS: Final = 1_000
 _SLACK_BYTES: Final = 1024 * 1024

@@ -59,7 +59,7 @@ from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 
 log = logging.getLogger(__name__)

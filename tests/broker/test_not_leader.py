@@ -24,7 +24,7 @@ from kraft_core.protocol.metadata_records import (
     RegisterBrokerRecordBrokerEndpoint,
     UnfenceBrokerRecord,
 )
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 from tests.broker.metadata import BROKER_ID, INCARNATION_ID, image_of
 
 TOPIC_ID = uuid.UUID(int=4)

@@ -18,7 +18,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.raft.effects import Destination
 from kraft_core.raft.events import FailureReason
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 from kraft_core.server.network.socket_server import SocketServer
 from tests.interop.kafka import free_ports
 from tests.server.network.bounded import run, until

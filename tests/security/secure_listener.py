@@ -22,8 +22,8 @@ from kraft_core.security.listener_security import (
     server_security,
 )
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
-from kraft_core.server.network.client_connection import Request
 from kraft_core.server.network.listener_limits import SocketServerLimits
+from kraft_core.server.network.request import Request
 from kraft_core.server.network.sasl_session import ListenerLogin
 from kraft_core.server.network.socket_server import SocketServer
 from tests.interop.kafka import PATIENCE_S

@@ -10,7 +10,7 @@ from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.messages import ApiVersionsRequest
 from kraft_core.protocol.metadata_version import BROKER_FEATURES
 from kraft_core.server.api_versions import ApiVersionsAnswers, broker_features
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 
 class ApiVersionsHandler:

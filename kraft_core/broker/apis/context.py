@@ -12,7 +12,7 @@ from kraft_core.broker.replica_manager import ReplicaManager
 from kraft_core.broker.slices import Job, Slices, Work
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.server.config.kafka_config import KafkaConfig
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 if TYPE_CHECKING:
     from kraft_core.broker.auto_topic_creation_manager import AutoTopicCreationManager

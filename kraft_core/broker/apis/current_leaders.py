@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kraft_core.broker.metadata_cache import MetadataCache
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 LeaderT = TypeVar("LeaderT")
 EndpointT = TypeVar("EndpointT")

@@ -21,7 +21,7 @@ from kraft_core.protocol.messages import (
     FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
 )
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 16

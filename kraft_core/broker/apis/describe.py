@@ -26,7 +26,7 @@ from kraft_core.protocol.messages import (
     ListConfigResourcesResponse,
     ListConfigResourcesResponseConfigResource,
 )
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 
 _LISTED_TYPES: Final = (TOPIC, BROKER, CLIENT_METRICS, GROUP)

@@ -22,7 +22,7 @@ from kraft_core.protocol.messages import (
     FetchResponsePartitionData,
 )
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 
 class FetchHandler:

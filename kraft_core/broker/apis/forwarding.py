@@ -12,7 +12,7 @@ from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.protocol.codec import encode
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 _PRINCIPAL_VERSION: Final = 0
 _RETRY_BACKOFF_S: Final = 0.1

@@ -36,7 +36,7 @@ from kraft_core.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1

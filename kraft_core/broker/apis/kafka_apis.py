@@ -31,7 +31,7 @@ from kraft_core.protocol.messages import (
     SaslHandshakeResponse,
 )
 from kraft_core.protocol.wire import Message
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from kraft_core.protocol.messages import (
 )
 from kraft_core.protocol.topic_names import validate_topic_name
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 _LISTENER_ERROR_SINCE: Final = 6
 _NULL_NAME_SINCE: Final = 12

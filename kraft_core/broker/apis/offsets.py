@@ -32,7 +32,7 @@ from kraft_core.protocol.messages import (
     OffsetForLeaderEpochResponseEpochEndOffset,
     OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
 )
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -36,7 +36,7 @@ from kraft_core.protocol.messages import (
     ProduceResponseTopicProduceResponse,
 )
 from kraft_core.protocol.uuids import ZERO_UUID
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 _TOPIC_IDS_SINCE: Final = 13
 _NEW_LEADER_SINCE: Final = 10

@@ -9,7 +9,7 @@ Source: TransactionCoordinator.handleInitProducerId, Kafka 4.3.1.
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-from kraft_core.server.network.client_connection import Request
+from kraft_core.server.network.request import Request
 
 
 class ProducerIdHandler:

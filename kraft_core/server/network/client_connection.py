@@ -1,152 +1,83 @@
-"""One accepted connection of a listener, and the requests that come through it.
+"""ClientConnection: one accepted connection of a listener.
 
-The connection hands each whole frame to the listener's handler as a `Request`, and sends the answers in the order of
-the requests. It is not read while `max_in_flight` requests wait, while its peer does not read its answers, and while
-the listener as a whole has too much to do.
+The connection passes each whole frame as a `Request` to the handler of the listener and sends the answers in the order
+of the requests. It is not read while `max_in_flight` requests are unanswered, while its peer does not read its answers,
+and while the listener has reached one of its limits.
 
-Source: KafkaChannel and Processor of Kafka's SocketServer.
+Source: KafkaChannel and SocketServer's Processor, Kafka 4.3.1.
 """
 
 import asyncio
+import itertools
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from kraft_core.controller.controller_request_context import ANONYMOUS
 from kraft_core.protocol.api_keys import ApiKey
 from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import InvalidFrame, KafkaError
-from kraft_core.protocol.framing import RequestHeader, decode_request_body, decode_request_header, encode_response
-from kraft_core.protocol.wire import Message
-from kraft_core.server.network.request_turns import LARGE_REQUEST_BYTES, Rank
-from kraft_core.server.network.sasl_session import SaslSession
-from kraft_core.server.network.unsent_answers import UNSENT
-
-if TYPE_CHECKING:
-    from kraft_core.server.network.socket_server import SocketServer
+from kraft_core.protocol.framing import RequestHeader, decode_request_header
+from kraft_core.server.network.listener_limits import ListenerCounters, SocketServerLimits
+from kraft_core.server.network.request import Request, RequestHandler
+from kraft_core.server.network.request_turns import LARGE_REQUEST_BYTES, Rank, RequestTurns
+from kraft_core.server.network.sasl_session import ListenerLogin, SaslSession
+from kraft_core.server.network.unsent_answers import UNSENT, UnsentAnswers
 
 log = logging.getLogger(__name__)
 
 LISTENER_STOPPED: Final = "listener stopped"
 FRAMES_PER_TURN: Final = 32
-"""How many requests a connection hands over in one turn of the loop at most, so that others come in between."""
+"""Upper bound of requests that a connection passes to the handler in one turn of the loop."""
 LINGER_S: Final = 5.0
-"""How long the last answers of a closed connection may take to be sent."""
+"""Time to send the last answers of a closed connection."""
 _LOGIN_HEADER: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None)
 
 
-class Request:
-    """One request of a client, and the only way to answer it. Answer exactly once; later answers are ignored.
+class Listener(Protocol):
+    """The interface of SocketServer that its connections use."""
 
-    `frame` is the request without its size prefix, `body_offset` where the body begins in it; `size` is the frame's,
-    also after `take_body` let go of it.
-    """
-
-    __slots__ = (
-        "_answer",
-        "_connection",
-        "_expected_bytes",
-        "body_offset",
-        "client_host",
-        "connection_id",
-        "frame",
-        "header",
-        "principal",
-        "size",
-        "token_authenticated",
-    )
-
-    def __init__(self, connection: "ClientConnection", header: RequestHeader, frame: bytes, body_offset: int) -> None:
-        self._connection = connection
-        self._answer: bytes | None = None
-        self._expected_bytes = 0
-        self.connection_id = connection.connection_id
-        self.client_host = connection.client_host
-        self.principal = connection.principal
-        self.token_authenticated = connection.token_authenticated
-        self.header = header
-        self.frame = frame
-        self.size = len(frame)
-        self.body_offset = body_offset
+    listener_name: str
+    limits: SocketServerLimits
+    login: ListenerLogin
+    counters: ListenerCounters
+    unsent: UnsentAnswers
+    turns: RequestTurns
+    handler: RequestHandler
+    urgent_apis: frozenset[int]
+    connection_ids: itertools.count[int]
+    buffered_bytes: int
+    queued_bytes: int
 
     @property
-    def listener_name(self) -> str:
-        """Name of the listener the request came through."""
-        return self._connection.server.listener_name
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the server."""
 
     @property
-    def owner(self) -> tuple[str, str]:
-        """The client's address, and what names the connection within this process."""
-        return self._connection.owner
+    def is_full(self) -> bool:
+        """Whether unanswered requests have reached `max_queued_bytes`."""
 
-    @property
-    def security_protocol(self) -> int:
-        """Number of that listener's SecurityProtocol."""
-        return self._connection.server.login.security.security_protocol
+    def enter(self, connection: "ClientConnection") -> None:
+        """Add a new connection."""
 
-    @property
-    def answer_room(self) -> int:
-        """How many bytes the answer may have, if that can be chosen; 0 when it should have no content."""
-        return self._connection.server.unsent.room(self.client_host)
+    def forget(self, connection: "ClientConnection") -> None:
+        """Remove a connection that has ended."""
 
-    def expect_answer(self, size: int) -> None:
-        """Count an answer of about `size` bytes while it is made, once."""
-        self._expected_bytes = size
-        self._connection.expect(size)
+    def left(self, address: str) -> None:
+        """Uncount a connection whose socket is closed."""
 
-    def body(self) -> Message:
-        """Decode the body. Raises DecodeError when it is not what the header says it is."""
-        return decode_request_body(self.header, self.frame, self.body_offset)
+    def dequeued(self, size: int) -> None:
+        """Uncount answered requests."""
 
-    def take_body(self) -> Message:
-        """Decode the body and let go of the frame, for a request that waits long for its answer. Raises as `body`."""
-        body = self.body()
-        self.frame = b""
-        return body
-
-    def respond(self, message: Message) -> None:
-        """Send `message` as the answer, once all earlier requests of the connection are answered."""
-        self.respond_bytes(encode_response(message, self.header, self.header.correlation_id))
-
-    def respond_bytes(self, frame: bytes) -> None:
-        """Send a whole answer, size prefix and header included."""
-        if self._answer is None:
-            self._answer = frame
-            self._connection.answered(len(frame) - self._expected_bytes)
-
-    def respond_nothing(self) -> None:
-        """Count the request as answered without sending anything (a Produce with acks=0)."""
-        self.respond_bytes(b"")
-
-    def hold(self) -> None:
-        """Take no further request of the connection until this one is answered, as Kafka does with each."""
-        self._connection.held_by = self
-
-    def close(self, cause: str) -> None:
-        """Close the connection instead of answering; `cause` goes to the log."""
-        self._connection.close(cause)
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether the connection has closed, so that nobody gets the answer."""
-        return self._connection.is_closed
-
-    @property
-    def answer(self) -> bytes | None:
-        """The answer's frame, None while there is none yet; empty once it was handed to the socket."""
-        return self._answer
-
-    def forget_answer(self) -> None:
-        """Let go of the frame, which may be large."""
-        self._answer = b""
-
-
-RequestHandler = Callable[[Request], None]
+    def shed(self) -> None:
+        """Close the connection with the most incomplete input."""
 
 
 class ClientConnection(asyncio.Protocol):
-    """One accepted connection: input buffer, requests in flight in their order, back-pressure."""
+    """One accepted connection: input buffer, requests in flight in their order, back-pressure.
+
+    `owner` is the client's address and the name of the connection within this process.
+    """
 
     __slots__ = (
         "_awaits_turn",
@@ -179,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
         "unsent_bytes",
     )
 
-    def __init__(self, server: "SocketServer", address: str) -> None:
+    def __init__(self, server: Listener, address: str) -> None:
         self.server = server
         self.connection_id = next(server.connection_ids)
         self.client_host = address
@@ -209,10 +140,27 @@ class ClientConnection(asyncio.Protocol):
         self._session: SaslSession | None = None
         self._linger: asyncio.TimerHandle | None = None
 
-    # -- asyncio's callbacks
+    # -- what requests use
+
+    @property
+    def listener_name(self) -> str:
+        """Name of the connection's listener."""
+        return self.server.listener_name
+
+    @property
+    def security_protocol(self) -> int:
+        """Number of the listener's SecurityProtocol."""
+        return self.server.login.security.security_protocol
+
+    @property
+    def answer_room(self) -> int:
+        """How many bytes an answer to this client may have; 0 if it should have no content."""
+        return self.server.unsent.room(self.client_host)
+
+    # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Enter the listener, and begin the login if it has one. Called by asyncio."""
+        """Add the connection to the listener and begin its login, if any. Called by asyncio."""
         self._transport = cast("asyncio.Transport", transport)
         self.last_activity = self.server.loop.time()
         self._transport.set_write_buffer_limits(high=self.server.limits.write_high_water_bytes)
@@ -221,7 +169,7 @@ class ClientConnection(asyncio.Protocol):
             self._session = SaslSession(self, self.server.login, self.server.listener_name, self.server.loop)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in and hand over the requests they complete. Called by asyncio."""
+        """Pass the requests that the bytes complete to the handler. Called by asyncio."""
         if self._closed:
             return
         self.last_activity = self.server.loop.time()
@@ -243,14 +191,14 @@ class ClientConnection(asyncio.Protocol):
         self._update_reading()
 
     def resume_writing(self) -> None:
-        """Read on. Called by asyncio."""
+        """Resume reading: the peer has read its answers. Called by asyncio."""
         self._write_paused = False
         if not self._closed:
             self.count_unsent()
         self._take_frames()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give up the connection's place. Called by asyncio."""
+        """Remove the connection from the listener. Called by asyncio."""
         self._forget()
         if self._linger is not None:
             self._linger.cancel()
@@ -272,7 +220,7 @@ class ClientConnection(asyncio.Protocol):
         )
 
     def _take_frames(self) -> None:
-        """Hand over the whole frames that the limits and this turn of the loop allow, then read on or stop reading."""
+        """Handle the whole frames that the limits and this turn of the loop allow, then resume or pause reading."""
         if self._taking or self._awaits_turn:
             return
         self._taking = True
@@ -306,7 +254,7 @@ class ClientConnection(asyncio.Protocol):
         return Rank.URGENT if is_urgent else Rank.SMALL
 
     def take_turn(self) -> None:
-        """Take requests in a turn that the connection waited for."""
+        """Handle requests in a turn for which the connection waited."""
         self._awaits_turn = False
         self._take_frames()
 
@@ -326,7 +274,7 @@ class ClientConnection(asyncio.Protocol):
             self.server.handler(request)
         except KafkaError as error:
             self.close(f"request cannot be served: {error}")
-        except Exception:  # a bug in one handler must not take the listener with it; the peer sees a closed connection
+        except Exception:  # a bug in a handler must not stop the listener
             log.exception("request_failed", extra={"api_key": header.api_key, "client_host": self.client_host})
             self.close("request handler failed")
 
@@ -339,20 +287,20 @@ class ClientConnection(asyncio.Protocol):
         requests[api_key] = requests.get(api_key, 0) + 1
         return request
 
-    # -- what a login asks of its connection
+    # -- what a login uses
 
     def reply(self, frame: bytes, answer: bytes) -> None:
-        """Answer a frame of a login in its turn."""
+        """Answer a frame of a login, in the order of all answers."""
         if not self._closed:
             self._enter(Request(self, _LOGIN_HEADER, frame, 0)).respond_bytes(answer)
 
     def mute(self) -> None:
-        """Read nothing more, for good."""
+        """Stop reading for the rest of the connection."""
         self._muted = True
         self._update_reading()
 
     def limit_frames(self, max_frame_bytes: int | None) -> None:
-        """Take frames up to this size whatever they hold; None for the limits of the listener and of each API."""
+        """Accept frames up to this size, whatever their API; None for the limits of the listener and of each API."""
         limit = self.server.limits.max_frame_bytes
         self._frames.checks_requests = max_frame_bytes is None
         self._frames.max_frame_bytes = limit if max_frame_bytes is None else min(limit, max_frame_bytes)
@@ -360,13 +308,13 @@ class ClientConnection(asyncio.Protocol):
     # -- answers
 
     def expect(self, size: int) -> None:
-        """Count an answer of `size` bytes that is being made."""
+        """Count an answer of `size` bytes that is being created."""
         if not self._closed and self._transport is not None:
             self._held_bytes += size
             self.count_unsent()
 
     def answered(self, size: int) -> None:
-        """Send the answers that no earlier, unanswered request holds back; one with `size` bytes that were not counted yet is new."""
+        """Send the answers up to the first unanswered request; a new answer has `size` bytes that are not counted yet."""
         if self._closed or self._transport is None:
             return
         self._held_bytes += size
@@ -396,8 +344,8 @@ class ClientConnection(asyncio.Protocol):
             self._take_frames()
 
     def count_unsent(self) -> bool:
-        """Count the answers that wait for earlier ones or for the peer; return whether the peer has taken some since the last count."""
-        assert self._transport is not None, "an open connection has one"
+        """Count the unsent answers; return whether the peer has read any bytes since the last count."""
+        assert self._transport is not None, "an open connection has a transport"
         waiting = self._transport.get_write_buffer_size()
         sent = self._written_bytes - waiting
         has_moved, self._sent_bytes = sent > self._sent_bytes, sent
@@ -417,20 +365,20 @@ class ClientConnection(asyncio.Protocol):
             self._read_paused = False
             self._transport.resume_reading()
 
-    # -- the end
+    # -- closing
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has closed or is being closed."""
+        """Whether the connection is closed or closing."""
         return self._closed
 
     @property
     def idle(self) -> bool:
-        """Whether the connection waits for nothing but its peer."""
+        """Whether no request is in flight."""
         return not self._in_flight
 
     def close(self, cause: str) -> None:
-        """Close at once, without answering what is in flight."""
+        """Close at once, without an answer to requests in flight; answers given before are still sent."""
         if self._closed:
             return
         extra = {"listener": self.server.listener_name, "client_host": self.client_host, "cause": cause}
@@ -462,6 +410,6 @@ class ClientConnection(asyncio.Protocol):
         self.in_flight_bytes = 0
 
     def read_on(self) -> None:
-        """Take what waited for room."""
+        """Handle the frames that had to wait for a limit."""
         if not self._closed and self._read_paused:
             self._take_frames()

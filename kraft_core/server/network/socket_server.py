@@ -22,9 +22,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kraft_core.server.network.acceptor import Acceptor
-from kraft_core.server.network.client_connection import LISTENER_STOPPED, ClientConnection, RequestHandler
+from kraft_core.server.network.client_connection import LISTENER_STOPPED, ClientConnection
 from kraft_core.server.network.connection_quotas import ConnectionQuotas
 from kraft_core.server.network.listener_limits import ListenerCounters, SocketServerLimits
+from kraft_core.server.network.request import RequestHandler
 from kraft_core.server.network.request_turns import turns_of
 from kraft_core.server.network.sasl_session import ListenerLogin
 from kraft_core.server.network.tls_transport import TlsTransport

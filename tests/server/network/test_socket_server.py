@@ -12,8 +12,9 @@ import uvloop
 
 from kraft_core.protocol.framing import decode_response, encode_request, encode_response
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, SaslHandshakeResponse
-from kraft_core.server.network.client_connection import FRAMES_PER_TURN, Request, RequestHandler
+from kraft_core.server.network.client_connection import FRAMES_PER_TURN
 from kraft_core.server.network.listener_limits import SocketServerLimits
+from kraft_core.server.network.request import Request, RequestHandler
 from kraft_core.server.network.socket_server import SocketServer
 from tests.server.network.bounded import run, until
 
