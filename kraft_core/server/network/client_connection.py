@@ -8,9 +8,9 @@ Source: KafkaChannel and SocketServer's Processor, Kafka 4.3.1.
 """
 
 import asyncio
-import itertools
 import logging
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, Protocol, cast
 
 from kraft_core.controller.controller_request_context import ANONYMOUS
@@ -45,7 +45,7 @@ class Listener(Protocol):
     turns: RequestTurns
     handler: RequestHandler
     urgent_apis: frozenset[int]
-    connection_ids: itertools.count[int]
+    connection_ids: Iterator[int]
     buffered_bytes: int
     queued_bytes: int
 
@@ -314,7 +314,7 @@ class ClientConnection(asyncio.Protocol):
             self.count_unsent()
 
     def answered(self, size: int) -> None:
-        """Send the answers up to the first unanswered request; a new answer has `size` bytes that are not counted yet."""
+        """Send the answers up to the first unanswered request; a new answer has `size` bytes not counted yet."""
         if self._closed or self._transport is None:
             return
         self._held_bytes += size

@@ -18,7 +18,7 @@ Source: SocketServer and Selector, Kafka 4.3.1.
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kraft_core.server.network.acceptor import Acceptor
@@ -60,7 +60,7 @@ class SocketServer:
         self.queued_bytes = 0
         self.urgent_apis = urgent_apis
         self.counters = ListenerCounters()
-        self.connection_ids = itertools.count(1)
+        self.connection_ids: Iterator[int] = itertools.count(1)
         self._on_disconnect = on_disconnect
         self._connections: set[ClientConnection] = set()
         self.unsent = UnsentAnswers(
@@ -69,7 +69,7 @@ class SocketServer:
         self._quotas = quotas or ConnectionQuotas()
         self._acceptor: Acceptor | None = None
         self._open = 0
-        self._nobody = asyncio.Event()
+        self._all_closed = asyncio.Event()
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
@@ -117,7 +117,7 @@ class SocketServer:
         for connection in tuple(self._connections):
             connection.close(LISTENER_STOPPED)
         if self._open:
-            await self._nobody.wait()
+            await self._all_closed.wait()
 
     # -- for the quotas
 
@@ -139,7 +139,7 @@ class SocketServer:
     def enter(self, connection: ClientConnection) -> None:
         """Add a new connection; it is closed at once if the listener has stopped meanwhile."""
         self._open += 1
-        self._nobody.clear()
+        self._all_closed.clear()
         self._connections.add(connection)
         self.counters.connections_opened += 1
         if self._acceptor is None:
@@ -150,7 +150,7 @@ class SocketServer:
         self._open -= 1
         self._quotas.release(self.listener_name, address)
         if not self._open:
-            self._nobody.set()
+            self._all_closed.set()
 
     def forget(self, connection: ClientConnection) -> None:
         """Remove a connection that has ended."""

@@ -1,16 +1,15 @@
-"""Answers of one listener that wait to be sent, counted by the address of their clients.
+"""UnsentAnswers: limits the unsent answers of a listener, in all and for each client address.
 
-A connection is not read while its own answers wait (`write_high_water_bytes`). An address may have many connections, so its sum is
-bounded too:
+A connection is not read while it has unsent answers (`write_high_water_bytes`). Since an address may have many
+connections, its sum is limited too:
 
-1. A fetch answers with as much as there is room for within `max_unsent_bytes_per_address`, from the moment on that its records are read.
-2. Above twice as much, no connection of the address is read.
-3. Then those whose peer has taken nothing for STALLED_S are closed, the largest first, so that the others are read again. A consumer
-   that is busy with its records takes nothing either, so below that sum nobody is closed.
+1. A Fetch is answered with as many bytes as `max_unsent_bytes_per_address` leaves; they count once records are read.
+2. Above twice that limit, no connection of the address is read.
+3. Then connections whose peer has read nothing for STALLED_S are closed, the largest first, until the sum is within the
+   limit and the others are read again. A busy consumer reads nothing either, so below 2. no connection is closed.
 
-`max_unsent_bytes` bounds the sum of all addresses.
-
-Source: our own; Apache Kafka reads no further request of a connection before it has sent the answer to the last one.
+`max_unsent_bytes` limits the sum of all addresses. Apache Kafka needs none of this: it reads no further request of a
+connection before it has sent the answer to the last one.
 """
 
 import asyncio
@@ -20,30 +19,30 @@ from typing import Final, Protocol
 
 STALLED_S: Final = 1.0
 _WATCHES: Final = 4
-"""Looks at a connection within STALLED_S."""
+"""Checks of a connection within STALLED_S."""
 _ROOM_LEAST_BYTES: Final = 65_536
 UNSENT: Final = "too many answers that the client does not read"
 
 
 class AnsweredConnection(Protocol):
-    """A connection with answers."""
+    """The interface of a connection that UnsentAnswers uses."""
 
     client_host: str
     unsent_bytes: int
     stalled_watches: int
 
     def count_unsent(self) -> bool:
-        """Count the unsent answers; return whether the peer has taken some since the last count."""
+        """Count the unsent answers; return whether the peer has read any bytes since the last count."""
 
     def close(self, cause: str) -> None:
         """Close at once."""
 
     def read_on(self) -> None:
-        """Take what waited for room."""
+        """Handle the frames that had to wait for a limit."""
 
 
 class UnsentAnswers:
-    """The sums of one listener. `connections` are all of its connections, now and later."""
+    """The unsent answers of one listener. `connections` is the live collection of its connections."""
 
     def __init__(self, connections: Iterable[AnsweredConnection], max_bytes: int, max_bytes_per_address: int) -> None:
         self.total_bytes = 0
@@ -55,7 +54,7 @@ class UnsentAnswers:
         self._watch: asyncio.TimerHandle | None = None
 
     def count(self, address: str, change: int) -> None:
-        """Count a change of the unsent answers of an address' connection."""
+        """Add a change, in bytes, of the unsent answers of a connection of this address."""
         self.total_bytes += change
         self._by_address[address] += change
         if self._by_address[address] <= 0:
@@ -66,32 +65,32 @@ class UnsentAnswers:
                 self._schedule()
 
     def blocks(self, connection: AnsweredConnection) -> bool:
-        """Whether the connection may not be read for the sake of what its address has unsent."""
+        """Return whether the connection must not be read because of its address's unsent answers."""
         return self._is_full(connection.client_host)
 
     def room(self, address: str) -> int:
-        """Return how many bytes an answer to this address may have, if its size can be chosen; 0 when it should have no content."""
+        """Return how many bytes an answer to this address may have, if its size can be chosen; 0 for no content."""
         unsent = self._by_address[address]
         return 0 if self._is_full(address) else max(_ROOM_LEAST_BYTES, self._address_max_bytes - unsent)
 
     def shed(self) -> None:
-        """Count again, and close the connection with most unsent answers if all together are still too many."""
+        """Recount, and close the connection with the most unsent answers if the limit of all is exceeded."""
         for connection in self._connections:
             connection.count_unsent()
         if self.total_bytes > self._max_bytes:
             max(self._connections, key=lambda connection: connection.unsent_bytes).close(UNSENT)
 
     def stop(self) -> None:
-        """End the watch."""
+        """Cancel the timer."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
 
     def _schedule(self) -> None:
-        self._watch = asyncio.get_running_loop().call_later(STALLED_S / _WATCHES, self._look)
+        self._watch = asyncio.get_running_loop().call_later(STALLED_S / _WATCHES, self._check)
 
-    def _look(self) -> None:
-        """Close connections of full addresses whose peers take nothing; read the others on when there is room."""
+    def _check(self) -> None:
+        """Close stalled connections of full addresses; resume reading the others if there is room."""
         self._watch = None
         concerned = [connection for connection in self._connections if connection.client_host in self._watched]
         for connection in concerned:

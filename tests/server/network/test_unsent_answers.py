@@ -1,4 +1,4 @@
-"""Which connections a full address loses, and when it is read again."""
+"""Which connections of a full address are closed, and when the others are read again."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ LIMIT = 1_000
 
 
 class Peer:
-    """A connection with unsent answers; its peer takes `pace` bytes between two counts."""
+    """A connection with unsent answers; its peer reads `pace` bytes between two counts."""
 
     def __init__(self, unsent: UnsentAnswers, size: int, pace: int = 0, address: str = "a") -> None:
         self.client_host = address
@@ -36,7 +36,7 @@ class Peer:
         self.reads += not self._unsent.blocks(self)
 
 
-def test_a_full_address_loses_the_largest_of_those_that_take_nothing_and_is_read_again() -> None:
+def test_a_full_address_loses_its_largest_stalled_connections_and_is_read_again() -> None:
     peers: list[Peer] = []
 
     async def scenario() -> None:
@@ -54,7 +54,7 @@ def test_a_full_address_loses_the_largest_of_those_that_take_nothing_and_is_read
     asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
-def test_nobody_is_closed_below_twice_the_bound() -> None:
+def test_no_connection_is_closed_below_twice_the_limit() -> None:
     peers: list[Peer] = []
 
     async def scenario() -> None:
