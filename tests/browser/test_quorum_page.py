@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.app.voter_quorum import JOINER, VoterQuorum, voter_quorum
+from tests.app.cluster.voter_quorum import JOINER, VoterQuorum, voter_quorum
 from tests.browser.conftest import Watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 from app.cli.up import rotate_log
-from tests.cli.test_up import command_line, wait_until
+from tests.app.cli.test_up import command_line, wait_until
 from tests.product import TOKEN, Product, running_product
 
 JAVA = """#!/bin/sh

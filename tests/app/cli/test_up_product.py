@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.cli.up import UpOptions
 from kraft_core.storage.meta_properties import read_meta_properties
-from tests.cli.test_up import command_line, options, wait_until
+from tests.app.cli.test_up import command_line, options, wait_until
 
 
 class Product:

@@ -69,7 +69,7 @@ def test_add_and_remove_authenticate_too(secured: SecureQuorum) -> None:
 
 
 def test_a_plaintext_client_gets_an_error_that_names_the_likely_cause(secured: SecureQuorum, tmp_path: Path) -> None:
-    said = "expects another security.protocol than PLAINTEXT"
+    said = "as a listener with another security.protocol than PLAINTEXT does"
     assert said in refused(conclave_quorum(secured, "describe"), 1)
     without_login = other_properties(secured, tmp_path, without="sasl", security_protocol="SSL")
     assert said.replace("PLAINTEXT", "SSL") in refused(conclave_quorum(secured, "describe", config=without_login), 1)

@@ -13,8 +13,8 @@ import pytest
 from app.rest.schemas.voters import VoterChangeData
 from kraft_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterRequestListener
 from kraft_core.protocol.uuids import uuid_from_text
+from tests.app.cluster.voter_quorum import JOINER, VoterQuorum, static_node, voter_quorum
 from tests.app.live import LiveWeb, running_web
-from tests.app.voter_quorum import JOINER, VoterQuorum, static_node, voter_quorum
 from tests.interop import conclave, kafka
 
 FORM = {"Accept": "text/html"}
