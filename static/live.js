@@ -1,8 +1,8 @@
-// Keeps an open page up to date. One event stream carries the state of the quorum (badge and notice) and the stamp of the
-// newest metadata. When the stamp differs from the page's, every part with data-live="ADDRESS" is fetched again, one fetch
-// at a time, and only the differences are applied to the page, so that focus, selection, caret and scrolling stay.
+// Keeps an open page up to date. One event stream carries the state of the quorum (badge and notice) and the stamp of
+// the newest metadata. When the stamp differs from the page's, every part with data-live="ADDRESS" is fetched again, one
+// fetch at a time, and only the differences are applied to the page, so that focus, selection, caret and scrolling stay.
 "use strict";
-// A table or text that overflows can be scrolled by keyboard only when it has the focus, so it gets a tab stop; others do not.
+// A table or text that overflows can be scrolled by keyboard only with the focus, so it gets a tab stop; others do not.
 (() => {
   const mark = () => {
     for (const place of document.querySelectorAll(".scroll, pre")) {
@@ -60,7 +60,8 @@
     show();
   };
   const sayLost = () => {
-    say("connection-notice", `Connection to Conclave lost at ${utc(lostSince)}. This page shows the state as of then.`, "bad");
+    const text = `Connection to Conclave lost at ${utc(lostSince)}. This page shows the state as of then.`;
+    say("connection-notice", text, "bad");
   };
   let goneText = "";
   const gone = (what) => {
@@ -87,7 +88,9 @@
     if (data.offset !== null) offset.textContent = number(data.offset);
     leader.textContent = data.leader;
     say("quorum-notice", data.notice, data.tone);
-    for (const value of document.querySelectorAll("[data-live-value]")) value.textContent = number(data[value.dataset.liveValue]);
+    for (const value of document.querySelectorAll("[data-live-value]")) {
+      value.textContent = number(data[value.dataset.liveValue]);
+    }
     show();
     if (data.gone) gone(data.gone);
     else if (data.stamp !== stamp) {
@@ -105,10 +108,11 @@
   let pressed = false;
   let held = false; // a refresh is due while a mouse button is down, when it would lose the click
 
-  const parts = (address) => [...document.querySelectorAll("[data-live]")].filter((part) => part.dataset.live === address);
+  const allParts = () => [...document.querySelectorAll("[data-live]")];
+  const parts = (address) => allParts().filter((part) => part.dataset.live === address);
   const refresh = () => {
     if (pressed) { held = true; return; }
-    for (const address of new Set([...document.querySelectorAll("[data-live]")].map((part) => part.dataset.live))) renew(address);
+    for (const address of new Set(allParts().map((part) => part.dataset.live))) renew(address);
   };
   const renew = async (address) => {
     if (fetching.has(address)) { again.add(address); return; }
@@ -124,7 +128,8 @@
         put(wanted, new DOMParser().parseFromString(await answer.text(), "text/html"));
         if (failed.delete(address) && !failed.size) say("part-notice", "", "");
       } else if (answer && answer.status >= 500) {
-        if (!failed.size) say("part-notice", `This page cannot be updated (HTTP ${answer.status}) since ${utc(new Date())}.`, "bad");
+        const text = `This page cannot be updated (HTTP ${answer.status}) since ${utc(new Date())}.`;
+        if (!failed.size) say("part-notice", text, "bad");
         failed.add(address);
         window.setTimeout(() => renew(address), RETRY_MS);
       }

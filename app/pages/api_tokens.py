@@ -64,7 +64,7 @@ async def revoke_token(request: Request, caller: Admin, name: str, confirmed: An
         button="Revoke token",
         changes=[(f"API token {name}", "active", "revoked")],
         consequences=(
-            "Programs that use it are refused at once, and their event streams end. A revoked token cannot be restored.",
+            "Programs that use it are refused at once; their event streams end. A revoked token cannot be restored.",
             *((f"Tokens created with it are revoked too: {', '.join(made[:10])}.",) if made else ()),
         ),
         curl=curl(request, "DELETE", f"tokens/{quote(name, safe='')}"),

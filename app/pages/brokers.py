@@ -166,7 +166,7 @@ async def unregister(
 ) -> Response:
     """Preview the unregistration of a broker; with confirmed=yes and its id typed unregister it.
 
-    `force` comes from a preview that showed why the broker is in use; a broker that is in use only since then is refused.
+    `force` comes from a preview that showed why the broker is in use. A broker in use only since then is refused.
     """
     services = services_of(request)
     image = services.cluster.image

@@ -35,8 +35,8 @@ def feed_lines(
 ) -> list[FeedLine]:
     """Return the `wanted` lines of whole changes, newest change first, until there are at least `limit` lines.
 
-    Within a change, lines about single partitions come last. A change with more than `each_max` lines is cut to that many,
-    with a last line that gives the number left out.
+    Within a change, lines about single partitions come last. A change with more than `each_max` lines is cut to that
+    many, with a last line that gives the number left out.
     """
     lines: list[FeedLine] = []
     for change in changes:

@@ -58,7 +58,7 @@ def _highest(chart: Any) -> int:
 
 
 def _ticks(highest: int) -> list[int]:
-    """Return at most seven whole-number marks from 0 to at least `highest`, in steps of 1, 2 or 5 times a power of ten."""
+    """Return at most seven whole marks from 0 to at least `highest`, in steps of 1, 2 or 5 times a power of ten."""
     step = next(factor * 10**power for power in range(20) for factor in (1, 2, 5) if factor * 10**power * 6 >= highest)
     return [step * mark for mark in range(-(-highest // step) + 1)] if highest else [0, 1]
 

@@ -25,7 +25,9 @@ router = APIRouter(include_in_schema=False)
 NO_STATIC_CONFIGS: Final = (
     "This broker has not answered with its server.properties yet: only dynamic configs and defaults are shown."
 )
-CLUSTER_WIDE_NOTE: Final = "These values apply to every broker without a value of its own. They override server.properties, which is not shown here."
+CLUSTER_WIDE_NOTE: Final = (
+    "These values apply to all brokers, unless a broker has another. They override server.properties, not shown here."
+)
 SOURCES: Final = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
     ConfigSource.DYNAMIC_BROKER_CONFIG: "broker",
@@ -228,7 +230,7 @@ FormDep = Annotated[ConfigForm, Depends()]
 class ConfigTarget:
     """What a form changes: the configs of a topic, a broker or all brokers.
 
-    `path` is the address of the page, and of the configs in REST. `fallback` returns the value of a config after a reset.
+    `path` is the address of the page and of the configs in REST. `fallback` returns the value after a reset.
     """
 
     title: str

@@ -148,7 +148,7 @@ def _change_view(request: Request, token: DelegationToken, kind: Kind) -> Confir
             )
         ],
         consequences=[
-            "Clients cannot authenticate with an expired token. Open connections stay until they must authenticate again."
+            "Clients cannot authenticate with an expired token. Open connections last until they must do so again."
             if is_end
             else f"Renewers besides the owner: {', '.join(token.renewers) or 'none'}."
         ],

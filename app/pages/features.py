@@ -25,7 +25,7 @@ LEVEL_MAX: Final = 2**15 - 1
 
 @dataclass(frozen=True, slots=True)
 class FeatureRow:
-    """One feature. `level` is the finalized level, `common` the levels that all nodes support, `known` those of this code."""
+    """One feature: its finalized level, the levels known to this software, and those that all nodes support."""
 
     name: str
     level: str

@@ -177,7 +177,7 @@ def go_to(request: Request, location: str, note: Flash | None = None) -> Respons
 
 
 def refusal(error: Exception) -> tuple[str, int]:
-    """Return what to show for one of REFUSALS (the controller's message, then Kafka's error name), and its HTTP status."""
+    """Return the text of one of REFUSALS (the controller's message, then Kafka's error name) and its HTTP status."""
     if isinstance(error, BrokerInUseError):
         return str(error), CHANGE_REFUSED
     if isinstance(error, KafkaError):
@@ -189,7 +189,7 @@ def refusal(error: Exception) -> tuple[str, int]:
 
 
 def page_items(items: Sequence[Item], page: int, size: int) -> tuple[Sequence[Item], int, int]:
-    """Return the items of a page, its number (that of the nearest page if there is none such), and the number of pages."""
+    """Return the items of a page, its number (brought into range), and the number of pages."""
     pages = max(1, -(-len(items) // size))
     page = min(max(1, page), pages)
     return items[(page - 1) * size : page * size], page, pages

@@ -1,8 +1,8 @@
 """Live updates of open pages: the state of the quorum in the frame, and the event stream that renews it.
 
-Every page has the state of the quorum, taken from one value, and the stamp of the metadata it shows. The stream sends the
-state every second and whenever the stamp changes; a page with another stamp fetches its live parts again. A page about one
-topic, broker or voter names it as its subject, and is notified when that is deleted.
+Every page has the state of the quorum, taken from one value, and the stamp of the metadata it shows. The stream sends
+the state every second and whenever the stamp changes; a page with another stamp fetches its live parts again. A page
+about one topic, broker or voter names it as its subject, and is notified when that is deleted.
 """
 
 import asyncio

@@ -24,8 +24,8 @@ router = APIRouter(include_in_schema=False)
 
 EPOCHS_SHOWN: Final = 10
 STATIC_HELP: Final = (
-    "Static voters: every node's server.properties lists them, so voters cannot be added or removed. To switch to dynamic"
-    " voters, set `controller.quorum.bootstrap.servers` on all nodes; when all voters are caught up, run"
+    "Static voters: every node's server.properties lists them, so voters cannot be added or removed. To switch to"
+    " dynamic voters, set `controller.quorum.bootstrap.servers` on all nodes; when all voters are caught up, run"
     " `kafka-features --bootstrap-controller HOST:PORT upgrade --feature kraft.version=1`; then remove"
     " `controller.quorum.voters` from all nodes. This cannot be undone."
 )
@@ -33,7 +33,7 @@ STATIC_HELP: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRow:
-    """One voter or observer in words. `change_url` is the page that adds or removes the voter, "" if that is not possible."""
+    """One voter or observer in words. `change_url` is the page that adds or removes the voter, "" if there is none."""
 
     id: int
     kind: str

@@ -18,7 +18,7 @@ class PlanError(ValueError):
 
 
 def read_plan(text: str) -> dict[Partition, Sequence[int]]:
-    """Return a plan from the JSON of kafka-reassign-partitions or from lines such as `orders 0 1,2,3`. Raises PlanError."""
+    """Return a plan from the JSON of kafka-reassign-partitions or lines such as `orders 0 1,2,3`. Raises PlanError."""
     text = text.strip()
     if not text:
         raise PlanError("The plan is empty.")

@@ -129,7 +129,7 @@ class TopicPreview:
 
 @dataclass(frozen=True, slots=True)
 class TopicForm:
-    """Model of create_topic.html: the fields as typed, errors by field ("": the whole form), and the validated topic."""
+    """Model of create_topic.html: the fields as typed, errors by field ("": the whole form), the validated topic."""
 
     name: str = ""
     partitions: str = ""

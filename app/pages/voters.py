@@ -104,7 +104,7 @@ async def _answer(
 ) -> Response:
     """Return the preview, or make the change and return to the quorum.
 
-    A refused change is previewed with the quorum as it is after the refusal, which may have been caused by a newer change.
+    A refused change is previewed with the quorum as it is after the refusal, which a newer change may have caused.
     """
     actions, key = services_of(request).actions, _directory_id(directory_id)
 

@@ -10,7 +10,8 @@ RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pr
 
 RUN: Final = """async (rules) => {
   const found = await axe.run(document, { runOnly: rules, resultTypes: ["violations"] });
-  return found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 160)} ${node.failureSummary}`));
+  const line = (each, node) => `${each.id}: ${node.html.slice(0, 160)} ${node.failureSummary}`;
+  return found.violations.flatMap((each) => each.nodes.map((node) => line(each, node)));
 }"""
 
 

@@ -33,7 +33,7 @@ def chromium_program() -> str | None:
 def chromium() -> Iterator[Browser]:
     """Yield the system's Chromium. Without one, a test is skipped; in CI it fails.
 
-    Not for the session: Playwright keeps an event loop running in this thread, in which no other test could run its own.
+    Not for the session: Playwright keeps an event loop running in this thread, in which no other test could run one.
     """
     program = chromium_program()
     if program is None:
@@ -45,7 +45,7 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, timeout=60_000)
         yield browser
         browser.close()
-    gc.collect()  # what Playwright leaves open is complained of here, where that is ignored, and in no test that follows
+    gc.collect()  # warnings about what Playwright leaves open come here, where they are ignored
 
 
 @pytest.fixture(scope="module")
