@@ -1,6 +1,6 @@
 // Keeps an open page up to date. One event stream carries the state of the quorum (badge and notice) and the stamp of
-// the newest metadata. When the stamp differs from the page's, every part with data-live="ADDRESS" is fetched again, one
-// fetch at a time, and only the differences are applied to the page, so that focus, selection, caret and scrolling stay.
+// the newest metadata. When the stamp differs from the page's, every part with data-live="ADDRESS" is fetched again,
+// one fetch at a time, and only the differences are applied, so that focus, selection, caret and scrolling stay.
 "use strict";
 // A table or text that overflows can be scrolled by keyboard only with the focus, so it gets a tab stop; others do not.
 (() => {

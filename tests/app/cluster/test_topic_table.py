@@ -27,7 +27,7 @@ def test_a_row_counts_what_a_broker_enforces() -> None:
 
 
 def test_one_copy_with_min_isr_two_is_not_under_min() -> None:
-    """min.insync.replicas is capped by the replication factor; otherwise every topic of one replica would be an alarm."""
+    """min.insync.replicas is capped by the replication factor; else every topic of one replica would be an alarm."""
     shown = image([broker(1, None)], {"single": [partition("1")]}, {"single": {"min.insync.replicas": "2"}})
     assert table(shown).page().rows[0].under_min == 0
 
