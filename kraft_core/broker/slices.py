@@ -10,8 +10,9 @@ connection with the least, so that a client which sends only long work waits for
 QUANTUM_S: most jobs are done by then and release their memory.
 
 Memory: a step yields 0, or the bytes that the next steps need (a decoder's window). Such a job starts when the running
-jobs leave room for it. A part of the room is reserved for addresses with hardly any recent excess and for requests
-whose size allows long work.
+jobs leave room for it; later jobs do not overtake it. While it waits, the jobs that hold memory complete one after
+another. A part of the room is reserved for addresses with hardly any recent excess and, in proportion to the time that
+they may still take, for large requests.
 
 Source: our own; Apache Kafka does such work on its request handler threads.
 """
@@ -33,7 +34,7 @@ _UNCOUNTED_S: Final = FIRST_STEPS_A_TURN_S / 5
 MEMORY_BYTES: Final = 18 * 1024 * 1024
 """One zstd decoder of the largest window, or eight of the usual 2 MiB."""
 RESERVED_BYTES: Final = 9 * 1024 * 1024
-"""Additional memory for addresses with an excess below HARDLY_ANY_S and for large requests.
+"""Additional memory for addresses with an excess below HARDLY_ANY_S and, in part, for large requests.
 
 It is enough for a decoder of zstd's level 19.
 """
@@ -56,14 +57,26 @@ Owner = tuple[str, str]
 class Job(Generic[T]):
     """Work that `Slices.begin` did not complete."""
 
-    __slots__ = ("allowed_s", "done", "excess_s", "needed", "number", "owner", "quantum_s", "work")
+    __slots__ = (
+        "admitted",
+        "allowed_s",
+        "done",
+        "excess_s",
+        "granted_s",
+        "needed",
+        "number",
+        "owner",
+        "quantum_s",
+        "work",
+    )
 
     def __init__(self, work: Work[T], owner: Owner, size: int = 0) -> None:
         self.work = work
         self.owner = owner
         self.needed = 0
         self.number = 0
-        self.allowed_s = min(ALLOWED_S + size * ALLOWED_S_PER_BYTE, ALLOWED_S_MAX)
+        self.admitted = 0
+        self.granted_s = self.allowed_s = min(ALLOWED_S + size * ALLOWED_S_PER_BYTE, ALLOWED_S_MAX)
         self.excess_s = 0.0
         self.quantum_s = QUANTUM_S
         self.done: asyncio.Future[T] | None = None
@@ -81,6 +94,7 @@ class Slices:
         self._waiting: list[Job[Any]] = []
         self._held_bytes = 0
         self._queued = 0
+        self._admitted = 0
         self._excess_s: dict[str | Owner, float] = {}
         self._halved_s = clock()
         self._is_pumping = False
@@ -151,11 +165,11 @@ class Slices:
             loop.call_soon(self._pump, loop)
 
     def _pump(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._admit()
+        blocked = self._admit()
         if not self._ready:
             self._is_pumping = False
             return
-        job = min(self._ready, key=self._turn)
+        job = self._next(blocked)
         self._ready.remove(job)
         assert job.done is not None, "queued by finish"
         if job.done.done():
@@ -165,6 +179,18 @@ class Slices:
             self._run_slice(job, job.done, self._clock() + SLICE_S)
             self._serve(job, self._cpu() - used)
         loop.call_soon(self._pump, loop)
+
+    def _next(self, blocked: Job[Any] | None) -> Job[Any]:
+        """Return the job that runs next.
+
+        While the one that precedes all others waits for memory, this is one that holds memory: of the largest requests
+        the one that has held it for the longest time.
+        """
+        job = min(self._ready, key=self._turn)
+        if blocked is not None and self._turn(blocked) < self._turn(job):
+            holders = [each for each in self._ready if each.needed]
+            return min(holders, key=lambda each: (-each.granted_s, each.admitted), default=job)
+        return job
 
     def _turn(self, job: Job[Any]) -> tuple[bool, float, float, int]:
         """Return the sort key of a job: addresses with hardly any excess, then the least excess, then the oldest job."""
@@ -212,18 +238,23 @@ class Slices:
         self._held_bytes -= job.needed
         job.needed = 0
 
-    def _admit(self) -> None:
-        """Start the waiting jobs that fit in memory."""
+    def _admit(self) -> Job[Any] | None:
+        """Start the waiting jobs that fit in memory, in their order, and return the first that does not fit."""
         self._waiting = [job for job in self._waiting if job.done is not None and not job.done.done()]
         for job in self._waiting:
             job.excess_s = self._balance(job)
-        is_full = False
         for job in sorted(self._waiting, key=self._turn):
-            is_light = not self._turn(job)[0] or job.excess_s < -2 * ALLOWED_S
-            room = MEMORY_BYTES - self._held_bytes + (RESERVED_BYTES if is_light else 0)
-            if (job.needed <= room and (is_light or not is_full)) or not self._held_bytes:
-                self._held_bytes += job.needed
-                self._waiting.remove(job)
-                self._ready.append(job)
-            else:
-                is_full = True
+            if self._held_bytes and job.needed > self._room(job):
+                return job
+            self._held_bytes += job.needed
+            self._admitted += 1
+            job.admitted = self._admitted
+            self._waiting.remove(job)
+            self._ready.append(job)
+        return None
+
+    def _room(self, job: Job[Any]) -> float:
+        """Return how many bytes the job may have. It may use more of the reserve the more time it may still take."""
+        has_excess, _, excess_s, _ = self._turn(job)
+        share = min(1.0, max(0.0, -excess_s) / ALLOWED_S_MAX) if has_excess else 1.0
+        return MEMORY_BYTES + share * RESERVED_BYTES - self._held_bytes

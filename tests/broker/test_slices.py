@@ -1,6 +1,7 @@
 """Long work in slices: short work completes at once, jobs take turns and memory is shared. Time is counted in steps."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
@@ -20,6 +21,7 @@ class Steps:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.log: list[str] = []
+        self.done = 0
         self.slices = Slices(lambda: self.now_s, lambda: self.now_s)
 
     def work(self, name: str, steps: int, memory: int = 0) -> Generator[int, None, None]:
@@ -29,6 +31,7 @@ class Steps:
             self.log.append(name)
             self.now_s += STEP_S
             yield 0
+        self.done += 1
 
     def begin(self, name: str, steps: int, owner: str = "a", memory: int = 0) -> Job[None] | None:
         return self.slices.begin(self.work(name, steps, memory), (owner, owner))
@@ -146,6 +149,59 @@ def test_a_large_request_does_not_wait_for_small_ones_that_take_long() -> None:
         await steps.slices.finish(large)
         assert steps.log[before:].count("greedy") <= 3 * 4
         await asyncio.gather(*flood)
+
+    run(scenario)
+
+
+async def large_flood(steps: Steps) -> list[asyncio.Future[None]]:
+    """Forty connections of one address with large requests that need little memory and much time; the memory is full."""
+
+    async def connection(number: int) -> None:
+        for _ in range(3):
+            job = Job(steps.work("greedy", 8 * QUANTUM, 2 * MIB), ("a", str(number)), 165_000)
+            await steps.slices.finish(job)
+
+    flood = [asyncio.ensure_future(connection(number)) for number in range(40)]
+    while len(steps.log) < 20 * QUANTUM:
+        await asyncio.sleep(0)
+    return flood
+
+
+@pytest.mark.parametrize("memory", [4 * MIB, 10 * MIB])
+def test_smaller_requests_do_not_overtake_a_larger_one_that_waits_for_memory(memory: int) -> None:
+    """They need less memory, so that what each of them releases is enough for the next of them but not for it."""
+
+    async def scenario(steps: Steps) -> None:
+        flood = await large_flood(steps)
+        before = len(steps.log)
+        await steps.slices.finish(Job(steps.work("large", 4 * QUANTUM, memory), ("a", "new"), 840_000))
+        waited = steps.log[before:].count("greedy")
+        print(f"{waited * STEP_S:.2f} s of other work")
+        for each in flood:
+            each.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+        assert waited * STEP_S < 1.5
+
+    run(scenario)
+
+
+def test_jobs_release_memory_one_after_another_while_others_wait_for_it() -> None:
+    """All running jobs would need their memory until the last quantum otherwise."""
+
+    async def scenario(steps: Steps) -> None:
+        flood = await large_flood(steps)
+        small = asyncio.ensure_future(steps.slices.run(steps.work("small", 1, 2 * MIB), ("a", "0")))
+        before = len(steps.log)
+        ends = [before]
+        while len(ends) < 4:
+            done = steps.done
+            await asyncio.sleep(0)
+            if steps.done > done:
+                ends.append(len(steps.log))
+        for each in (*flood, small):
+            each.cancel()
+        await asyncio.gather(*flood, small, return_exceptions=True)
+        assert all(later - earlier <= 9 * QUANTUM for earlier, later in itertools.pairwise(ends))
 
     run(scenario)
 
