@@ -39,7 +39,7 @@ from kraft_core.controller.config_operations import (
     validate_broker_resource,
     validate_topic_resource,
 )
-from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.controller_result import ControllerResult, check_record_count
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
     AlterConfigsResponse,
@@ -361,6 +361,5 @@ def _alter_each(
         except KafkaError as error:
             code, message = error.code, error.message
         outcomes[resource] = (kind, name, code, message)
-    if len(records) > MAX_RECORDS_PER_USER_OP:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_record_count(len(records))
     return sort_clear_elr_last(records), list(outcomes.values())

@@ -27,7 +27,7 @@ from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbe
 from kraft_core.controller.brokers.cluster_control_manager import ClusterControlManager, register_controller
 from kraft_core.controller.brokers.feature_control_manager import FeatureControlManager
 from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
-from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.controller_result import ControllerResult, check_record_count
 from kraft_core.controller.partitions.alter_partition import alter_partition
 from kraft_core.controller.partitions.alter_partition_reassignments import PartitionReassignments
 from kraft_core.controller.partitions.assign_replicas_to_dirs import assign_replicas_to_dirs
@@ -237,9 +237,5 @@ def early_answer(managers: Managers, message: Any, context: ControllerRequestCon
 
 def check_size(message: Message, result: ControllerResult[Message]) -> None:
     """Raise KafkaError POLICY_VIOLATION if a user's request writes more records than one batch holds."""
-    if len(result.records) > MAX_RECORDS_PER_USER_OP and type(message) not in _UNBOUNDED:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Unable to perform excessively large batch operation: {len(result.records)} records, "
-            f"of at most {MAX_RECORDS_PER_USER_OP}.",
-        )
+    if type(message) not in _UNBOUNDED:
+        check_record_count(len(result.records))

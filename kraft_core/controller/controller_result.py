@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -38,3 +40,9 @@ class ControllerResult(msgspec.Struct, Generic[T_co], frozen=True):
     ) -> ControllerResult[T_co]:
         """Return a result whose records are one batch."""
         return ControllerResult(records, response, is_atomic=True)
+
+
+def check_record_count(count: int) -> None:
+    """Raise KafkaError POLICY_VIOLATION if a user's request writes more than MAX_RECORDS_PER_USER_OP records."""
+    if count > MAX_RECORDS_PER_USER_OP:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.controller_result import ControllerResult, check_record_count
 from kraft_core.controller.partitions.partition_change_builder import Election
 from kraft_core.controller.partitions.partition_reassignment_replicas import (
     PartitionReassignmentReplicas,
@@ -77,8 +77,7 @@ class PartitionReassignments:
                     name=topic.name, partitions=tuple(partitions)
                 )
             )
-        if len(records) > MAX_RECORDS_PER_USER_OP:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        check_record_count(len(records))
         response = AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change,
             error_code=ErrorCode.NONE,

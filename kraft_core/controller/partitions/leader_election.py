@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.controller_result import ControllerResult, check_record_count
 from kraft_core.controller.partitions.partition_change_builder import Election
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -74,8 +74,7 @@ class LeaderElection:
                     ElectLeadersResponsePartitionResult(partition_id=index, error_code=code, error_message=message)
                 )
             results.append(ElectLeadersResponseReplicaElectionResult(topic=name, partition_result=tuple(partitions)))
-        if len(records) > MAX_RECORDS_PER_USER_OP:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        check_record_count(len(records))
         response = ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=tuple(results))
         return ControllerResult(records, response)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.controller.access.request_access import EVERYTHING, RequestAccess
-from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
+from kraft_core.controller.controller_result import ControllerResult, check_record_count
 from kraft_core.controller.partitions.striped_replica_placer import StripedReplicaPlacer
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
@@ -102,7 +102,7 @@ class TopicCreation:
                 results.append(self._create_topic(image, cluster, topic, access, records))
             except KafkaError as error:
                 results.append(_creation_error(topic.name, error))
-        _check_record_count(records)
+        check_record_count(len(records))
         response = CreateTopicsResponse(topics=(*results, *refused.values()))
         return ControllerResult.atomic_of(() if request.validate_only else records, response)
 
@@ -248,8 +248,7 @@ class TopicCreation:
             )
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         access.apply_partition_change_quota(additional)
-        if record_count + additional > MAX_RECORDS_PER_USER_OP:
-            raise _too_large()
+        check_record_count(record_count + additional)
         factor = _replication_factor(topic)
         if requested.assignments is None:
             placed = self._placer.place(additional, factor, cluster.usable_brokers)
@@ -387,12 +386,3 @@ def _replication_factor(topic: TopicImage) -> int:
     first = topic.partitions.get(0) or next(iter(topic.partitions.values()), None)
     assert first is not None, f"topic {topic.name} has no partitions"
     return len(first.replicas)
-
-
-def _check_record_count(records: Sequence[MetadataRecord]) -> None:
-    if len(records) > MAX_RECORDS_PER_USER_OP:
-        raise _too_large()
-
-
-def _too_large() -> KafkaError:
-    return KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
