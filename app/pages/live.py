@@ -35,7 +35,7 @@ SUBJECT_MAX: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The subject of a page no longer exists: what happened, and a link to go on."""
+    """The subject of a page no longer exists: what happened, and a link to continue."""
 
     text: str
     url: str

@@ -292,7 +292,7 @@ class Security(Recorder):
             user = await self._database.read(accounts.user_by_name, name)
             if user is None or not await self._passwords.verify(present, user.password_hash):
                 self._by_present.failed(name)
-                error = "The present password is wrong."
+                error = "The current password is wrong."
                 await self.record(principal.actor, "user.password", f"user/{name}", "denied", info, error=error)
                 raise accounts.AccountForbiddenError(error, "present_password")
             self._by_present.succeeded(name)

@@ -74,7 +74,7 @@ def test_changing_ones_password_requires_the_present_one_and_ends_other_sessions
     assert "Current password" in here.get("/account", headers=FORM).text
     for present in ("", "wrong"):
         refused = post(here, "/account/password", present=present, password=NEW_PASSWORD)
-        assert (refused.status_code, "present password is wrong" in refused.text) == (422, True)
+        assert (refused.status_code, "current password is wrong" in refused.text) == (422, True)
     assert is_in(elsewhere)
     assert post(here, "/account/password", present=PASSWORD, password=NEW_PASSWORD).status_code == 303
     assert is_in(here)
