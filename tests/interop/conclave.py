@@ -1,4 +1,4 @@
-"""Our own nodes as real processes, and a raw client that speaks to any controller, ours or Apache's."""
+"""Our nodes as processes, and requests to any controller, ours or Apache's."""
 
 import asyncio
 import re
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def start(name: str, config: Path, max_files: int | None = None) -> kafka.Process:
-    """Start a node of ours, with at most `max_files` descriptors if given."""
+    """Start one of our nodes, with at most `max_files` descriptors if given."""
     command = [sys.executable, "-m", "kraft_core", str(config)]
     if max_files is not None:
         command = ["sh", "-c", f'ulimit -n {max_files} && exec "$@"', "sh", *command]
@@ -41,13 +41,13 @@ def start(name: str, config: Path, max_files: int | None = None) -> kafka.Proces
 
 
 def new_cluster_id() -> str:
-    """Draw a cluster id."""
+    """Return a random cluster id."""
     return uuid_to_text(random_uuid(None))
 
 
 @dataclass
 class Quorum:
-    """Controllers under one folder, formatted with one voter set; each may run as ours or as Apache's."""
+    """Controllers in one folder, formatted with one voter set. Each may run as ours or as Apache's."""
 
     folder: Path
     size: int
@@ -68,38 +68,38 @@ class Quorum:
 
     @property
     def node_ids(self) -> range:
-        """Ids from 1."""
+        """Node ids, from 1."""
         return range(1, self.size + 1)
 
     @property
     def bootstrap(self) -> str:
-        """host:port of every controller."""
+        """host:port of every controller, separated by commas."""
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     @property
     def initial_controllers(self) -> str:
-        """The voter set as `format` takes it."""
+        """The voter set in the form of `format --initial-controllers`."""
         return ",".join(
             f"{node_id}@127.0.0.1:{self.port_of(node_id)}:{self.directory_ids[node_id - 1]}"
             for node_id in self.node_ids
         )
 
     def port_of(self, node_id: int) -> int:
-        """Port of a controller."""
+        """Return the port of a controller."""
         return self.ports[node_id - 1]
 
     def folder_of(self, node_id: int) -> Path:
-        """Folder of a controller: its settings, output and data."""
+        """Return the folder of a controller, with its configuration, output and data."""
         return self.folder / f"node-{node_id}"
 
     def config_of(self, node_id: int) -> Path:
-        """server.properties of a controller."""
+        """Return the path of a controller's server.properties."""
         return self.folder_of(node_id) / "server.properties"
 
     def format(
         self, node_id: int, initial_controllers: str | None = None, features: Mapping[str, int] | None = None
     ) -> None:
-        """Format as `conclave format --initial-controllers` does."""
+        """Format with `conclave format --initial-controllers`."""
         folder = self.folder_of(node_id) / "data"
         request = FormatRequest(
             node_id=node_id,
@@ -113,7 +113,7 @@ class Quorum:
         format_storage(request, print)
 
     def format_static(self, node_id: int) -> None:
-        """Format as `conclave format` does where the settings name the voters."""
+        """Format with `conclave format` for voters named in the configuration."""
         folder = self.folder_of(node_id) / "data"
         request = FormatRequest(
             node_id=node_id, cluster_id=self.cluster_id, log_dirs=[folder], metadata_log_dir=folder, is_dynamic=False
@@ -128,40 +128,40 @@ class Quorum:
         )
 
     def start(self, node_id: int) -> kafka.Process:
-        """Start one of ours."""
+        """Start one of our controllers."""
         self.processes[node_id] = start(f"conclave-{node_id}", self.config_of(node_id))
         return self.processes[node_id]
 
     def start_apache(self, node_id: int) -> kafka.Process:
-        """Start one of Apache's."""
+        """Start one of Apache's controllers."""
         self.processes[node_id] = kafka.start(f"apache-{node_id}", self.config_of(node_id))
         return self.processes[node_id]
 
     def freeze(self, node_id: int) -> None:
-        """SIGSTOP; nobody asks a frozen node who leads."""
+        """Send SIGSTOP. A stopped node is no longer asked for the leader."""
         self.frozen.add(node_id)
         self.processes[node_id].send(signal.SIGSTOP)
 
     def thaw(self, node_id: int) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.processes[node_id].send(signal.SIGCONT)
         self.frozen.discard(node_id)
 
     def stop_all(self) -> None:
-        """Kill what still runs."""
+        """Kill the processes that still run."""
         for process in self.processes.values():
             process.kill()
 
     def printed(self) -> str:
-        """Everything that the processes have printed."""
+        """Return everything that the processes have printed."""
         return "\n".join(each.output for each in self.processes.values())
 
     def outputs(self) -> str:
-        """The ends of all output files, for a failing test."""
+        """Return the ends of all output files, for a failing test."""
         return "\n".join(f"--- {each.name}\n{each.output[-2500:]}" for each in self.processes.values())
 
     async def leader(self) -> tuple[int, int] | None:
-        """(node id, epoch) of the leader by DescribeQuorum, asking every running node; None when none says so."""
+        """Return (node id, epoch) of the leader, from DescribeQuorum on the running nodes; None when none leads."""
         for node_id, process in self.processes.items():
             if process.alive and node_id not in self.frozen:
                 found = await describe_quorum(self.port_of(node_id))
@@ -185,7 +185,7 @@ class Quorum:
 
 
 def make_static(found: Quorum) -> None:
-    """Rewrite the settings to name the voters (kraft.version 0), and format without a voter set."""
+    """Change the configuration to name the voters (kraft.version 0), and format without a voter set."""
     voters = ",".join(f"{node_id}@127.0.0.1:{found.port_of(node_id)}" for node_id in found.node_ids)
     for node_id in found.node_ids:
         folder = found.folder_of(node_id)
@@ -198,7 +198,7 @@ def make_static(found: Quorum) -> None:
 
 @contextmanager
 def quorum(folder: Path, size: int, **settings: object) -> Iterator[Quorum]:
-    """A quorum whose processes are killed at the end; settings are keys with underscores for dots."""
+    """Yield a quorum whose processes are killed at the end. Settings have underscores for dots."""
     found = Quorum(folder, size, {key.replace("_", "."): value for key, value in settings.items()})
     try:
         yield found
@@ -208,7 +208,7 @@ def quorum(folder: Path, size: int, **settings: object) -> Iterator[Quorum]:
 
 @contextmanager
 def running_quorum(folder: Path, size: int, **settings: object) -> Iterator[Quorum]:
-    """A quorum of ours, formatted, started, with a leader."""
+    """Yield a formatted and started quorum of our controllers that has a leader."""
     with quorum(folder, size, **settings) as found:
         for node_id in found.node_ids:
             found.format(node_id)
@@ -219,7 +219,7 @@ def running_quorum(folder: Path, size: int, **settings: object) -> Iterator[Quor
 
 
 async def describe_quorum(port: int):
-    """The partition of a DescribeQuorum answer, or None when the node does not answer as leader."""
+    """Return the partition of a DescribeQuorum response, None when the node does not answer as leader."""
     from kraft_core.protocol.messages import (
         DescribeQuorumRequest,
         DescribeQuorumRequestPartitionData,
@@ -239,7 +239,7 @@ async def describe_quorum(port: int):
 
 
 async def call(port: int, message: Message, version: int, *, timeout_s: float = 10, client_id: str = "test"):
-    """One request on a connection of its own."""
+    """Send one request on its own connection and return the response."""
     async with asyncio.timeout(timeout_s):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
@@ -253,7 +253,7 @@ async def call(port: int, message: Message, version: int, *, timeout_s: float = 
 async def retry(
     action: Callable[[], Awaitable[T]], timeout_s: float, errors: tuple[type[Exception], ...], pause_s: float = 0.02
 ) -> T:
-    """Repeat `action` until it does not raise one of `errors`; the last one is raised after the deadline."""
+    """Repeat `action` while it raises one of `errors`. Raises the last one after the deadline."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -276,7 +276,7 @@ FEATURES = {
 
 
 class RawBroker:
-    """A broker that only registers and sends heartbeats, so that topics have somewhere to be."""
+    """A broker that only registers and sends heartbeats, so that topics can have replicas."""
 
     def __init__(
         self, broker_id: int, cluster_id: str, client: ControllerClient, listener_name: str = "PLAINTEXT"
@@ -289,7 +289,7 @@ class RawBroker:
         self.epoch = -1
 
     async def register(self, *, until_unfenced: bool = True) -> None:
-        """Register and be unfenced, or stay fenced; asked again when the leader is lost on the way."""
+        """Register and be unfenced, or stay fenced. Retries when the leader is lost meanwhile."""
         answer = await self._client.request(
             BrokerRegistrationRequest(
                 broker_id=self.broker_id,
@@ -316,7 +316,7 @@ class RawBroker:
                 await asyncio.sleep(0.01)
 
     async def heartbeat(self, *, want_fence: bool = False):
-        """One heartbeat that claims to have read everything."""
+        """Send one heartbeat that claims to be caught up."""
         answer = await self._client.request(
             BrokerHeartbeatRequest(
                 broker_id=self.broker_id,
@@ -331,13 +331,13 @@ class RawBroker:
         return answer
 
     async def leave(self) -> None:
-        """Be fenced and unregistered, so that whoever comes next finds no broker."""
+        """Fence and unregister the broker, so that a later test finds none."""
         await self.heartbeat(want_fence=True)
         answer = await self._client.request(UnregisterBrokerRequest(broker_id=self.broker_id), idempotent=True)
         assert answer.error_code in {ErrorCode.NONE, ErrorCode.BROKER_ID_NOT_REGISTERED}, answer
 
     async def keep_alive(self, interval_s: float = 1.0) -> None:
-        """Send heartbeats until cancelled; a controller that is away is no reason to stop."""
+        """Send heartbeats until cancelled. Errors of an unreachable controller are ignored."""
         while True:
             await asyncio.sleep(interval_s)
             try:
@@ -347,13 +347,13 @@ class RawBroker:
 
 
 def controller_client(bootstrap: str) -> ControllerClient:
-    """A client of the active controller."""
+    """Yield a client of the active controller."""
     addresses = [address.rpartition(":") for address in bootstrap.split(",")]
     return ControllerClient([(host, int(port)) for host, _, port in addresses])
 
 
 def create_topics(names: Sequence[str], partitions: int = 1, replication_factor: int = 1) -> CreateTopicsRequest:
-    """A CreateTopics request."""
+    """Return a CreateTopics request."""
     return CreateTopicsRequest(
         timeout_ms=10_000,
         topics=tuple(
@@ -366,12 +366,12 @@ def create_topics(names: Sequence[str], partitions: int = 1, replication_factor:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """A value of the sorted list, `share` of the way through."""
+    """Return the value at `share` of a sorted list."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def resident_mb(process: kafka.Process) -> float:
-    """Resident memory of a process, in MB."""
+    """Return the resident memory of a process in MB."""
     status = Path(f"/proc/{process.popen.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert found is not None

@@ -1,4 +1,4 @@
-"""What the tests against Apache Kafka share."""
+"""Fixtures of the tests with Apache Kafka."""
 
 from collections.abc import Iterator
 

@@ -10,7 +10,7 @@ from tests.interop.log_files import partition_folder
 
 
 def conclave(*arguments: object) -> str:
-    """Run one of our commands and return what it printed; a failing one fails the test."""
+    """Run one of our commands and return its output. The test fails if the command fails."""
     outcome = attempt(*arguments)
     assert outcome.returncode == 0, outcome.stderr
     return outcome.stdout
@@ -23,19 +23,19 @@ def attempt(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Everything under a node's folder that a dump can show: bootstrap, snapshots, segments."""
+    """Return the files in a node's folder that can be dumped: bootstrap, snapshots, segments."""
     data = partition_folder(folder)
     return sorted([*(folder / "data").glob("*.checkpoint"), *data.glob("*.checkpoint"), *data.glob("*.log")])
 
 
 def dumped_by_apache(jvm: tools.Tools, paths: list[Path]) -> list[str]:
-    """The lines of kafka-dump-log, its headings left out."""
+    """Return the lines of kafka-dump-log without headings."""
     files = ",".join(map(str, paths))
     return _records(jvm.run(tools.DUMP_LOG, "--cluster-metadata-decoder", "--files", files))
 
 
 def dumped_by_us(paths: list[Path]) -> list[str]:
-    """The lines of conclave dump-log, its headings left out."""
+    """Return the lines of conclave dump-log without headings."""
     return _records(conclave("dump-log", *paths))
 
 
@@ -44,7 +44,7 @@ def _records(printed: str) -> list[str]:
 
 
 def index_report(jvm: tools.Tools, folder: Path, *options: str) -> list[str]:
-    """What kafka-dump-log says of the offset and time indexes of all segments, its headings left out."""
+    """Return what kafka-dump-log reports on the indexes of all segments, without headings."""
     paths = [path for suffix in ("index", "timeindex") for path in sorted(partition_folder(folder).glob(f"*.{suffix}"))]
     printed = jvm.run(tools.DUMP_LOG, *options, "--files", ",".join(map(str, paths)))
     return [line for line in printed.splitlines() if not line.startswith("Dumping ")]

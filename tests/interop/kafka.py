@@ -1,8 +1,8 @@
 """Apache Kafka 4.3.1 for the tests: its jars, its nodes as processes, its tools.
 
-`python -m tests.interop.kafka` fetches the jars by Maven into the user's cache folder and prints where they are;
-a test does the same on first use. Without a JDK or Maven a test is skipped with one line, except in CI
-(environment CI=true), where that is a failure.
+`python -m tests.interop.kafka` fetches the jars with Maven into the user's cache folder and prints their path; a test
+does the same on first use. Without a JDK or Maven a test is skipped with one line, but fails with the environment
+variable CI=true.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ T = TypeVar("T")
 VERSION = "4.3.1"
 PORTS = range(15_000, 32_000)
 PATIENCE_S = 90
-"""How long to wait for what is bound to come: no measurement, but long enough for a machine that does much else."""
+"""How long to wait for what must happen. It is no measurement, but long enough for a busy machine."""
 JVM_OPTIONS = ("-Xmx512m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-shell")
 POM = """<project><modelVersion>4.0.0</modelVersion>
@@ -51,12 +51,12 @@ class KafkaUnavailableError(Exception):
 
 
 def cache_folder() -> Path:
-    """Where the jars are kept, shared by all checkouts of this user."""
+    """Return the folder of the jars, shared by all checkouts of this user."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "apache-kafka" / VERSION
 
 
 def fetch() -> Path:
-    """Return the folder of the jars, fetching them by Maven when they are not there. Raises KafkaUnavailableError."""
+    """Return the folder of the jars, after fetching them with Maven if missing. Raises KafkaUnavailableError."""
     home = cache_folder()
     if shutil.which("javac") is None:
         raise KafkaUnavailableError("A JDK is missing (apt install default-jdk-headless)")
@@ -81,7 +81,7 @@ def fetch() -> Path:
 
 
 def require() -> Path:
-    """Return the folder of the jars, or skip the test; in CI, fail it."""
+    """Return the folder of the jars. Without them, skip the test, or fail it in CI."""
     try:
         return fetch()
     except KafkaUnavailableError as error:
@@ -92,24 +92,24 @@ def require() -> Path:
 
 @cache
 def _reservations() -> tuple[int, set[int]]:
-    """A file of which each test process locks a byte per port, as long as it lives; and the ports of this process."""
+    """Return the file of which each test process locks one byte per port while it runs, and the ports of this process."""
     path = Path(tempfile.gettempdir()) / f"conclave-test-ports-{os.getuid()}"
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600), set()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, and that no other call gets while this process lives.
+    """Return free ports of 127.0.0.1 that no other call gets while this process runs.
 
-    From below the range of which the system takes ports for outgoing connections: a process that needs seconds to
-    listen would find its port taken by somebody's connection, even by one that was meant to reach it. Reserved, since
-    the tests beside this one draw too, and a node that is killed comes back on the port it had.
+    They are below the range from which the system takes ports of outgoing connections: otherwise such a connection
+    could take the port before a slow process listens on it. They are reserved, since tests in other processes need
+    ports too and a killed node restarts on the same port.
     """
     file, taken = _reservations()
     ports: list[int] = []
     with ExitStack() as stack:
         while len(ports) < count:
             probe = stack.enter_context(socket.socket())
-            port = PORTS.start + secrets.randbelow(len(PORTS))  # not `random`, which tests seed alike
+            port = PORTS.start + secrets.randbelow(len(PORTS))  # not `random`, which tests seed
             if port in taken:
                 continue
             try:
@@ -129,9 +129,9 @@ def wait_until(
     interval_s: float = 0.1,
     not_yet: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Poll until `condition` is true and return its value; fails the test with `what` after the deadline.
+    """Poll until `condition` is true and return its value. After the deadline the test fails with `what`.
 
-    An exception of `not_yet` is as good as an answer that is not true.
+    Exceptions in `not_yet` count as false.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -148,7 +148,7 @@ def wait_until(
 
 
 class Process:
-    """A child process with its output in a file. Killed by its own id only."""
+    """A child process with its output in a file, killed only by its own id."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
         self.name = name
@@ -160,16 +160,16 @@ class Process:
 
     @property
     def output(self) -> str:
-        """Everything the process has printed."""
+        """Return everything that the process has printed."""
         return self.log_file.read_text(errors="replace")
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
+        """Whether the process runs."""
         return self.popen.poll() is None
 
     def wait_for_output(self, text: str, timeout_s: float = PATIENCE_S) -> None:
-        """Wait until the process has printed `text`; fails when it ends first."""
+        """Wait until the process has printed `text`. Fails if it ends first."""
 
         def seen() -> bool:
             if text in self.output:
@@ -183,7 +183,7 @@ class Process:
             raise AssertionError(f"{error}\n{self.output[-3000:]}") from None
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Send SIGKILL and wait for the end."""
         if self.alive:
             self.popen.kill()
         self.popen.wait(PATIENCE_S)
@@ -193,7 +193,7 @@ class Process:
         self.popen.send_signal(number)
 
     def stop(self, timeout_s: float = PATIENCE_S) -> int:
-        """SIGTERM, wait, return the exit code; SIGKILL when it takes too long."""
+        """Send SIGTERM, wait and return the exit code; SIGKILL when it takes too long."""
         if self.alive:
             self.popen.terminate()
         try:
@@ -210,14 +210,14 @@ class Process:
 
 
 def java(main_class: str, *arguments: str, log_level: str = "INFO") -> list[str]:
-    """Command line that runs a class of Apache Kafka."""
+    """Return the command line that runs a class of Apache Kafka."""
     home = require()
     logging = [f"-Dlog4j2.configurationFile={home / 'log4j2.xml'}", f"-Dconclave.log.level={log_level}"]
     return ["java", *JVM_OPTIONS, *logging, "-cp", f"{home / 'libs'}/*", main_class, *arguments]
 
 
 def tool(main_class: str, *arguments: str, stdin: str = "", timeout_s: float = 2 * PATIENCE_S) -> str:
-    """Run one of Kafka's tools and return what it printed; a failing tool fails the test."""
+    """Run one of Kafka's tools and return its output. The test fails if the tool fails."""
     outcome = subprocess.run(
         java(main_class, *arguments, log_level="ERROR"), input=stdin, capture_output=True, text=True, timeout=timeout_s
     )
@@ -232,17 +232,17 @@ def write_properties(path: Path, settings: Mapping[str, object]) -> Path:
 
 
 def format_storage(config: Path, cluster_id: str, *arguments: str) -> None:
-    """Format a folder with Apache's own kafka-storage."""
+    """Format a folder with Apache's kafka-storage."""
     tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config), *arguments)
 
 
 def start(name: str, config: Path) -> Process:
-    """Start an Apache node: broker, controller or both, as its server.properties says."""
+    """Start one of Apache's nodes with the roles of its server.properties."""
     return Process(name, java("kafka.Kafka", str(config)), config.parent)
 
 
 def controller_settings(node_id: int, port: int, folder: Path, bootstrap: str) -> dict[str, object]:
-    """server.properties of a controller in a dynamic quorum; the same file suits Apache's node and ours."""
+    """Return the settings of a controller in a dynamic quorum, for Apache's node or ours."""
     return {
         "process.roles": "controller",
         "node.id": node_id,
@@ -256,7 +256,7 @@ def controller_settings(node_id: int, port: int, folder: Path, bootstrap: str) -
 
 
 def broker_settings(node_id: int, port: int, folder: Path, bootstrap: str) -> dict[str, object]:
-    """server.properties of a broker whose internal topics have one replica."""
+    """Return the settings of a broker whose internal topics have one replica."""
     return {
         "process.roles": "broker",
         "node.id": node_id,
@@ -280,7 +280,7 @@ def broker_settings(node_id: int, port: int, folder: Path, bootstrap: str) -> di
 def broker(
     folder: Path, node_id: int, bootstrap: str, cluster_id: str, **more: object
 ) -> Iterator[tuple[Process, str]]:
-    """An Apache broker, formatted and started: (process, its bootstrap address); settings with underscores for dots."""
+    """Yield the process and bootstrap address of one of Apache's brokers. Settings have underscores for dots."""
     folder.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
     settings = broker_settings(node_id, port, folder, bootstrap)

@@ -1,4 +1,4 @@
-"""The metadata log as it lies on the disk, read without the code under test's storage layer."""
+"""The metadata log on disk, read without our storage layer."""
 
 import contextlib
 import struct
@@ -27,7 +27,7 @@ HEADER = struct.Struct(">qii")
 
 
 def raw_batches(folder: Path) -> dict[int, bytes]:
-    """Every whole batch of all segments under a node's folder, by base offset.
+    """Return every whole batch of all segments in a node's folder, by base offset.
 
     A segment that a running node deletes meanwhile is left out.
     """
@@ -48,9 +48,10 @@ def raw_batches(folder: Path) -> dict[int, bytes]:
 
 
 def committed_prefix(logs: list[dict[int, bytes]]) -> int:
-    """Where the newest batch that all logs share begins; they must agree on every offset where a majority has a batch.
+    """Return the base offset of the newest batch that all logs share.
 
-    Fails when two logs hold different bytes at one base offset below the shortest log's end.
+    Fails when two logs have different bytes at one base offset below the end of the shortest log, or differ where a
+    majority has a batch.
     """
     shortest = min(max(log) for log in logs)
     shared = -1
@@ -68,12 +69,12 @@ def committed_prefix(logs: list[dict[int, bytes]]) -> int:
 
 
 def partition_folder(folder: Path) -> Path:
-    """The folder of __cluster_metadata-0 under a node's folder."""
+    """Return the folder of __cluster_metadata-0 in a node's folder."""
     return folder / "data" / "__cluster_metadata-0"
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
-    """The whole snapshots under a node's folder by end offset, the one that `format` writes left out."""
+    """Return the snapshots in a node's folder by end offset, without the one that `format` writes."""
     found = {}
     for path in partition_folder(folder).glob("*.checkpoint"):
         snapshot_id = snapshot_id_of(path.name)
@@ -83,19 +84,19 @@ def snapshots(folder: Path) -> dict[int, Path]:
 
 
 def first_segment(folder: Path) -> int:
-    """The base offset of the oldest segment."""
+    """Return the base offset of the oldest segment."""
     return min(int(path.stem) for path in partition_folder(folder).glob("*.log"))
 
 
 def snapshot_image(path: Path) -> MetadataImage:
-    """The metadata that a snapshot holds."""
+    """Return the image of a snapshot."""
     snapshot_id = snapshot_id_of(path.name)
     assert snapshot_id is not None
     return MetadataLoader().load_snapshot(read_batches(path.read_bytes()), snapshot_id.offset, snapshot_id.epoch)
 
 
 def snapshot_records(path: Path) -> tuple[list[ControlRecord], list[str]]:
-    """The records of a snapshot: control records as they come, the others in a form that tells nothing of their order."""
+    """Return the records of a snapshot: control records in order, the others in a form that is independent of order."""
     control: list[ControlRecord] = []
     data: list[str] = []
     for batch in read_batches(path.read_bytes()):
@@ -108,19 +109,19 @@ def snapshot_records(path: Path) -> tuple[list[ControlRecord], list[str]]:
 
 
 def image_records_of(image: MetadataImage) -> list[str]:
-    """The records that a snapshot of an image holds, in the form of `snapshot_records`."""
+    """Return the records of an image's snapshot in the form of `snapshot_records`."""
     return sorted(map(_unordered, image_records(image)))
 
 
 def _unordered(record: MetadataRecord) -> str:
-    """A record as text; the features of a registration, which are a map in Kafka's image, in the order of their names."""
+    """Return a record as text, with the features of a registration, a map in Kafka's image, sorted by name."""
     if isinstance(record, (RegisterBrokerRecord, RegisterControllerRecord)):
         record = structs.replace(record, features=tuple(sorted(record.features, key=attrgetter("name"))))
     return repr(record)
 
 
 def replayed(log: dict[int, bytes], base: MetadataImage | None = None) -> Iterator[MetadataImage]:
-    """The image after each batch of a log from its start, or from an image on; none inside a transaction."""
+    """Return the image after each batch of a log that starts empty or with an image; none inside a transaction."""
     loader = MetadataLoader(base or MetadataImage.EMPTY)
     for batch in _batches(log):
         if batch.base_offset > loader.last_offset:
@@ -135,7 +136,7 @@ def _batches(log: dict[int, bytes]) -> Iterator[RecordBatch]:
 
 
 def leaders(log: dict[int, bytes]) -> dict[int, int]:
-    """Who led each epoch, by the LeaderChange records of a log."""
+    """Return the leader of each epoch, by the LeaderChange records of a log."""
     found = {}
     for batch in _batches(log):
         if batch.is_control:
@@ -148,7 +149,7 @@ def leaders(log: dict[int, bytes]) -> dict[int, int]:
 
 
 def registrations(log: dict[int, bytes]) -> Counter[int]:
-    """How often each controller has registered."""
+    """Return how often each controller has registered."""
     return Counter(
         record.controller_id
         for batch in _batches(log)
@@ -159,7 +160,7 @@ def registrations(log: dict[int, bytes]) -> Counter[int]:
 
 
 def voter_sets(log: dict[int, bytes]) -> dict[int, dict[int, str]]:
-    """Every voter set of a log, as directory ids by voter id, by offset."""
+    """Return every voter set of a log by offset, as directory ids by voter id."""
     return {
         record.offset: {voter.voter_id: uuid_to_text(voter.voter_directory_id) for voter in control.voters}
         for batch in _batches(log)

@@ -1,4 +1,4 @@
-"""Metadata written to a quorum without a pause, by clients that keep count of what was acknowledged."""
+"""Clients that write metadata to a quorum continuously and count what was acknowledged."""
 
 import asyncio
 import contextlib
@@ -32,9 +32,9 @@ FAILURES = (AssertionError, ConnectionError, KafkaError, OSError)
 
 
 class Load:
-    """Two writers create topics, two write rising numbers into one setting each; an observer of ours watches.
+    """Two writers create topics, two write rising numbers into one config each, and an observer of ours follows.
 
-    It runs on a thread and an event loop of its own, so that a test can stop and start processes meanwhile.
+    It has its own thread and event loop, so that a test can stop and start processes meanwhile.
     """
 
     def __init__(self, quorum: Quorum) -> None:
@@ -65,7 +65,7 @@ class Load:
         self.stop()
 
     def stop(self) -> None:
-        """Stop writing, let the observer catch up, and raise what went wrong."""
+        """Stop writing, let the observer catch up, and raise any error of the writers."""
         self._end()
         assert not self._thread.is_alive()
         self._ended.result(0)
@@ -76,7 +76,7 @@ class Load:
         self._thread.join(2 * kafka.PATIENCE_S)
 
     def wait_for(self, more: int, timeout_s: float = kafka.PATIENCE_S) -> None:
-        """Wait until so many more writes have been acknowledged, all sent after this call but for four."""
+        """Wait until so many more writes are acknowledged, all but four of them sent after this call."""
         wanted = self.acknowledged + more + 4
 
         def is_reached() -> bool:
@@ -94,7 +94,7 @@ class Load:
         self._loop = asyncio.get_running_loop()
         try:
             await self._write_and_watch()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, `stop` raises it
+        except BaseException as error:  # noqa: BLE001 - `stop` raises it
             self._ended.set_exception(error)
         else:
             self._ended.set_result(None)
@@ -112,7 +112,7 @@ class Load:
             beating.cancel()
         for client in clients:
             client.close()
-        with contextlib.suppress(TimeoutError):  # who asks `lost_in` hears what has not come
+        with contextlib.suppress(TimeoutError):  # `lost_in` reports what is missing
             async with asyncio.timeout(kafka.PATIENCE_S):
                 while self.lost_in(observer.image):
                     await asyncio.sleep(0.02)
@@ -125,7 +125,7 @@ class Load:
                 self.leaders[change.epoch] = control.leader_id
 
     async def _be_a_broker(self, client: ControllerClient) -> None:
-        """Register and beat; register anew when a controller does not know this broker."""
+        """Register and send heartbeats; register again when a controller does not know this broker."""
         while True:
             broker = RawBroker(BROKER_ID, self._quorum.cluster_id, client)
             try:
@@ -134,9 +134,8 @@ class Load:
                     await asyncio.sleep(0.5)
                     try:
                         await broker.heartbeat()
-                    except (
-                        ConnectionError
-                    ) as error:  # it may be known still: another life would have to wait for its end
+                    # The registration may still exist, and a new incarnation would wait for the end of its session.
+                    except ConnectionError as error:
                         self.failures.append(f"broker: {error!r}")
             except FAILURES as error:
                 self.failures.append(f"broker: {error!r}")
@@ -161,7 +160,7 @@ class Load:
             await asyncio.sleep(TOPIC_PAUSE_S)
 
     async def _count(self, client: ControllerClient, name: str) -> None:
-        """Write 100, 101, … into the setting interval.ms of one client-metrics subscription."""
+        """Write 100, 101, … into interval.ms of one client-metrics subscription."""
         for number in itertools.count(100):
             if self._stop.is_set():
                 return
@@ -180,7 +179,10 @@ class Load:
             await asyncio.sleep(CONFIG_PAUSE_S)
 
     def lost_in(self, image: MetadataImage) -> list[str]:
-        """What was acknowledged and is not in an image; a number may be one that was sent and not answered."""
+        """Return what was acknowledged and is missing in an image.
+
+        A number may be one that was sent without a response.
+        """
         lost = [name for name in self.topics if name not in image.topics.by_name]
         for name, acknowledged in self.numbers.items():
             found = int(image.configs.of(CLIENT_METRICS, name).get("interval.ms", "-1"))
@@ -190,7 +192,7 @@ class Load:
 
 
 def create_topic(name: str) -> CreateTopicsRequest:
-    """One partition on the broker that the load pretends to be, so that a real one beside it has no work."""
+    """Create one partition on the broker of this load, so that a real broker gets none."""
     assignment = CreateTopicsRequestCreatableReplicaAssignment(partition_index=0, broker_ids=(BROKER_ID,))
     topic = CreateTopicsRequestCreatableTopic(
         name=name, num_partitions=-1, replication_factor=-1, assignments=(assignment,)

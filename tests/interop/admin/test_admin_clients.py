@@ -1,7 +1,7 @@
-"""The admin clients of confluent-kafka, aiokafka and kafka-python change a cluster of Apache's brokers on our controller.
+"""The admin clients of confluent-kafka, aiokafka and kafka-python on Apache's brokers under our controller.
 
-None of the three speaks to a controller's own listener (bootstrap.controllers, KIP-919): they begin with Metadata, which
-no controller serves, Apache's neither. The Java client does; see test_same_outputs.py.
+None of the three supports a controller's listener (bootstrap.controllers, KIP-919): they begin with Metadata, which no
+controller serves. The Java client does; see test_same_outputs.py.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ SETTINGS = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super_users": "User:ANONYMOUS",
     "leader_imbalance_check_interval_seconds": 86_400,
-    "broker_session_timeout_ms": 3_600_000,  # nobody is fenced because the machine is busy
+    "broker_session_timeout_ms": 3_600_000,  # a busy machine must not fence a broker
 }
 
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[str]:
-    """Two of Apache's brokers in one JVM, on a controller of ours."""
+    """Two of Apache's brokers in one JVM, under one of our controllers."""
     folder = tmp_path_factory.mktemp("admin-clients")
     with conclave.running_quorum(folder, 1, **SETTINGS) as quorum:
         ports = kafka.free_ports(2)
@@ -47,7 +47,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterato
 
 
 def format_broker(quorum: conclave.Quorum, jvm: Tools, broker_id: int, port: int) -> str:
-    """Write a broker's settings, format it, and return where the settings are."""
+    """Write a broker's configuration, format it, and return the path of the configuration."""
     folder = quorum.folder / f"broker-{broker_id}"
     folder.mkdir()
     settings = kafka.broker_settings(broker_id, port, folder, quorum.bootstrap)
@@ -58,14 +58,14 @@ def format_broker(quorum: conclave.Quorum, jvm: Tools, broker_id: int, port: int
 
 
 def done(futures: dict) -> list:
-    """Wait for what confluent-kafka has promised."""
+    """Wait for the futures of confluent-kafka."""
     return [future.result(kafka.PATIENCE_S) for future in futures.values()]
 
 
 def shows(condition: Callable[[], object], what: str) -> None:
-    """Wait until the broker that is asked has heard what the controller has made; before that it may know of nothing.
+    """Wait until the broker has applied what the controller has written.
 
-    Which of the two is asked, the client decides anew each time.
+    The client chooses one of the two brokers for each request.
     """
     kafka.wait_until(
         condition, kafka.PATIENCE_S, what, not_yet=(confluent_kafka.KafkaException, KafkaError, LookupError)
@@ -155,7 +155,7 @@ class TestConfluentKafka:
 
 
 class TestAiokafka:
-    """Its requests are of older versions than the others'."""
+    """Its requests have older versions than those of the other clients."""
 
     def test_topics_are_made_grown_configured_trimmed_and_deleted(self, bootstrap: str) -> None:
         asyncio.run(self._begin_and_close(bootstrap))
@@ -201,17 +201,17 @@ class TestAiokafka:
 
 
 async def shown(assertion: Callable[[], Awaitable[None]]) -> None:
-    """Repeat an assertion until the broker that is asked has heard what the controller has made."""
+    """Repeat an assertion until the broker has applied what the controller has written."""
     await conclave.retry(assertion, kafka.PATIENCE_S, (AssertionError, AioKafkaError))
 
 
 def errors(response: object) -> list[int]:
-    """Error codes of CreateTopics as aiokafka shows them."""
+    """Return the error codes of CreateTopics as aiokafka shows them."""
     return [each[1] for each in response.topic_errors]
 
 
 class TestKafkaPython:
-    """It knows more of the protocol than the others: reassignments, features, the quorum."""
+    """It supports more requests than the others: reassignments, features, the quorum."""
 
     @pytest.fixture
     def admin(self, bootstrap: str) -> Iterator[python.KafkaAdminClient]:

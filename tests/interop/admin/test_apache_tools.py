@@ -1,4 +1,4 @@
-"""Apache's kafka-metadata-quorum against three of our controllers; the other tools: test_same_outputs.py."""
+"""Apache's kafka-metadata-quorum on three of our controllers; see test_same_outputs.py for the other tools."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_kafka_metadata_quorum_reads_our_leader(tmp_path: Path, tools: Tools) ->
     with running_quorum(tmp_path, 3) as quorum:
 
         def described() -> tuple[int, Printed, Printed] | None:
-            """Both reports of one leader's time, and who that was."""
+            """Return both reports under one leader, and the leader."""
             leader_id = quorum.wait_for_leader()
             status, replication = (
                 tools.attempt_when_loaded(QUORUM, "--bootstrap-controller", quorum.bootstrap, "describe", report)

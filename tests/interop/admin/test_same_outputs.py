@@ -1,7 +1,7 @@
-"""Kafka's tools cannot tell whose controller it is: the same commands, through brokers and straight to the controller,
-print the same and end with the same code on a cluster of Apache's controller and on one of ours.
+"""Kafka's tools cannot tell our controller from Apache's.
 
-Only what must differ is put aside: ports, drawn ids, times and offsets.
+The same commands, through brokers and to the controller, print the same and exit with the same code on a cluster of
+Apache's controller and on one of ours. Only necessary differences are ignored: ports, random ids, times and offsets.
 """
 
 import asyncio
@@ -40,19 +40,19 @@ CHAPTERS = {
 
 @dataclass
 class Said:
-    """What one side has said to one command."""
+    """The output of one command on one side."""
 
     code: int
     lines: list[str]
 
     def is_wanted(self, command: Command) -> bool:
-        """Whether this is what the command is there for."""
+        """Whether the output is the expected one."""
         return self.code == command.code and command.wants in "\n".join(self.lines)
 
 
 @dataclass
 class Comparison:
-    """The two clusters, and what they have said to all commands of all chapters."""
+    """The two clusters, and their outputs for all commands of all chapters."""
 
     jvm: tools.Tools
     clusters: tuple[Cluster, Cluster]
@@ -60,12 +60,12 @@ class Comparison:
     _files: int = 0
 
     def run(self, chapter: str) -> None:
-        """Give both the same commands, one after the other; what changes nothing until they agree."""
+        """Run the same commands on both, one after the other. Read-only ones are repeated until the outputs agree."""
         self.answers[chapter] = [(command, *self._ask_both(command)) for command in CHAPTERS[chapter]]
 
     def _ask_both(self, command: Command) -> tuple[Said, Said]:
         deadline = time.monotonic() + (PATIENCE_S if command.is_read_only else 0)
-        if not command.is_read_only:  # it may look before it acts, at a broker
+        if not command.is_read_only:  # the tool may read from a broker before it acts
             asyncio.run(wait_until_brokers_follow(self.clusters))
         while True:
             apache, ours = (self.ask(cluster, command) for cluster in self.clusters)
@@ -85,7 +85,7 @@ class Comparison:
         return self.jvm.attempt(command.tool, *(word for part in parts for word in part))
 
     def ask(self, cluster: Cluster, command: Command) -> Said:
-        """Run a command on one of the two, and leave out what it need not say alike."""
+        """Run a command on one of the two, and remove what may differ."""
         printed = self.attempt(cluster, command)
         momentary = MOMENTARY.get(command.tool, re.compile(r"(?!)"))
         lines = [momentary.sub("", line) for line in cluster.words(printed.text)]
@@ -136,7 +136,7 @@ def test_a_tool_prints_the_same_of_our_controller_as_of_apaches(comparison: Comp
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_command_does_what_it_is_there_for(comparison: Comparison, chapter: str) -> None:
-    """Two errors that are the same, such as of a command misspelt, prove nothing."""
+    """Equal errors prove nothing, for example those of a misspelt command."""
     missed = [
         f"{command}: {command.wants!r} and {command.code} wanted\n  {ours}"
         for command, _, ours in comparison.answers[chapter]
@@ -147,21 +147,21 @@ def test_every_command_does_what_it_is_there_for(comparison: Comparison, chapter
 
 @dataclass
 class TokenTale:
-    """What a cluster says of a delegation token from its first day to its last."""
+    """The outputs of a cluster about a delegation token, from its creation to its expiry."""
 
     comparison: Comparison
     cluster: Cluster
     said: list[list[str]] = field(default_factory=list)
 
     def ask(self, *words: str, code: int = 0) -> str:
-        """Run kafka-delegation-tokens and note what it says."""
+        """Run kafka-delegation-tokens and record its output."""
         printed = self.comparison.attempt(self.cluster, Command(tools.TOKENS, words, ""))
         assert printed.code == code, printed
-        self.said.append(sorted(self.cluster.words(printed.text)))  # tokens come in no order
+        self.said.append(sorted(self.cluster.words(printed.text)))  # tokens are in no order
         return printed.text
 
     def ask_until(self, wanted: str, *words: str) -> None:
-        """Ask a broker, again until the one that is asked has heard of it, and note what it says."""
+        """Run a command until the broker has applied the change, and record its output."""
 
         def answer() -> tools.Printed | None:
             printed = self.comparison.attempt(self.cluster, Command(tools.TOKENS, words, ""))
@@ -171,7 +171,7 @@ class TokenTale:
         self.said.append(sorted(self.cluster.words(printed.text)))
 
     def log_in_until(self, token_id: str, hmac: str, *, code: int, wanted: str) -> None:
-        """Try to log in, again until the broker that is asked has heard what the token is good for."""
+        """Try to log in until the broker has applied the change of the token."""
 
         def is_reached() -> bool:
             printed = self.log_in(token_id, hmac)
@@ -180,13 +180,13 @@ class TokenTale:
         kafka.wait_until(is_reached, PATIENCE_S, f"a login by the token says {wanted}")
 
     def log_in(self, token_id: str, hmac: str) -> tools.Printed:
-        """List the topics as somebody who shows the token."""
+        """List the topics with the token's credentials."""
         config = self.cluster.token_config(token_id, hmac)
         words = ("--bootstrap-server", self.cluster.brokers, "--command-config", config, "--list")
         return self.comparison.jvm.attempt(tools.TOPICS, *words)
 
     def tell(self) -> None:
-        """Create two tokens, log in with one, renew it, let it end; ask for what cannot be."""
+        """Create two tokens, log in with one, renew it, let it expire, and run invalid commands."""
         create = ("--create", "--max-life-time-period", "-1")
         made = self.ask(*create, "--renewer-principal", "User:bob")
         token_id, hmac = re.findall(r"(?m)^(\S{22})\s+(\S{86}==)", made)[0]
@@ -194,7 +194,7 @@ class TokenTale:
         self.log_in_until(token_id, hmac, code=0, wanted="orders")
         owned = ("--describe", "--owner-principal")
         self.ask_until(": 1", *owned, "User:carol")
-        self.ask_until(": 2", *owned, "User:admin")  # who has asked for both
+        self.ask_until(": 2", *owned, "User:admin")  # the owner of both
         self.ask_until(": 0", *owned, "User:nobody")
         self.ask("--renew", "--renew-time-period", "-1", "--hmac", hmac)
         self.ask("--renew", "--renew-time-period", "-1", "--hmac", "bm8gdG9rZW4=", code=1)

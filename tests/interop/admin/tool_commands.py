@@ -1,4 +1,4 @@
-"""Commands of Kafka's tools, in an order in which each finds what the ones before it have made."""
+"""Commands of Kafka's tools, in an order in which each one finds what the earlier ones have created."""
 
 import json
 import re
@@ -9,28 +9,28 @@ from tests.interop.admin import tools
 from tests.interop.admin.two_clusters import CONTROLLER_ID, FENCED_BROKER_ID, SILENT_BROKER_ID
 
 SUBCOMMAND_FIRST: Final = frozenset({tools.CLUSTER})
-"""Tools that take the address behind their subcommand."""
+"""Tools with the address after their subcommand."""
 
 
 READ_ONLY: Final = frozenset(
     {"--list", "--describe", "--verify", "--generate", "describe", "cluster-id", "list-endpoints"}
 )
-"""First words of commands that change nothing: repeated until they tell what is wanted, and both the same."""
+"""First words of read-only commands, which are repeated until both outputs are the expected and equal."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One call of a tool. A word that begins with { is given as the path of a file that holds it."""
+    """One call of a tool. A word that begins with { is passed as the path of a file with that content."""
 
     tool: str
     words: tuple[str, ...]
-    wants: str  # what both sides must have printed
+    wants: str  # expected in both outputs
     to_controller: bool = False
     code: int = 0
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it may be repeated."""
+        """Whether the command may be repeated."""
         return not self.words or bool(READ_ONLY & set(self.words))
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Command:
 
 
 def _of(tool: str, to_controller: bool, *lines: tuple[str, str] | tuple[str, str, int]) -> list[Command]:
-    """Commands of one tool: a line each, with what it must print and its exit code."""
+    """Return the commands of one tool, one per line, with expected output and exit code."""
     return [
         Command(tool, tuple(_split(line[0])), line[1], to_controller, line[2] if len(line) == 3 else 0)
         for line in lines
@@ -47,13 +47,13 @@ def _of(tool: str, to_controller: bool, *lines: tuple[str, str] | tuple[str, str
 
 
 def _split(line: str) -> list[str]:
-    """Split a command at spaces; what follows the first { is one word."""
+    """Split a command at spaces; everything from the first { is one word."""
     line, brace, rest = line.partition("{")
     return line.split() + ([brace + rest] if brace else [])
 
 
 def _moves(**replicas: list[int]) -> str:
-    """A reassignment file: replicas by topic and partition, as in orders_0=[101]."""
+    """Return a reassignment file: replicas by topic and partition, as in orders_0=[101]."""
     partitions = []
     for name, ids in replicas.items():
         topic, _, index = name.partition("_")
@@ -337,10 +337,10 @@ MOMENTARY: Final = {
     tools.FEATURES: re.compile(r"Epoch: \d+"),
     tools.QUORUM: re.compile(r"CurrentObservers.*|<id \d+>|\b\d+\b| +"),
 }
-"""What two clusters need not have in common: offsets and times, and observers in no order."""
+"""What may differ between two clusters: offsets, times, and the order of observers."""
 
 UNORDERED: Final = frozenset({tools.API_VERSIONS})
-"""Tools that print what they find in no order."""
+"""Tools whose output has no order."""
 
 _QUORUM: Final = (
     ("describe --status", "LeaderId"),

@@ -1,4 +1,4 @@
-"""Kafka's command-line tools in one JVM that stays up, for tests that run many of them."""
+"""Kafka's command-line tools in one JVM, for tests that run many of them."""
 
 import select
 import subprocess
@@ -22,18 +22,18 @@ STORAGE = "kafka.tools.StorageTool"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 NOT_LOADED = "not supported with the current MetadataVersion"
-"""What a tool says of a controller that has just started and cannot tell the metadata.version yet."""
+"""The error of a controller that has just started and does not know the metadata.version yet."""
 
 
 class Printed(NamedTuple):
-    """What a tool has left behind."""
+    """The output of a tool."""
 
     code: int
     text: str
 
 
 class Tools:
-    """Runs main classes one at a time; `with` ends the JVM."""
+    """Runs main classes one at a time; leaving `with` ends the JVM."""
 
     def __init__(self, folder: Path) -> None:
         self._errors = (folder / "tools.err").open("wb")
@@ -46,15 +46,15 @@ class Tools:
         )
 
     def run(self, main_class: str, *arguments: object, timeout_s: float = 2 * PATIENCE_S) -> str:
-        """Run a tool and return what it printed; a failing tool fails the test."""
+        """Run a tool and return its output. The test fails if the tool fails."""
         printed = self.attempt(main_class, *arguments, timeout_s=timeout_s)
         assert printed.code == 0, f"{main_class} {arguments}: exit code {printed.code}\n{printed.text}"
         return printed.text
 
     def attempt_when_loaded(self, main_class: str, *arguments: object) -> Printed:
-        """Run a tool that may fail, again while the controller that it asks has not loaded the metadata yet.
+        """Run a tool that may fail, again while the controller has not loaded the metadata yet.
 
-        Which of the controllers a tool asks is a matter of chance: that one answer was right tells nothing of the next.
+        The tool chooses a controller at random, so one success says nothing about the next call.
         """
 
         def answered() -> Printed | None:

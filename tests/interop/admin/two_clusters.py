@@ -1,4 +1,4 @@
-"""Two clusters that differ in their controller only, Apache's or ours: each with two of Apache's brokers that know users."""
+"""Two clusters that differ in their controller only, Apache's or ours, each with two of Apache's brokers with users."""
 
 import asyncio
 import re
@@ -13,9 +13,9 @@ from tests.interop.admin import tools
 CONTROLLER_ID = 3000
 BROKER_IDS = (101, 102)
 SILENT_BROKER_ID = 103
-"""A broker that is taken to be alive and does nothing: a reassignment to it never comes to an end."""
+"""A broker that is considered alive and does nothing: a reassignment to it never completes."""
 FENCED_BROKER_ID = 104
-"""A broker that has registered, and no more."""
+"""A broker that has only registered."""
 PASSWORD = "users-secret"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -23,7 +23,7 @@ COMMON = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
     "delegation.token.secret.key": "key-of-all-delegation-tokens",
-    "broker.session.timeout.ms": 3_600_000,  # nobody is fenced because the machine is busy
+    "broker.session.timeout.ms": 3_600_000,  # a busy machine must not fence a broker
     "auto.leader.rebalance.enable": "false",
     "log.cleaner.dedupe.buffer.size": 4_000_000,
 }
@@ -33,7 +33,7 @@ MASKS = (
     (
         re.compile(r"(?m)^  (?!root=)[\w.$-]+=(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) sensitive=false synonyms=\{\}\n"),
         "",
-    ),  # loggers: each has its own
+    ),  # loggers differ
     (re.compile(r"\[\d{4}-\d\d-\d\d [\d:,]+\]"), "<time>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "<date>"),
     (re.compile(r"[A-Za-z0-9+/]{86}=="), "<hmac>"),
@@ -43,7 +43,7 @@ MASKS = (
 
 @dataclass
 class Cluster:
-    """One of the two. `words` replaces what differs by nature: ports, drawn ids, dates."""
+    """One of the two. `words` replaces what necessarily differs: ports, random ids, dates."""
 
     folder: Path
     cluster_id: str
@@ -53,7 +53,7 @@ class Cluster:
 
     @property
     def brokers(self) -> str:
-        """host:port of every broker, where clients log in."""
+        """host:port of every broker, for clients that log in."""
         return ",".join(f"127.0.0.1:{port}" for port in self.client_ports.values())
 
     @property
@@ -62,17 +62,17 @@ class Cluster:
         return f"127.0.0.1:{self.controller_port}"
 
     def config_of(self, node_id: int) -> Path:
-        """server.properties of a node."""
+        """Return the path of a node's server.properties."""
         return self.folder / f"node-{node_id}" / "server.properties"
 
     @property
     def admin_config(self) -> Path:
-        """Client properties of the administrator, known by a password."""
+        """Return the client properties of the administrator, with a password."""
         jaas = f'{PLAIN_MODULE} required username="admin" password="{PASSWORD}";'
         return self._client_config("admin", "PLAIN", jaas)
 
     def token_config(self, token_id: str, hmac: str) -> Path:
-        """Client properties of somebody who shows a delegation token."""
+        """Return the client properties of a user with a delegation token."""
         jaas = f'{SCRAM_MODULE} required username="{token_id}" password="{hmac}" tokenauth="true";'
         return self._client_config("token", "SCRAM-SHA-256", jaas)
 
@@ -87,7 +87,7 @@ class Cluster:
         return kafka.write_properties(self.folder / f"{name}.properties", settings)
 
     def format(self, jvm: tools.Tools) -> None:
-        """Draw ports, write all settings, and format every node with Apache's command."""
+        """Choose ports, write all configurations, and format every node with Apache's command."""
         self.controller_port, *ports = kafka.free_ports(1 + 2 * len(BROKER_IDS))
         self.client_ports = dict(zip(BROKER_IDS, ports[::2], strict=True))
         folder = self.config_of(CONTROLLER_ID).parent
@@ -116,7 +116,7 @@ class Cluster:
         jvm.run(tools.STORAGE, "format", "-t", self.cluster_id, "-c", config, option)
 
     def register(self, broker_id: int) -> None:
-        """Register one of the two brokers that are none."""
+        """Register a broker without a process."""
 
         async def register() -> None:
             client = conclave.controller_client(self.controller)
@@ -129,7 +129,7 @@ class Cluster:
         asyncio.run(register())
 
     def words(self, printed: str) -> list[str]:
-        """The lines that a tool has printed, without what must differ between two clusters."""
+        """Return the lines of an output without what must differ between two clusters."""
         for port, name in {self.controller_port: "controller", **dict.fromkeys(self.client_ports.values())}.items():
             shown = name or next(str(each) for each, found in self.client_ports.items() if found == port)
             printed = re.sub(rf"(?<!\d){port}(?!\d)", f"<port of {shown}>", printed)
@@ -139,7 +139,7 @@ class Cluster:
         return [line.rstrip() for line in ID.sub(self._name_of, printed).splitlines()]
 
     def _name_of(self, found: re.Match[str]) -> str:
-        """Number ids as they are shown first: two clusters that show the same things number them alike."""
+        """Replace ids by numbers in the order of appearance, so that equal outputs stay equal."""
         if found[0] == self.cluster_id:
             return "<cluster id>"
         return self._names.setdefault(found[0], f"<id {len(self._names) + 1}>")
@@ -147,7 +147,7 @@ class Cluster:
 
 @contextmanager
 def two_clusters(folder: Path, jvm: tools.Tools) -> Iterator[tuple[Cluster, Cluster]]:
-    """Apache's controller with its brokers, and ours with its brokers; all of Apache's nodes are in one JVM."""
+    """Yield the cluster with Apache's controller and the one with ours. All of Apache's nodes share one JVM."""
     cluster_id = conclave.new_cluster_id()
     apache, ours = (Cluster(folder / side, cluster_id) for side in ("apache", "ours"))
     for cluster in (apache, ours):

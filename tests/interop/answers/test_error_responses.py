@@ -1,4 +1,4 @@
-"""Our error answers beside Kafka's: the same requests through Kafka's own request classes, the answers compared."""
+"""Our error responses compared with those of Kafka's request classes."""
 
 import subprocess
 from pathlib import Path
@@ -17,11 +17,11 @@ from tests.protocol.golden import Vector, vectors
 pytestmark = pytest.mark.interop
 
 REFUSED_BY_KAFKA = {ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS}
-"""Their examples hold enum values that Kafka's classes do not take; its error answers have no surprises."""
+"""Requests whose examples contain enum values that Kafka's classes reject."""
 
 
 def comparable(value: Any, name: str = "") -> Any:
-    """Keep everything but the words of a message: whether there are any is what counts."""
+    """Remove the text of messages; only its presence is compared."""
     if name == "error_message":
         return value is not None
     if isinstance(value, tuple):

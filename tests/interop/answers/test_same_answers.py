@@ -1,4 +1,4 @@
-"""The same requests to an Apache controller and to ours: the answers are equal field by field, and so are the records."""
+"""The same requests to Apache's controller and to ours: responses equal field by field, and equal records."""
 
 import asyncio
 import base64
@@ -56,7 +56,7 @@ SETTLES_WITHIN_S = 20
 NOT_COMPARED = {"throttle_time_ms"}
 CLOSED = "closed"
 OF_ITS_OWN = {"NoOpRecord", "RegisterControllerRecord"}
-"""Records that each controller writes of itself."""
+"""Records that each controller writes about itself."""
 DRAWN = {"token_id", "hmac"}
 TIMES = {
     "issue_timestamp",
@@ -83,9 +83,9 @@ UNORDERED = {
     "AlterClientQuotasRequestEntryData": "entity",
     "ClientQuotaRecord": "entity",
     "ApiVersionsResponse": "supported_features finalized_features",
-    "CreateTopicsResponse": "topics",  # where some are refused
+    "CreateTopicsResponse": "topics",  # with some rejections
 }
-"""Where Apache's order is that of a hash table."""
+"""Fields in the order of a hash table in Apache's responses."""
 WORDS = {
     each.default_message: each.name
     for each in (
@@ -101,16 +101,16 @@ WORDS = {
     "This most likely occurs because of a request being malformed by the client library or the message was sent to "
     "an incompatible broker. See the broker logs for more details.": "INVALID_REQUEST",
 }
-"""What both sides say of an error code when they have nothing more to say."""
+"""The default texts of error codes on both sides."""
 NEEDS = re.compile(r"(?:Request Request\(.*\)|\w+) needs \w+ permission(?:\.| on the cluster\.)")
-"""Apache's shows its own object, ours the name of the request."""
+"""Apache's message contains an object, ours the name of the request."""
 IN_OWN_WORDS = {"AddRaftVoterResponse", "RemoveRaftVoterResponse"}
-"""Whose messages only say in other words why a request was refused."""
+"""Requests whose error messages differ in wording only."""
 
 
 @dataclass
 class Side:
-    """One controller and what it has told."""
+    """One controller and the state from its responses."""
 
     quorum: Quorum
     known: Known
@@ -120,11 +120,11 @@ class Side:
     session_lifetimes: dict[str, int] = field(default_factory=dict)
     asked_at: float | None = None
     longest_pause_s: float = 0.0
-    now_ms: int | None = None  # when a record was written; an answer is looked at when it comes
+    now_ms: int | None = None  # when a record was written; a response is used when it arrives
     _connections: dict[str, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=dict)
 
     async def ask(self, case: Case) -> Message | str:
-        """Send one request; what comes back, or that the connection was closed."""
+        """Send one request. Return the response, or that the connection was closed."""
         message = case.build(self.known)
         self.note_pause()
         try:
@@ -136,13 +136,13 @@ class Side:
         return answer
 
     def note_pause(self) -> None:
-        """Keep the longest time between two requests."""
+        """Record the longest time between two requests."""
         now = time.monotonic()
         self.longest_pause_s = max(self.longest_pause_s, now - (self.asked_at or now))
         self.asked_at = now
 
     async def wait_until_it_serves(self) -> None:
-        """Wait until it is active and has read its own registration: before that it refuses or knows nothing."""
+        """Wait until the controller is active and has applied its own registration."""
         deadline = time.monotonic() + kafka.PATIENCE_S
         while True:
             stranger: Any = await self.ask(fixed("heartbeat of a stranger", heartbeat(999, 1), 1))
@@ -164,7 +164,7 @@ class Side:
             return decode_response(message.API_KEY, version, await reader.readexactly(size))[1]
 
     async def _log_in(self, user: str) -> None:
-        """By name and password, or with the newest delegation token."""
+        """Log in with name and password, or with the newest delegation token."""
         if user != BY_TOKEN:
             login: SaslClient = PlainSaslClient(user, PASSWORD)
         else:
@@ -202,13 +202,13 @@ class Side:
             self._learn(inside, inside.build(self.known), _inside(inside, answer))
 
     def said(self, case: Case, answer: Message | str) -> Any:
-        """Put an answer into words that do not depend on drawn ids, times, ports and offsets."""
+        """Return a response in a form without random ids, times, ports and offsets."""
         if isinstance(answer, EnvelopeResponse) and answer.response_data and case.inside is not None:
             return {"inside": self.said(case.inside, _inside(case.inside, answer)), "error_code": answer.error_code}
         return self.in_words(answer)
 
     def in_words(self, value: Any, name: str = "") -> Any:
-        """Put an answer, a record or a part of one into such words."""
+        """Return a response, a record or a part of one in that form."""
         if isinstance(value, Message):
             kind = type(value).__name__
             fields = {each: self.in_words(getattr(value, each), each) for each in value.__struct_fields__}
@@ -252,7 +252,7 @@ def _inside(case: Case, answer: EnvelopeResponse) -> Message:
 
 @contextmanager
 def two_sides(apache: Quorum, ours: Quorum, *, logs_in: bool = False) -> Iterator[tuple[Side, Side]]:
-    """Apache's and ours, with the same cluster id."""
+    """Yield Apache's side and ours, with the same cluster id."""
     ours.cluster_id = apache.cluster_id
     ours.directory_ids = apache.directory_ids
     for quorum in (apache, ours):
@@ -269,7 +269,7 @@ def two_sides(apache: Quorum, ours: Quorum, *, logs_in: bool = False) -> Iterato
 
 
 def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Where two answers differ, a line each. A message where Apache has none is no difference."""
+    """Return the differences of two responses, one per line. A message where Apache has none is no difference."""
     if isinstance(expected, dict) and isinstance(found, dict) and expected.keys() == found.keys():
         for key in expected:
             yield from differences(expected[key], found[key], f"{path}/{key}")
@@ -281,7 +281,7 @@ def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
 
 
 async def ask_both(sides: tuple[Side, Side], case: Case) -> list[Any]:
-    """The answers to one request, in words, once neither is the one that the case knows as `not_yet`."""
+    """Return the responses to one request, once neither satisfies the `not_yet` of the case."""
     deadline = time.monotonic() + kafka.PATIENCE_S
     said: dict[int, Any] = {}
     while True:
@@ -299,15 +299,15 @@ async def ask_both(sides: tuple[Side, Side], case: Case) -> list[Any]:
 
 
 def changes_nothing(case: Case) -> bool:
-    """Whether a request may be repeated."""
+    """Return whether a request is read-only."""
     request = type((case.inside or case).build(Known(""))).__name__
     return request.startswith(("ApiVersions", "Describe", "List"))
 
 
 async def differences_in(sides: tuple[Side, Side], case: Case) -> list[str]:
-    """Where the answers differ. What changes nothing is asked again until it is the same.
+    """Return the differences of the responses. Read-only requests are repeated until they agree.
 
-    Both answer it from what they have read of their log, which may be a moment behind what they have acknowledged.
+    Both controllers answer them from the applied log, which may be a moment behind what they have acknowledged.
     """
     deadline = time.monotonic() + SETTLES_WITHIN_S
     while True:
@@ -319,10 +319,10 @@ async def differences_in(sides: tuple[Side, Side], case: Case) -> list[str]:
 
 
 def records_of(side: Side) -> list[Any]:
-    """The metadata records of a log, in words, without what each controller writes of itself.
+    """Return the metadata records of a log in comparable form, without those that each controller writes about itself.
 
-    Changes of several partitions at once come in the order of topic ids, which are drawn: they are sorted. Apache's
-    controller may say the same change twice when a broker's replicas leave the ELR; once is enough.
+    Changes of several partitions are in the order of random topic ids, so they are sorted. Apache's controller may
+    repeat a change when a broker's replicas leave the ELR; repetitions are removed.
     """
     folder = side.quorum.folder_of(1) / "data" / "__cluster_metadata-0"
     records = [
@@ -349,7 +349,7 @@ def records_of(side: Side) -> list[Any]:
 
 
 def without_repeated_fencing(records: list[tuple[Any, int]]) -> Iterator[tuple[Any, int]]:
-    """Leave out the fencing of fenced brokers: Apache fences silent ones again, whether they are fenced or not."""
+    """Remove the fencing of fenced brokers, which Apache's controller repeats."""
     fenced: dict[int, bool] = {}
     for record, written_ms in records:
         is_change = isinstance(record, BrokerRegistrationChangeRecord)
@@ -363,7 +363,7 @@ def without_repeated_fencing(records: list[tuple[Any, int]]) -> Iterator[tuple[A
 
 
 def compared(apache: Side, ours: Side, cases: list[Case]) -> list[str]:
-    """Send each request to both; which answers differ, or else which records."""
+    """Send each request to both. Return the differing responses, else the differing records."""
 
     async def ask_all() -> list[str]:
         try:
@@ -389,7 +389,7 @@ def compared(apache: Side, ours: Side, cases: list[Case]) -> list[str]:
 
 
 def compare(apache: Side, ours: Side, cases: list[Case]) -> None:
-    """Send each request to both; the answers and then the records must be the same."""
+    """Send each request to both, and require equal responses and records."""
     different = compared(apache, ours, cases)
     assert not different, f"{len(different)} differ:\n" + "\n".join(different[:50])
 
@@ -405,7 +405,7 @@ SETTINGS: dict[str, object] = {
 
 SESSION_MS = 4_000
 REQUESTS_BETWEEN_HEARTBEATS = 6
-"""At most so many requests later every broker that is alive is heard of again."""
+"""Upper bound of requests between two heartbeats of every living broker."""
 
 
 def test_a_long_list_of_requests_has_the_same_answers_and_makes_the_same_records(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_a_long_list_of_requests_has_the_same_answers_and_makes_the_same_records
 
 
 def test_brokers_that_come_and_go_are_treated_alike(tmp_path: Path) -> None:
-    """Sessions end here. Where nobody could ask for so long that one may have ended too early, all begins anew."""
+    """Sessions end in this test. It starts over if a pause was so long that a session may have ended too early."""
     kafka.require()
     settings: dict[str, object] = {**SETTINGS, "broker.session.timeout.ms": SESSION_MS}
     different: list[str] = []
@@ -445,7 +445,7 @@ listener.name.controller.ssl.client.auth=none
 listener.name.controller.sasl.server.max.receive.size=500000
 some.plug.in=secret
 """
-"""A second mechanism, and settings of the kinds that DescribeConfigs treats in ways of their own."""
+"""A second SASL mechanism, and configs that DescribeConfigs treats specially."""
 
 
 def test_users_with_and_without_rights_get_the_same_answers(tmp_path: Path) -> None:
@@ -466,5 +466,5 @@ def test_users_with_and_without_rights_get_the_same_answers(tmp_path: Path) -> N
         path.write_text(f"{text}\n{MORE_SETTINGS}")
     with two_sides(*both, logs_in=True) as (apache, ours):
         compare(apache, ours, cases)
-        for side in (apache, ours):  # the token was to last an hour
+        for side in (apache, ours):  # the lifetime of the token is an hour
             assert 1_800_000 < side.session_lifetimes[BY_TOKEN] <= 3_600_000

@@ -1,4 +1,4 @@
-"""An unmodified Apache broker 4.3.1 on one of our controllers, used by an ordinary client library."""
+"""An unmodified Apache broker under one of our controllers, used by a client library."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,12 +39,12 @@ def settle(futures: dict[object, object]) -> None:
 
 
 def shows(condition: Callable[[], bool], what: str) -> None:
-    """Wait until the broker has read of it too: the controller answers first."""
+    """Wait until the broker has applied the change too: the controller answers first."""
     kafka.wait_until(condition, PATIENCE_S, what, not_yet=(KafkaException,))
 
 
 def create(bootstrap: str, name: str, partitions: int) -> AdminClient:
-    """Create a topic and wait until the broker knows it."""
+    """Create a topic and wait until the broker has it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     settle(admin.create_topics([NewTopic(name, partitions, 1)]))
     shows(lambda: name in admin.list_topics(timeout=10).topics, f"the broker knows {name}")
@@ -60,13 +60,13 @@ def produce(producer: Producer, topic: str, values: list[str]) -> None:
 
 
 def consume(bootstrap: str, topic: str, count: int, **settings: object) -> list[Message]:
-    """Read `count` records in a group of the topic's name, then a little more to see that there are no others."""
+    """Read `count` records in a group of the topic's name, and check for a moment that there are no others."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": topic,
             "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,  # else there may be nothing left to commit in the end, which is an error
+            "enable.auto.commit": False,  # otherwise there may be nothing left to commit, which is an error
             **settings,
         }
     )
@@ -77,7 +77,7 @@ def consume(bootstrap: str, topic: str, count: int, **settings: object) -> list[
         message = consumer.poll(wait_s)
         if message is not None:
             if message.error():
-                raise KafkaException(message.error())  # the client goes on after it
+                raise KafkaException(message.error())  # the client continues after it
             found.append(message)
         return len(found) >= count
 

@@ -1,4 +1,4 @@
-"""An Apache broker keeps serving and follows when the controller it depends on dies."""
+"""An Apache broker keeps serving when the controller that it uses is killed."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.interop
 
 
 def create_through_elections(admin: AdminClient, name: str) -> float:
-    """Create a topic through the broker; how long it took with all refusals on the way, in seconds."""
+    """Create a topic through the broker. Return the time it took in seconds, including retries."""
     started = time.monotonic()
     refusals: list[str] = []
     while time.monotonic() - started < kafka.PATIENCE_S:

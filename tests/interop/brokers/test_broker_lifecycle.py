@@ -1,4 +1,4 @@
-"""Two Apache brokers live and die under one of our controllers; the state is read from the controller's own log."""
+"""Two Apache brokers start, stop and die under one of our controllers; the state is read from its log."""
 
 import asyncio
 from contextlib import ExitStack
@@ -11,15 +11,15 @@ from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol.record_batch import read_batches
 from tests.interop import conclave, kafka
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
 
 PARTITIONS = 6
 SESSION_MS = 18_000
-"""Twice Kafka's default: a busy machine must not keep a living broker from its heartbeats for as long."""
+"""Twice Kafka's default, so that a busy machine does not end the session of a living broker."""
 
 
 def image_in(folder: Path) -> MetadataImage:
-    """Replay the log that the controller has written so far."""
+    """Return the image of the log that the controller has written so far."""
     loader = MetadataLoader()
     (segment,) = sorted((folder / "data" / "__cluster_metadata-0").glob("*.log"))
     for batch in read_batches(segment.read_bytes()):
@@ -47,7 +47,7 @@ async def create_topic(bootstrap: str) -> None:
 
 
 def test_brokers_shut_down_return_and_are_fenced_when_they_die(tmp_path: Path) -> None:
-    """Controlled shutdown moves leaders and lets go; a return fills the ISRs; kill -9 is noticed by the session."""
+    """A controlled shutdown moves leaders; a restart refills the ISRs; after kill -9 the session ends."""
     kafka.require()
     with ExitStack() as stack:
         quorum = stack.enter_context(conclave.running_quorum(tmp_path, 1, broker_session_timeout_ms=SESSION_MS))

@@ -1,6 +1,6 @@
-"""Three of our controllers carry three unmodified Apache brokers through restarts and deaths of both.
+"""Three of our controllers with three unmodified Apache brokers, through restarts and kills of both.
 
-Each test leaves the cluster whole: every broker up, every ISR full, a controller leading.
+Each test leaves the cluster complete: every broker up, every ISR full, a leading controller.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.interop import conclave, kafka
 from tests.interop.admin.tools import CONFIGS, STORAGE, Tools
 from tests.interop.kafka import PATIENCE_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # a test has several deadlines that are not to be met
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
 
 BROKER_IDS = (101, 102, 103)
 GROUP = 32  # ConfigResource.Type
@@ -36,7 +36,7 @@ REPLICATED_INTERNALS = {
 
 @dataclass
 class Cluster:
-    """Three controllers of ours and three brokers of Apache's."""
+    """Three of our controllers and three of Apache's brokers."""
 
     quorum: conclave.Quorum
     folder: Path
@@ -59,14 +59,14 @@ class Cluster:
         jvm.run(STORAGE, "format", "-t", self.quorum.cluster_id, "-c", config, "-N")
 
     def start(self, broker_id: int) -> kafka.Process:
-        """Start a broker, without waiting for it."""
+        """Start a broker without waiting for it."""
         process = self.brokers[broker_id] = kafka.start(
             f"broker-{broker_id}", self.folder_of(broker_id) / "server.properties"
         )
         return process
 
     def restart_controller(self, node_id: int) -> None:
-        """Start a controller again and wait until it follows or leads."""
+        """Restart a controller and wait until it follows or leads."""
         started_ms = time.time() * 1000
         self.quorum.start(node_id)
 
@@ -82,9 +82,9 @@ class Cluster:
         return AdminClient({"bootstrap.servers": self.bootstrap})
 
     def create(self, topic: str, partitions: int = 6) -> None:
-        """Create a topic of three replicas and wait until brokers show all of them in sync.
+        """Create a topic with three replicas and wait until brokers show all of them in sync.
 
-        Again when nothing came of it; while controllers change a topic may be made without a word.
+        Retried, since a topic may be created without a response while controllers change.
         """
 
         def is_there() -> bool:
@@ -99,7 +99,7 @@ class Cluster:
         self.wait_for_isrs(topic, {*BROKER_IDS})
 
     def is_led_by(self, topic: str, brokers: set[int]) -> bool:
-        """Whether the broker that is asked knows a topic, and none but these as leaders of its partitions."""
+        """Return whether the broker knows the topic and only these leaders of its partitions."""
         found = self.admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         return bool(found) and {partition.leader for partition in found.values()} <= brokers
 
@@ -110,7 +110,7 @@ class Cluster:
         )
 
     def wait_for_isrs(self, topic: str, wanted: set[int]) -> None:
-        """Wait until every partition has these in sync, as the brokers tell."""
+        """Wait until the brokers report these replicas of every partition as in sync."""
 
         def is_reached() -> bool:
             found = self.admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
@@ -136,7 +136,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[
 
 
 class Load:
-    """Records produced one after the other while something happens to the cluster, each with acks=all."""
+    """Produces records with acks=all, one after the other, while the cluster changes."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._producer = Producer(
@@ -174,7 +174,7 @@ class Load:
 
 
 class Group:
-    """Two members of one group that read a topic while something happens to the cluster, and commit as they go."""
+    """Two members of one group that read a topic and commit while the cluster changes."""
 
     def __init__(self, cluster: Cluster, topic: str, protocol: str) -> None:
         self._settings = {
@@ -220,7 +220,7 @@ class Group:
 
 
 def read(consumer: Consumer, count: int) -> list[Message]:
-    """The next records of a consumer; errors, which it gets over, left out."""
+    """Return a consumer's next records, without the errors that it recovers from."""
     found: list[Message] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < count:
@@ -232,7 +232,7 @@ def read(consumer: Consumer, count: int) -> list[Message]:
 
 
 def values_of(cluster: Cluster, topic: str) -> set[str]:
-    """Every record of a topic, read by a consumer without a group's offsets."""
+    """Return every record of a topic, read without a group's offsets."""
     consumer = Consumer(
         {"bootstrap.servers": cluster.bootstrap, "group.id": f"reader-of-{topic}", "enable.partition.eof": True}
     )
@@ -258,9 +258,9 @@ def values_of(cluster: Cluster, topic: str) -> set[str]:
 
 @contextmanager
 def nothing_lost(cluster: Cluster, topic: str, protocol: str = "consumer") -> Iterator[None]:
-    """Produce and consume all the while; in the end each acknowledged record is there and was read by the group.
+    """Produce and consume meanwhile. At the end every acknowledged record exists and was read by the group.
 
-    None has failed, the group's members share the topic as before, and every ISR is full.
+    No client has failed, the group's members share the topic as before, and every ISR is full.
     """
     cluster.create(topic)
     with Group(cluster, topic, protocol) as group:
@@ -292,7 +292,7 @@ def test_apaches_console_tools_round_trip(cluster: Cluster) -> None:
 
 
 def test_a_transaction_spans_topics_and_commits_offsets(cluster: Cluster) -> None:
-    """Consume, transform, produce: what was read and what was written are committed as one, or not at all."""
+    """Consume, transform, produce: reads and writes are committed together or not at all."""
     for topic in ("in", "out"):
         cluster.create(topic, 2)
     feeder = Producer({"bootstrap.servers": cluster.bootstrap})
@@ -305,7 +305,7 @@ def test_a_transaction_spans_topics_and_commits_offsets(cluster: Cluster) -> Non
     for aborts in (True, False):
         consumer = Consumer({**settings, "enable.auto.commit": False})
         consumer.subscribe(["in"])
-        messages = read(consumer, 20)  # an aborted transaction commits no offsets, so all is read again
+        messages = read(consumer, 20)  # an aborted transaction commits no offsets, so everything is read again
         producer.begin_transaction()
         for message in messages:
             producer.produce("out", value=message.value())
@@ -327,7 +327,7 @@ def test_a_transaction_spans_topics_and_commits_offsets(cluster: Cluster) -> Non
 
 
 def test_a_share_group_reads_from_the_offset_that_its_config_says(cluster: Cluster, tools: Tools) -> None:
-    """KIP-932: the group's config, the feature and the topic of the group's state all come from the controller."""
+    """KIP-932: the group's config, the feature and the topic of the group's state come from the controller."""
     cluster.create("shared", 2)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(20):
@@ -339,7 +339,7 @@ def test_a_share_group_reads_from_the_offset_that_its_config_says(cluster: Clust
     asked = DescribeConfigsRequestDescribeConfigsResource(
         resource_type=GROUP, resource_name="sharers", configuration_keys=("share.auto.offset.reset",)
     )
-    for port in cluster.ports.values():  # each may be the one that decides where the group begins
+    for port in cluster.ports.values():  # each may decide where the group starts
         kafka.wait_until(
             lambda port=port: (
                 asyncio.run(conclave.call(port, DescribeConfigsRequest(resources=(asked,)), 4))
@@ -376,9 +376,9 @@ def test_controllers_restart_one_after_the_other_under_load(cluster: Cluster) ->
 
 
 def coordinator_of(cluster: Cluster, group_id: str) -> int:
-    """The broker that the brokers send a group's members to. Raises KafkaException while there is none.
+    """Return the broker that the brokers name as the group's coordinator. Raises KafkaException while there is none.
 
-    A client of its own each time, since librdkafka's keeps to the broker that it was sent to first.
+    Each call uses a new client, since librdkafka's keeps the first coordinator.
     """
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     found = admin.describe_consumer_groups([group_id], request_timeout=10)[group_id].result(PATIENCE_S)
@@ -412,9 +412,9 @@ def test_killing_the_active_controller_loses_nothing_acknowledged(cluster: Clust
             quorum.processes[leader_id].kill()
             for topic, future in futures.items():
                 try:
-                    future.result(PATIENCE_S)  # longer than the client waits for an answer
+                    future.result(PATIENCE_S)  # longer than the client's request timeout
                 except KafkaException:
-                    continue  # refused or unknown: it may be there or not
+                    continue  # the record may exist or not
                 created.append(topic)
             cluster.restart_controller(leader_id)
     cluster.create("after-the-kills", 1)

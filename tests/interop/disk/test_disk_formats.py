@@ -1,4 +1,4 @@
-"""Disk formats, ours against Apache Kafka's own tools: each reads what the other wrote, and says the same of it."""
+"""Disk formats: our tools and Apache's read each other's files and print the same."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ BROKER = 4  # ConfigResource.Type
 
 @pytest.fixture(scope="module")
 def written_by_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
-    """A folder that Apache's controller formatted and wrote config records to; stopped in good order."""
+    """A folder that Apache's controller formatted, wrote config records to and closed."""
     with quorum(tmp_path_factory.mktemp("apache"), 1) as found:
         found.format_apache(1)
         process = found.start_apache(1)
@@ -42,7 +42,7 @@ def written_by_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quor
 
 @pytest.fixture(scope="module")
 def written_by_us(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
-    """The same, formatted and written by our controller."""
+    """The same by our controller."""
     with quorum(tmp_path_factory.mktemp("conclave"), 1) as found:
         format_by_command(found, 1)
         process = found.start(1)
@@ -59,7 +59,7 @@ def format_by_command(found: Quorum, node_id: int) -> None:
 
 
 def write_configs(port: int) -> None:
-    """Twenty values of a config, each acknowledged; one whose answer was lost is written again."""
+    """Write twenty values of a config. One without a response is written again."""
 
     async def write(number: int) -> None:
         config = IncrementalAlterConfigsRequestAlterableConfig(
@@ -79,7 +79,7 @@ def write_configs(port: int) -> None:
 
 
 def config_values(lines: list[str]) -> set[str]:
-    """The values of that config in a dump."""
+    """Return the values of that config in a dump."""
     return {value for line in lines for value in re.findall(r'"name":"log.retention.ms","value":"(\d+)"', line)}
 
 

@@ -1,4 +1,4 @@
-"""What Apache Kafka's jars hold by name, without running them: nothing that they have is missing here."""
+"""What Apache Kafka's jars contain by name, without running them: nothing is missing in ours."""
 
 import re
 from zipfile import ZipFile
@@ -13,7 +13,7 @@ from tests.raft.one_node import OneNode
 pytestmark = pytest.mark.interop
 
 KIP_853_ALONE = {"is-observer", "ignored-static-voters"}
-"""Metrics named by the KIP; in 4.3.1 the second is one of the controller's, and the first is missing."""
+"""Metrics named by the KIP. In 4.3.1 the second belongs to the controller, and the first does not exist."""
 NOT_METRICS = re.compile(rb"-metrics$|-voted$|^(commit|election)-latency$|^(fetch|append)-records$|^poll-idle-ratio$")
 
 
@@ -48,7 +48,7 @@ def test_every_control_record_of_kafka_is_here_as_a_type() -> None:
 
 
 def test_control_records_have_kafkas_types_in_kafkas_order() -> None:
-    """The types are numbered from 0 in both, in the order of the enumeration."""
+    """The types are numbered from 0 in both, in the order of the enum."""
     with jar("kafka-clients") as found:
         data = found.read("org/apache/kafka/common/record/internal/ControlRecordType.class")
     constants = data[: data.index(b"$VALUES")]

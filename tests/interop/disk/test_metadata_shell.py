@@ -1,4 +1,4 @@
-"""Apache's kafka-metadata-shell opens a snapshot that we wrote and shows in it what the cluster was told."""
+"""Apache's kafka-metadata-shell opens a snapshot of ours and shows the metadata."""
 
 import asyncio
 import shutil
@@ -17,7 +17,7 @@ CONTROLLERS = 2
 
 
 def shell(snapshot: Path, *command: str) -> str:
-    """Run one command of the shell on a snapshot, again while the shell has not read all of it: it begins after the first batch."""
+    """Run one command of the shell on a snapshot, again while the shell has not read all of it."""
 
     def ran() -> str:
         printed = kafka.tool("org.apache.kafka.shell.MetadataShell", "--snapshot", str(snapshot), *command)
@@ -28,11 +28,11 @@ def shell(snapshot: Path, *command: str) -> str:
 
 
 async def make_topics(quorum: conclave.Quorum) -> str:
-    """Wait for the controller's registration, register a broker and create topics; the id of one of them."""
+    """Wait for the controller's registration, register a broker and create topics. Return the id of one topic."""
     client = conclave.controller_client(quorum.bootstrap)
     try:
         controllers = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-        while not (await client.request(controllers)).brokers:  # the test's own time limit ends it
+        while not (await client.request(controllers)).brokers:  # the time limit of the test ends it
             await asyncio.sleep(0.05)
         await conclave.RawBroker(101, quorum.cluster_id, client).register()
         answer = await client.request(conclave.create_topics([f"topic-{number}" for number in range(30)], 2))
@@ -53,7 +53,7 @@ def test_the_shell_shows_topics_brokers_and_controllers_of_our_snapshot(tmp_path
             kafka.PATIENCE_S,
             "a snapshot with the topics",
         )
-        snapshot = Path(shutil.copy(snapshot, tmp_path))  # where it lies the folder is locked
+        snapshot = Path(shutil.copy(snapshot, tmp_path))  # its folder is locked
         assert shell(snapshot, "ls", "/image/topics/byName").split() == sorted(f"topic-{each}" for each in range(30))
         assert shell(snapshot, "cat", "/image/topics/byName/topic-7/id").strip() == topic_id
         assert "leader=101, " in shell(snapshot, "cat", "/image/topics/byName/topic-7/1")

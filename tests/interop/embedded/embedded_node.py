@@ -1,4 +1,4 @@
-"""A combined node of ours, broker and controller in one real process, for tests with real clients."""
+"""A combined node of ours, broker and controller in one process, for tests with real clients."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.interop import conclave, kafka
 
 @dataclass
 class EmbeddedNode:
-    """One node with `process.roles=broker,controller` under a folder."""
+    """One node with `process.roles=broker,controller` in a folder."""
 
     folder: Path
     extra_settings: dict[str, object] = field(default_factory=dict)
@@ -56,16 +56,16 @@ class EmbeddedNode:
 
     @property
     def data(self) -> Path:
-        """log.dirs."""
+        """The log.dirs folder."""
         return self.folder / "data"
 
     @property
     def address(self) -> str:
-        """What clients take as bootstrap server."""
+        """host:port for clients."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start the process and wait until it says that it serves clients."""
+        """Start the process and wait until it reports that it serves clients."""
         before = 0 if self.process is None else self.process.output.count("broker_started")
         self.process = conclave.start("node", self.config, self.max_files)
         process = self.process
@@ -78,18 +78,18 @@ class EmbeddedNode:
         assert process.alive, process.output
 
     def kill(self) -> None:
-        """Kill it with SIGKILL."""
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
 
     def terminate(self) -> int:
-        """Stop it with SIGTERM; its exit code."""
+        """Send SIGTERM and return the exit code."""
         assert self.process is not None
         self.process.popen.terminate()
         return self.process.popen.wait(kafka.PATIENCE_S)
 
     def metadata(self) -> MetadataResponse:
-        """Ask the broker for all topics."""
+        """Return the metadata of all topics from the broker."""
 
         async def ask() -> MetadataResponse:
             connection = await KafkaConnection.open("127.0.0.1", self.port, "test")
@@ -105,7 +105,7 @@ class EmbeddedNode:
 
 @contextmanager
 def running_node(folder: Path, *, max_files: int | None = None, **extra_settings: object) -> Iterator[EmbeddedNode]:
-    """A started node, killed at the end; settings with underscores for dots."""
+    """Yield a started node, killed at the end. Settings have underscores for dots."""
     settings = {name.replace("_", "."): value for name, value in extra_settings.items()}
     node = EmbeddedNode(folder, settings, max_files=max_files)
     try:

@@ -9,14 +9,14 @@ import pytest
 
 
 class NoSmallDiskError(Exception):
-    """No file system can be mounted here, which needs root; the message says why."""
+    """No file system can be mounted here, which needs root; the message contains the reason."""
 
 
 @contextmanager
 def mounted(path: Path, mebibytes: int) -> Iterator[None]:
-    """A file system of its own at `path`, which must be there. Raises NoSmallDiskError."""
+    """Mount a small file system at an existing `path`. Raises NoSmallDiskError."""
     outcome = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(path)],  # wherever it is
+        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(path)],  # found on the PATH
         capture_output=True,
         text=True,
     )
@@ -25,12 +25,12 @@ def mounted(path: Path, mebibytes: int) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)  # wherever it is
+        subprocess.run(["umount", "-l", str(path)], check=True)  # found on the PATH
 
 
 @contextmanager
 def small_disk(path: Path, mebibytes: int) -> Iterator[None]:
-    """The same in a new folder; a test that cannot have it is skipped and says so."""
+    """Mount one in a new folder. The test is skipped where that is impossible."""
     path.mkdir()
     try:
         with mounted(path, mebibytes):

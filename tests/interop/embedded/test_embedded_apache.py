@@ -1,4 +1,4 @@
-"""Apache's own clients, tools and broker on the data and the listener of the embedded node."""
+"""Apache's clients, tools and broker on the listener and the data of an embedded node."""
 
 import uuid
 from pathlib import Path
@@ -41,7 +41,7 @@ def read(node: EmbeddedNode, topic: str, count: int, *more: str) -> list[str]:
 
 
 def committed(node: EmbeddedNode, group: str) -> int:
-    """CURRENT-OFFSET of partition 0."""
+    """Return CURRENT-OFFSET of partition 0."""
     printed = kafka.tool(GROUPS, "--bootstrap-server", node.address, "--describe", "--group", group)
     row = next(line.split() for line in printed.splitlines() if line.startswith(group))
     return int(row[3])

@@ -1,4 +1,4 @@
-"""Every API in every version that the embedded node advertises, and what strangers may send it."""
+"""Every API in every version that an embedded node advertises, and invalid bytes."""
 
 import asyncio
 import socket
@@ -59,7 +59,7 @@ from tests.interop import kafka
 from tests.interop.embedded.embedded_node import EmbeddedNode, running_node
 
 PARKED_FOR_MS = 60_000
-"""How long to wait for the answer to a fetch that waits ten times as long for records."""
+"""How long to wait for the response to a fetch that waits ten times as long for records."""
 TOPIC = "wire"
 GROUP = "wire-group"
 PAIRS = [(ApiKey(key), version) for key, (low, high) in SERVED.items() for version in range(low, high + 1)]
@@ -78,7 +78,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedNode]:
 
 
 def is_whole(node: EmbeddedNode) -> bool:
-    """Whether the broker has heard of the topic and leads it, has ids for producers and has loaded the group."""
+    """Return whether the broker leads the topic, has producer ids and has loaded the group."""
     apis = (ApiKey.PRODUCE, 9), (ApiKey.INIT_PRODUCER_ID, 4), (ApiKey.FIND_COORDINATOR, 4), (ApiKey.OFFSET_COMMIT, 9)
     answers = [ask(node, meaningful(api, version, uuid.UUID(int=0)), version) for api, version in apis]
     return {code for answer in answers for code in error_codes(answer)} <= {ErrorCode.NONE}
@@ -94,7 +94,7 @@ def produce_request(topic_id: uuid.UUID | None = None, acks: int = -1) -> Produc
 
 
 def ask(node: EmbeddedNode, request: Message, version: int) -> Message:
-    """Send one request in one version over a connection of its own."""
+    """Send one request in one version on its own connection."""
 
     async def send() -> Message:
         connection = await KafkaConnection.open("127.0.0.1", node.port, "test", 60_000)
@@ -111,7 +111,7 @@ def topic_id(node: EmbeddedNode) -> uuid.UUID:
 
 
 def of_groups(version: int, topic: uuid.UUID) -> dict[ApiKey, Message]:
-    """Requests about a group that commits an offset of the topic."""
+    """Return requests of a group that commits an offset of the topic."""
     offset = OffsetCommitRequestOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     return {
         ApiKey.OFFSET_COMMIT: OffsetCommitRequest(
@@ -144,7 +144,7 @@ def of_groups(version: int, topic: uuid.UUID) -> dict[ApiKey, Message]:
 
 
 def meaningful(api: ApiKey, version: int, topic: uuid.UUID) -> Message:
-    """A request that makes the answer non-empty where that is possible."""
+    """Return a request with a non-empty response where possible."""
     by_api: dict[ApiKey, Message] = {
         **of_groups(version, topic),
         ApiKey.PRODUCE: produce_request(topic if version >= 13 else None),
@@ -205,7 +205,7 @@ def meaningful(api: ApiKey, version: int, topic: uuid.UUID) -> Message:
 
 
 def error_codes(message: Message) -> Iterator[int]:
-    """Every error code in an answer."""
+    """Yield every error code in a response."""
     for name in message.__struct_fields__:
         value = getattr(message, name)
         if name == "error_code":
@@ -259,7 +259,7 @@ def test_what_is_advertised_is_what_is_served(node: EmbeddedNode) -> None:
 
 
 def raw(node: EmbeddedNode, frame: bytes) -> bytes:
-    """Send bytes and read one answer without its size; b"" when the connection is closed instead."""
+    """Send bytes. Return one response without its size, b"" when the connection is closed instead."""
     with (
         socket.create_connection(("127.0.0.1", node.port), kafka.PATIENCE_S) as connection,
         connection.makefile("rb") as answers,

@@ -1,4 +1,4 @@
-"""Our broker role in a process of its own, under our controllers and under Apache's, beside an Apache broker."""
+"""Our broker in its own process, under our controllers and under Apache's, next to an Apache broker."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def our_broker(
     before: Callable[[kafka.Process], None] = lambda _: None,
     **extra: object,
 ) -> Iterator[tuple[kafka.Process, str]]:
-    """A broker of ours, formatted and started: (process, its bootstrap address); `before` is called while it starts."""
+    """Yield the process and bootstrap address of a started broker of ours; `before` is called while it starts."""
     folder.mkdir(parents=True)
     (port,) = kafka.free_ports(1)
     config = folder / "server.properties"
@@ -54,7 +54,7 @@ FOR_OUR_BROKERS = dict.fromkeys(FEATURES.keys() - BROKER_FEATURES.keys(), 0)
 
 @contextmanager
 def controllers(folder: Path, kind: str, size: int = 1, **settings: object) -> Iterator[Quorum]:
-    """A quorum whose features are those that our brokers serve."""
+    """Yield a quorum with the features that our brokers support."""
     quorum = Quorum(folder, size, {name.replace("_", "."): value for name, value in settings.items()})
     try:
         for node_id in quorum.node_ids:
@@ -71,7 +71,7 @@ def controllers(folder: Path, kind: str, size: int = 1, **settings: object) -> I
 
 
 def create(address: str, topic: str, replicas: int, partitions: int = 1, config: dict[str, str] | None = None) -> None:
-    """Create a topic; again while nobody leads, which may leave open whether it was made."""
+    """Create a topic, again while there is no leader; then it may exist already."""
     admin = AdminClient({"bootstrap.servers": address})
 
     def is_there() -> bool:
@@ -96,7 +96,7 @@ def round_trip(address: str, topic: str, values: list[bytes]) -> None:
 
 
 def read_all(address: str, topic: str, count: int) -> list[bytes]:
-    """The first records of partition 0, as many as come while the test is patient."""
+    """Return the first records of partition 0, as many as arrive in time."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": f"group-{topic}", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     read: list[bytes] = []
@@ -143,7 +143,7 @@ def leader_and_isr(admin: AdminClient, topic: str) -> tuple[int, list[int]]:
 def test_what_acks_1_was_given_for_survives_the_leader(tmp_path: Path, min_isr: int) -> None:
     """The other replica has no copy, so nothing may be acknowledged while it could become leader cleanly.
 
-    With min.insync.replicas 2 it stays eligible (KIP-966) when it leaves the ISR: then nothing is acknowledged at all.
+    With min.insync.replicas 2 it stays eligible (KIP-966) after leaving the ISR, so nothing is acknowledged at all.
     """
     with ExitStack() as stack:
         quorum = stack.enter_context(controllers(tmp_path / "quorum", "ours", broker_session_timeout_ms=2_000))
@@ -182,7 +182,8 @@ def test_what_acks_1_was_given_for_survives_the_leader(tmp_path: Path, min_isr: 
 
 
 def test_a_partition_with_a_silent_follower_takes_acks_all_once_the_isr_has_shrunk(tmp_path: Path) -> None:
-    """Our brokers do not copy from each other yet: the leader takes the other one out of the ISR, as Kafka's does with one that lags."""
+    """Our brokers do not replicate yet: the leader removes the other one from the ISR, as Kafka's does with one that
+    lags."""
     with ExitStack() as stack:
         quorum = stack.enter_context(controllers(tmp_path / "quorum", "ours"))
         settings = {"replica_lag_time_max_ms": 1_000}

@@ -1,4 +1,4 @@
-"""Clients that others wrote, against our own broker in a combined node."""
+"""Third-party clients on our broker in a combined node."""
 
 import asyncio
 import shutil
@@ -236,7 +236,7 @@ def test_groups_are_listed_described_and_deleted(node: EmbeddedNode) -> None:
 
 
 def test_records_and_offsets_survive_kill_9(tmp_path: Path) -> None:
-    """What was acknowledged is in the page cache, which a killed process does not take with it."""
+    """Acknowledged records are in the page cache, which survives a killed process."""
     with running_node(tmp_path / "node") as node:
         topic = new_topic(node)
         values = [b"before-%d" % number for number in range(200)]
@@ -244,7 +244,7 @@ def test_records_and_offsets_survive_kill_9(tmp_path: Path) -> None:
         settings = {
             "bootstrap.servers": node.address,
             "group.id": "survivors",
-            "session.timeout.ms": 6_000,  # a member that could not say goodbye is waited for so long
+            "session.timeout.ms": 6_000,  # the session of a member that could not leave the group
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }

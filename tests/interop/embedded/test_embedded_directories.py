@@ -1,4 +1,4 @@
-"""A combined node with more than one log directory."""
+"""A combined node with several log directories."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from tests.interop.kafka import PATIENCE_S
 
 
 async def recorded_directories(node: EmbeddedNode, topic: str, partitions: int) -> set[uuid.UUID]:
-    """The directories that the metadata log names, once none is unassigned."""
+    """Return the directories in the metadata log, once none is unassigned."""
     observer = MetadataObserver([("127.0.0.1", node.controller_port)])
     observer.start()
     try:

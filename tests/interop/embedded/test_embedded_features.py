@@ -1,4 +1,4 @@
-"""Our broker offers the features that it serves, and a client that wants more is refused at once."""
+"""Our broker advertises the features that it supports, and a client that needs more is rejected at once."""
 
 import asyncio
 import subprocess
@@ -28,13 +28,13 @@ NOT_SERVED = {"group.version", "share.version", "streams.version", "transaction.
 
 
 def finalized(port: int) -> dict[str, int]:
-    """The levels above 0 that a node tells."""
+    """Return the finalized levels above 0."""
     answer = asyncio.run(conclave.call(port, ApiVersionsRequest("test", "1"), 4))
     return {each.name: each.max_version_level for each in answer.finalized_features}
 
 
 async def register(quorum: Quorum, broker_id: int) -> None:
-    """Register a broker that claims to support every level, as an Apache broker does, and ours did before."""
+    """Register a broker that claims to support every level, like Apache's brokers and older ones of ours."""
     client = ControllerClient([("127.0.0.1", port) for port in quorum.ports], cluster_id=quorum.cluster_id)
     await RawBroker(broker_id, quorum.cluster_id, client).register(until_unfenced=False)
     client.close()

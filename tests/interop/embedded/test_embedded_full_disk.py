@@ -1,4 +1,4 @@
-"""A combined node with several log directories, one of which is full: it goes offline, and the rest serves."""
+"""A combined node with several log directories, one of which is full: it goes offline and the others serve."""
 
 import asyncio
 import resource
@@ -24,7 +24,7 @@ VALUE = b"v" * 100_000
 
 @contextmanager
 def node_with(folder: Path, *directories: Path, **settings: object) -> Iterator[EmbeddedNode]:
-    """A node whose metadata are apart from these log directories."""
+    """Yield a node whose metadata are in a separate directory."""
     for directory in directories:
         directory.mkdir(exist_ok=True)
     data = folder / "node" / "data"
@@ -40,7 +40,7 @@ def create(node: EmbeddedNode, topic: str, partitions: int) -> None:
 
 
 def directory_of(topic: str, partition: int, *directories: Path) -> Path:
-    """Where a partition's log is, once it is."""
+    """Wait for a partition's log and return its directory."""
     return wait_until(
         lambda: next((each for each in directories if (each / f"{topic}-{partition}").is_dir()), None),
         PATIENCE_S,
@@ -49,7 +49,7 @@ def directory_of(topic: str, partition: int, *directories: Path) -> Path:
 
 
 def produce(node: EmbeddedNode, topic: str, partition: int, count: int, timeout_ms: int = 60_000) -> int:
-    """Produce until done or refused -> how many were acknowledged."""
+    """Produce until done or rejected. Return the number of acknowledged records."""
     producer = Producer(
         {"bootstrap.servers": node.address, "message.timeout.ms": timeout_ms, "batch.size": 200_000, "linger.ms": 0}
     )
@@ -161,7 +161,7 @@ def test_deleting_records_is_the_way_out_of_a_full_disk(tmp_path: Path) -> None:
         node.start()
         asked = TopicPartition("grown", partition)
         found = wait_until(
-            lambda: first_offset(node, asked),  # by a client of its own: librdkafka keeps an old leader in mind
+            lambda: first_offset(node, asked),  # with a new client: librdkafka remembers an old leader
             PATIENCE_S,
             "the partition has a leader again",
             not_yet=(KafkaException,),

@@ -1,4 +1,4 @@
-"""A topic with many partitions must not make the node deaf while their logs are made."""
+"""Creating the logs of a topic with many partitions must not block the node."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Records and commits of a combined node after it was restarted with a metadata snapshot older than its topics."""
+"""Records and commits of a combined node that restarts with a metadata snapshot older than its topics."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from tests.interop.kafka import PATIENCE_S, wait_until
 SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": 2_000,  # nearly always older than the newest topics
     "broker_heartbeat_interval_ms": 300,
-    "broker_session_timeout_ms": 1_500,  # a killed broker registers again when its last session has ended
+    "broker_session_timeout_ms": 1_500,  # a killed broker registers again after the end of its session
 }
 
 
@@ -42,7 +42,7 @@ def grow(node: EmbeddedNode, topic: str, partitions: int) -> None:
 
 
 def produce(node: EmbeddedNode, topic: str, partition: int, values: list[bytes]) -> None:
-    """Produce with acks=all; every record is acknowledged when this returns."""
+    """Produce with acks=all and wait for every acknowledgement."""
     errors: list[object] = []
     producer = Producer({"bootstrap.servers": node.address, "enable.idempotence": True})
     for value in values:
@@ -54,7 +54,7 @@ def produce(node: EmbeddedNode, topic: str, partition: int, values: list[bytes])
 
 
 def read(node: EmbeddedNode, topic: str, partition: int, count: int) -> list[bytes]:
-    """The first `count` records of a partition, or those there are after a while."""
+    """Return the first `count` records of a partition, or those that arrive in time."""
     consumer = Consumer({"bootstrap.servers": node.address, "group.id": "reader", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     values: list[bytes] = []
@@ -98,7 +98,7 @@ def committed(node: EmbeddedNode, group: str, topic: str) -> int:
 
 
 def take_a_snapshot(node: EmbeddedNode, number: int) -> None:
-    """Create topics until the metadata has one more snapshot."""
+    """Create topics until there is one more metadata snapshot."""
     folder = node.data / "__cluster_metadata-0"
     before = {path.name for path in folder.glob("*.checkpoint")}
     for each in range(1_000):
@@ -193,7 +193,7 @@ class RemoteBroker(EmbeddedNode):
         format_storage(request, lambda line: None)
 
     async def delete_while_away(self, topic: str) -> None:
-        """Have the controllers delete a topic."""
+        """Delete a topic through the controllers."""
         client = conclave.controller_client(self.quorum.bootstrap)
         doomed = DeleteTopicsRequestDeleteTopicState(name=topic)
         try:
@@ -221,7 +221,7 @@ def test_a_broker_alone_judges_its_logs_by_what_its_controllers_have_committed(t
         asyncio.run(node.delete_while_away("gone"))
         quorum.processes[1].kill()
         node.process = conclave.start("node", node.config)
-        time.sleep(1)  # without a leader nothing is judged, however long it takes
+        time.sleep(1)  # without a leader no log is touched, however long it takes
         assert strays(node) == []
         quorum.start(1)
         wait_until(lambda: node.process and node.process.output.count("broker_started") == 2, PATIENCE_S, "it serves")

@@ -1,6 +1,6 @@
-"""Batches right and wrong, sent to Apache's broker and to ours: the same answers, and the same records for consumers.
+"""Valid and invalid batches, sent to Apache's broker and to ours: same responses, same records for consumers.
 
-Where ours departs on purpose, the case says how and why.
+Where ours departs on purpose, the case contains the reason.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ TWO = GOOD + record(1, b"k", b"w")
 
 @dataclass(frozen=True)
 class Case:
-    """One batch for one topic; `ours` is the code that ours answers where it departs from Apache, with the reason."""
+    """One batch for one topic. `ours` is our error code where it departs from Apache's, with the reason."""
 
     name: str
     topic: str
@@ -57,7 +57,7 @@ class Case:
 
 
 def changed(batch: bytes, position: int, data: bytes, *, seal: bool = True) -> bytes:
-    """The batch with some bytes of it replaced."""
+    """Return the batch with some bytes replaced."""
     made = batch[:position] + data + batch[position + len(data) :]
     return resealed(made) if seal else made
 
@@ -194,7 +194,7 @@ CASES = [*good_cases(), *bad_records(), *bad_structure(), *bad_batches(), *depar
 
 @dataclass(frozen=True)
 class Brokers:
-    """The ports of Apache's broker and ours, and what they answered to each case."""
+    """The ports of Apache's broker and ours, and their responses to each case."""
 
     ports: tuple[int, int]
     answers: list[tuple[Any, Any]]
@@ -231,7 +231,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 
 async def produce(connection: KafkaConnection, case: Case) -> Any:
-    """Send one batch; try again while the broker does not know the topic yet."""
+    """Send one batch, again while the broker does not know the topic yet."""
     data = ProduceRequestPartitionProduceData(index=0, records=case.batch)
     topic = ProduceRequestTopicProduceData(name=case.topic, partition_data=(data,))
     request = ProduceRequest(acks=1, timeout_ms=10_000, topic_data=(topic,))
@@ -245,7 +245,7 @@ async def produce(connection: KafkaConnection, case: Case) -> Any:
 
 
 def said(found: Any, case: Case) -> dict[str, Any]:
-    """What the answer says, without times of the wall clock."""
+    """Return the response without wall-clock times."""
     errors = [(each.batch_index, each.batch_index_error_message) for each in found.record_errors]
     return {
         "error": ErrorCode(found.error_code).name,
@@ -278,7 +278,7 @@ def test_both_brokers_give_consumers_the_same_records(brokers: Brokers) -> None:
 
 @pytest.mark.parametrize("side", [0, 1], ids=["apache", "ours"])
 def test_librdkafka_gives_invalid_records_their_own_error(brokers: Brokers, side: int) -> None:
-    """As its test 0011 has it: the records without a key are invalid, the others were in a batch with them (KIP-467)."""
+    """As in librdkafka's test 0011: records without a key are invalid, the others were in the same batch (KIP-467)."""
     settings = {"bootstrap.servers": f"127.0.0.1:{brokers.ports[side]}", "linger.ms": 2_000, "retries": 0}
     producer = Producer(settings)
     outcomes: dict[int, int] = {}
@@ -299,7 +299,7 @@ def test_librdkafka_gives_invalid_records_their_own_error(brokers: Brokers, side
 
 
 def contents(port: int, topic: str) -> list[tuple[Any, ...]]:
-    """Everything that a consumer reads of a topic, up to its end."""
+    """Return everything that a consumer reads from a topic."""
     consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "reader", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[tuple[Any, ...]] = []

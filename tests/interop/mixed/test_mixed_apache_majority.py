@@ -1,4 +1,4 @@
-"""Two of Apache's controllers and one of ours in one quorum; a second of ours joins."""
+"""A quorum of two of Apache's controllers and one of ours; a second one of ours joins."""
 
 from collections.abc import Iterator
 

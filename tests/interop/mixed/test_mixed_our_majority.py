@@ -1,4 +1,4 @@
-"""One of Apache's controllers and two of ours in one quorum; a second of Apache's joins."""
+"""A quorum of one of Apache's controllers and two of ours; a second one of Apache's joins."""
 
 from collections.abc import Iterator
 

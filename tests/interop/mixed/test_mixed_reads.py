@@ -1,4 +1,4 @@
-"""A controller of ours leads two of Apache's: they confirm its leadership for each read, and are not disturbed by it."""
+"""Our controller leads two of Apache's: they confirm its leadership for each read without side effects."""
 
 import asyncio
 from pathlib import Path
@@ -14,11 +14,11 @@ from tests.interop.metadata_load import CLIENT_METRICS, set_interval
 OURS, APACHES = 1, (2, 3)
 READS = 200
 QUIET = {"metadata_max_idle_interval_ms": 600_000, "controller_quorum_fetch_timeout_ms": 10_000}
-"""No record but those of the test, so that no commit confirms a read by the way."""
+"""No records but those of the test, so that no commit confirms a read."""
 
 
 def until_ours_leads(nodes: Quorum) -> None:
-    """Freeze whoever of Apache's leads until another does."""
+    """Freeze the leader while it is one of Apache's."""
     while (leader := nodes.wait_for_leader()) != OURS:
         nodes.freeze(leader)
         nodes.wait_for_leader(other_than=leader)
@@ -26,7 +26,7 @@ def until_ours_leads(nodes: Quorum) -> None:
 
 
 async def write_and_read(port: int) -> bool:
-    """Write rising numbers and read each back at once; False when this node leads no more."""
+    """Write rising numbers and read each one back. Return False when this node is no longer the leader."""
     resource = DescribeConfigsRequestDescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name="read")
     for number in range(100, 100 + READS):
         written = await call(port, set_interval("read", number), 1, timeout_s=kafka.PATIENCE_S)

@@ -1,10 +1,9 @@
-"""A long list of requests to a controller, right and wrong ones, that two controllers get in the same order.
+"""A long list of valid and invalid requests that two controllers get in the same order.
 
-Each is a name, a function from what the side knows (topic ids, broker epochs, the cluster id) to the message, and the
-version it is sent in. Topics get their replicas by hand, so that both sides place them alike. Left out is what makes
-Apache's controller fail and resign (one key twice in a resource, an unknown config operation, an unknown recovery
-state, a growth by more records than a batch takes, null as a log level) and null as a topic's config value, which ours
-refuses.
+Each has a name, a function from the side's state (topic ids, broker epochs, cluster id) to the message, and a version.
+Topics have manual replica assignments, so that both sides place them alike. Not included: requests that make Apache's
+controller fail and resign (a key twice in a resource, an unknown config operation, an unknown recovery state, growth by
+more records than fit in a batch, null as a log level), and null as a topic's config value, which ours rejects.
 """
 
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ from tests.interop.answers.controller_requests.topics import creation, deletion_
 
 
 def all_requests() -> list[Case]:
-    """The list for a listener that trusts everybody, in order."""
+    """Return the list for a listener without security, in order."""
     return [
         *broker_requests(),
         *topic_requests(),
@@ -69,14 +68,14 @@ def all_requests() -> list[Case]:
 
 
 def lifecycle() -> list[Case]:
-    """The list for brokers that come and go, in order."""
+    """Return the list for brokers that start and stop, in order."""
     return [*list(broker_requests())[:15], *lifecycle_requests()]
 
 
 def secure_requests() -> list[Case]:
-    """The list for a listener with SASL and an authorizer.
+    """Return the list for a listener with SASL and an authorizer.
 
-    First alice asks, who has no right at all, then admin, who has all, then alice again with some.
+    The first requests are from alice, who has no rights, then from admin, who has all, then from alice with some.
     """
     without_rights = [
         *broker_requests(),
@@ -129,17 +128,17 @@ RIGHTS = (
     acl(kind=CLUSTER, name="kafka-cluster", operation=DESCRIBE_CONFIGS),
     acl(kind=USERS, name="User:carol", operation=CREATE_TOKENS),
 )
-"""What alice may do in the end."""
-EVERY_ACL = DescribeAclsRequest(**acl_filter())  # type: ignore[arg-type]  # each is a keyword of it
+"""The rights of alice in the last part."""
+EVERY_ACL = DescribeAclsRequest(**acl_filter())  # type: ignore[arg-type] # each is a keyword argument
 
 
 def number_of_acls(said: Any) -> int:
-    """How many ACLs an answer to DescribeAcls tells of."""
+    """Return the number of ACLs in a DescribeAcls response."""
     return sum(len(each.acls) for each in said.resources)
 
 
 def forwarded_requests() -> Iterator[Case]:
-    """Requests in envelopes, and envelopes with something wrong."""
+    """Return requests in envelopes, and invalid envelopes."""
     alice = principal("alice")
     one = fixed("create", creation(topic("forwarded", (101,))), 7)
     yield forwarded(one, alice)

@@ -1,4 +1,4 @@
-"""Registrations, heartbeats and producer ids, right and wrong."""
+"""Registrations, heartbeats and producer ids, valid and invalid."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -27,7 +27,7 @@ def registration(
     listeners: int = 1,
     rack: str | None = None,
 ) -> BrokerRegistrationRequest:
-    """A BrokerRegistration request."""
+    """Return a BrokerRegistration request."""
     return BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id=cluster_id,
@@ -51,7 +51,7 @@ def registration(
 def heartbeat(
     broker_id: int, epoch: int, *, fence: bool = False, shut_down: bool = False, offset: int = 2**60
 ) -> BrokerHeartbeatRequest:
-    """A BrokerHeartbeat request that claims to have read up to `offset`."""
+    """Return a BrokerHeartbeat request that claims to have read up to `offset`."""
     return BrokerHeartbeatRequest(
         broker_id=broker_id,
         broker_epoch=epoch,
@@ -62,7 +62,7 @@ def heartbeat(
 
 
 def broker_requests() -> Iterator[Case]:
-    """BrokerRegistration and BrokerHeartbeat: the brokers that the other requests need, and wrong ones."""
+    """Return registrations and heartbeats: those of the brokers that other requests need, and invalid ones."""
     for broker_id in BROKER_IDS:
         yield Case("register", lambda known, one=broker_id: registration(one, known.cluster_id, rack=f"r{one % 2}"), 4)
         yield Case("behind", lambda known, one=broker_id: heartbeat(one, known.epoch(one), offset=0), 1)
@@ -85,7 +85,7 @@ def broker_requests() -> Iterator[Case]:
     for name, settings in wrong.items():
         yield Case(
             f"register with {name}",
-            lambda known, settings=settings: registration(104, known.cluster_id, **settings),  # type: ignore[arg-type]  # each is a keyword of it
+            lambda known, settings=settings: registration(104, known.cluster_id, **settings),  # type: ignore[arg-type] # each is a keyword argument
             4,
         )
     yield Case("register while the old life is there", lambda known: registration(101, known.cluster_id, life=1), 4)

@@ -1,4 +1,4 @@
-"""What a list of requests to a controller is made of."""
+"""The elements of a list of requests to a controller."""
 
 import struct
 from collections.abc import Callable
@@ -19,22 +19,22 @@ BY_TOKEN = "by token"
 """The user who logs in with the newest delegation token."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TIMEOUT_MS = 600_000
-"""Of requests that have one: none is refused because the machine is busy."""
+"""The timeout of requests that have one, long enough for a busy machine."""
 
 
 def directory_of(broker_id: int, number: int = 0) -> UUID:
-    """A log directory of a broker, the same on both sides."""
+    """Return the id of a log directory of a broker, the same on both sides."""
     return UUID(int=0xD << 100 | broker_id << 8 | number + 1)
 
 
 def incarnation_of(broker_id: int, life: int = 0) -> UUID:
-    """An incarnation of a broker, the same on both sides."""
+    """Return an incarnation id of a broker, the same on both sides."""
     return UUID(int=0xB << 100 | broker_id << 8 | life + 1)
 
 
 @dataclass
 class Known:
-    """What one side has told, and the next requests need: ids, epochs, the newest delegation token."""
+    """What later requests need from earlier responses: ids, epochs, the newest delegation token."""
 
     cluster_id: str
     topic_ids: dict[str, UUID] = field(default_factory=dict)
@@ -43,18 +43,18 @@ class Known:
     hmac: bytes = b""
 
     def topic(self, name: str) -> UUID:
-        """Id of a topic; one that no topic has for a name that was never created."""
+        """Return the id of a topic; an unused one for a topic that was never created."""
         return self.topic_ids.get(name, UNKNOWN_ID)
 
     def epoch(self, broker_id: int) -> int:
-        """Epoch of a broker, -1 before it is registered."""
+        """Return the epoch of a broker, -1 before it is registered."""
         return self.broker_epochs.get(broker_id, -1)
 
 
 class Case(NamedTuple):
-    """One request of the list; `user` sends it where users log in. `inside`: the case that an Envelope carries.
+    """One request of the list. `user` sends it where users log in; `inside` is the case that an Envelope contains.
 
-    `not_yet`: while this is true of an answer, `meanwhile` is sent and then the request again.
+    While `not_yet` is true of a response, `meanwhile` is sent and then the request again.
     """
 
     name: str
@@ -67,22 +67,22 @@ class Case(NamedTuple):
 
 
 def fixed(name: str, message: Message, version: int) -> Case:
-    """A request that is the same whatever the side has told."""
+    """Return a function to a request that does not depend on earlier responses."""
     return Case(name, lambda _: message, version)
 
 
 def refused_as(code: ErrorCode) -> Callable[[Any], bool]:
-    """Whether an answer has this error."""
+    """Return a test whether a response has this error."""
     return lambda answer: getattr(answer, "error_code", ErrorCode.NONE) == code
 
 
 def principal(name: str, *, by_token: bool = False) -> bytes:
-    """A user, as a broker names one in an Envelope."""
+    """Return a user in the form of an Envelope."""
     return struct.pack(">h", 0) + encode(DefaultPrincipalData(type="User", name=name, token_authenticated=by_token), 0)
 
 
 def forwarded(case: Case, data: bytes, address: bytes = bytes((127, 0, 0, 1))) -> Case:
-    """The same request as a broker forwards it for a user."""
+    """Return the same request as a broker forwards it for a user."""
 
     def build(known: Known) -> EnvelopeRequest:
         request = encode_request(case.build(known), case.version, 1, "same")[4:]

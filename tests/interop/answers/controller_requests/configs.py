@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs and AlterConfigs, right and wrong."""
+"""IncrementalAlterConfigs and AlterConfigs, valid and invalid."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ from tests.interop.answers.controller_requests.case import (
 def incremental(
     kind: int, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False
 ) -> IncrementalAlterConfigsRequest:
-    """An IncrementalAlterConfigs request for one resource."""
+    """Return an IncrementalAlterConfigs request for one resource."""
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(
         resource_type=kind,
         resource_name=name,
@@ -41,7 +41,7 @@ def incremental(
 
 
 def legacy(kind: int, name: str, *, validate_only: bool = False, **values: str | None) -> AlterConfigsRequest:
-    """An AlterConfigs request for one resource; keys with underscores for dots."""
+    """Return an AlterConfigs request for one resource. Keys have underscores for dots."""
     resource = AlterConfigsRequestAlterConfigsResource(
         resource_type=kind,
         resource_name=name,

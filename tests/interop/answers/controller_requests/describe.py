@@ -1,4 +1,4 @@
-"""What a controller tells about itself and about settings: DescribeConfigs, DescribeQuorum, ApiVersions and the like."""
+"""Reads of the controller's state and configs: DescribeConfigs, DescribeQuorum, ApiVersions and others."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ from tests.interop.answers.controller_requests.case import (
 def settings_of(
     *resources: tuple[int, str], keys: tuple[str, ...] | None = None, synonyms: bool = True, docs: bool = True
 ) -> DescribeConfigsRequest:
-    """A DescribeConfigs request for some settings, or for all."""
+    """Return a DescribeConfigs request for some configs, or for all."""
     return DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsRequestDescribeConfigsResource(
@@ -77,7 +77,7 @@ SOME_KEYS = (
 
 
 def describe_requests() -> Iterator[Case]:
-    """Requests that change nothing."""
+    """Return requests that change nothing."""
     for kind, name in RESOURCES:
         yield fixed(f"settings of {kind} {name!r}", settings_of((kind, name)), 4)
         yield fixed(f"some settings of {kind} {name!r}", settings_of((kind, name), keys=SOME_KEYS), 4)
@@ -111,7 +111,7 @@ def describe_requests() -> Iterator[Case]:
 
 
 def quorum_of(*partitions: tuple[str, int]) -> DescribeQuorumRequest:
-    """A DescribeQuorum request, a topic for each partition."""
+    """Return a DescribeQuorum request, with one topic per partition."""
     return DescribeQuorumRequest(
         topics=tuple(
             DescribeQuorumRequestTopicData(

@@ -1,4 +1,4 @@
-"""UpdateFeatures, most of them refused."""
+"""UpdateFeatures, most of them rejected."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.interop.answers.controller_requests.case import TIMEOUT_MS, Case, fix
 
 
 def feature_requests() -> Iterator[Case]:
-    """UpdateFeatures, most of them refused."""
+    """Return UpdateFeatures requests, most of them rejected."""
     for name, level, kind in (
         ("metadata.version", 30, 1),
         ("metadata.version", 29, 1),
@@ -70,7 +70,7 @@ def feature_requests() -> Iterator[Case]:
 
 
 def several_features() -> Iterator[Case]:
-    """Several features at once: all or none."""
+    """Return updates of several features, which succeed or fail together."""
     for updates in (
         (("group.version", 1), ("share.version", 1)),
         (("group.version", 1), ("share.version", 9)),

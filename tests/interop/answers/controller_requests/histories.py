@@ -1,9 +1,9 @@
-"""Random histories of partitions: brokers are fenced and come back, ISRs shrink and grow, replicas move, leaders are elected.
+"""Random histories of partitions: fencing, ISR changes, reassignments and elections.
 
-Each request is tried on a controller in memory first, which knows the leaders and epochs that the next one needs. Left out
-is where ours departs from Apache's on purpose (docs/architecture.md): brokers that shut down, another target for what
-moves already, replicas that come online where nobody leads, and with eligible leader replicas all reassignments. Nor are topics deleted: Apache's controller fails when
-a broker loses a directory where a replica of a deleted topic was.
+Each request is tried first on a controller in memory, which knows the leaders and epochs that the next one needs. Left
+out are departures from Apache's controller (docs/architecture.md): brokers that shut down, a new target for a moving
+partition, replicas that come online without a leader, and reassignments with eligible leader replicas. Topics are not
+deleted: Apache's controller fails when a broker loses a directory that had a replica of a deleted topic.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ ELR = "eligible.leader.replicas.version"
 
 
 class History:
-    """One history, as a list of requests that grows. `with_elr`: eligible leader replicas instead of reassignments."""
+    """One history, as a growing list of requests. `with_elr`: eligible leader replicas instead of reassignments."""
 
     def __init__(self, seed: int, *, with_elr: bool) -> None:
         self.cases: list[Case] = []
@@ -87,7 +87,7 @@ class History:
             self._random.choices(actions, weights)[0][1]()
 
     def _add(self, name: str, build: Callable[[Known], Message], version: int) -> None:
-        """Add a request, and see what becomes of it."""
+        """Add a request and apply it."""
         answer: Any = self._model.ask(build(self._known), version)
         if hasattr(answer, "broker_epoch") and not answer.error_code:
             self._known.broker_epochs[BROKERS[len(self._known.broker_epochs)]] = answer.broker_epoch
@@ -125,7 +125,7 @@ class History:
             count = len(found.partitions)
             replicas = self._replicas(len(partition.replicas))
             factors = {len(each.replicas) for each in found.partitions.values()}
-            if count < 6 and len(factors) == 1:  # else any of them may be the one that Apache looks at
+            if count < 6 and len(factors) == 1:  # else Apache may choose any of them
                 self._add(f"grow {name} {replicas}", lambda _: more(name, count + 1, replicas), 3)
 
     def _beat(self, broker_id: int, *, fence: bool = False) -> None:
@@ -238,7 +238,7 @@ class History:
 
 
 def history(seed: int, steps: int = 300, *, with_elr: bool) -> list[Case]:
-    """A random history of so many requests; the same seed gives the same."""
+    """Return a random history of so many requests. Equal seeds give equal histories."""
     made = History(seed, with_elr=with_elr)
     made.go_on(steps)
     return made.cases

@@ -1,4 +1,4 @@
-"""Brokers that shut down, are fenced, come back, lose directories and go for good, and what becomes of their partitions."""
+"""Brokers that shut down, are fenced, return, lose directories and are unregistered, and their partitions."""
 
 from collections.abc import Iterable, Iterator
 from uuid import UUID
@@ -42,7 +42,7 @@ TOPICS = (
 def directories(
     broker_id: int, *, offline: tuple[UUID, ...] = (), cordoned: tuple[UUID, ...] | None = None, version: int = 2
 ) -> Case:
-    """A heartbeat that tells about directories."""
+    """Return a heartbeat with directories."""
     return Case(
         f"directories of {broker_id}: offline {len(offline)}, cordoned {cordoned}",
         lambda known: BrokerHeartbeatRequest(
@@ -57,7 +57,7 @@ def directories(
 
 
 def beat(name: str, broker_id: int, *, fence: bool = False, shut_down: bool = False, offset: int = 2**60) -> Case:
-    """A heartbeat."""
+    """Return a heartbeat."""
     return Case(
         f"{name} {broker_id}",
         lambda known: heartbeat(broker_id, known.epoch(broker_id), fence=fence, shut_down=shut_down, offset=offset),
@@ -66,10 +66,10 @@ def beat(name: str, broker_id: int, *, fence: bool = False, shut_down: bool = Fa
 
 
 def comes_back(broker_id: int, life: int, *, clean: bool, dirs: int = 1) -> Iterator[Case]:
-    """Register as a new incarnation and be unfenced; `clean`: it knows its epoch before.
+    """Register a new incarnation and unfence it; with `clean` it sends its previous epoch.
 
-    It is fenced first, so that nobody races with the end of its session; the others are heard of first, too, so that
-    nobody depends on how often they are while it ends.
+    It is fenced first, so that the end of its session does not interfere, and the other brokers send heartbeats, so
+    that the result does not depend on their number.
     """
 
     def build(known: Known) -> BrokerRegistrationRequest:
@@ -91,13 +91,13 @@ def comes_back(broker_id: int, life: int, *, clean: bool, dirs: int = 1) -> Iter
 
 
 def leave(broker_id: int) -> Iterator[Case]:
-    """A controlled shutdown."""
+    """Return the requests of a controlled shutdown."""
     for _ in range(3):
         yield beat("wants to shut down", broker_id, shut_down=True)
 
 
 def election(kind: int) -> Case:
-    """ElectLeaders for all partitions of the topics."""
+    """Return ElectLeaders for all partitions of the topics."""
     wanted = tuple(
         ElectLeadersRequestTopicPartitions(topic=name, partitions=tuple(range(len(partitions))))
         for name, *partitions in TOPICS
@@ -107,7 +107,7 @@ def election(kind: int) -> Case:
 
 
 def kept_alive(cases: Iterable[Case], alive: set[int]) -> Iterator[Case]:
-    """The same with a heartbeat of every broker that is alive behind each, so that no session ends but those that shall."""
+    """Return the cases with heartbeats of all living brokers after each, so that only intended sessions end."""
     for case in cases:
         yield case
         request = case.build(Known(""))
@@ -123,10 +123,10 @@ def kept_alive(cases: Iterable[Case], alive: set[int]) -> Iterator[Case]:
 
 
 def lifecycle_requests() -> Iterator[Case]:
-    """The whole story; at its end broker 103 is gone and the others are back."""
+    """Return the whole lifecycle; at its end broker 103 is unregistered and the others are back."""
     yield from kept_alive(_departures_and_returns(), {*BROKER_IDS})
     yield from kept_alive(directory_requests(), {*BROKER_IDS} - {102})
-    yield beat("alive again", 102)  # Apache forgets what the heartbeat said that unfenced it
+    yield beat("alive again", 102)  # Apache forgets the content of the heartbeat that unfenced the broker
     yield from kept_alive(_last_departure(), {*BROKER_IDS})
     yield beat("alive after it was unregistered", 103)
     yield from kept_alive(_after_the_last_departure(), {*BROKER_IDS} - {103})
@@ -178,7 +178,7 @@ def _after_the_last_departure() -> Iterator[Case]:
 
 
 def directory_requests() -> Iterator[Case]:
-    """Offline and cordoned directories."""
+    """Return requests with offline and cordoned directories."""
     first, second = directory_of(102), directory_of(102, 1)
     yield directories(102, cordoned=())
     yield directories(102, cordoned=(first,))
@@ -196,7 +196,7 @@ def directory_requests() -> Iterator[Case]:
 
 
 def controller_requests() -> Iterator[Case]:
-    """ControllerRegistration of controllers that are no voters."""
+    """Return ControllerRegistration requests of controllers that are not voters."""
 
     def controller(
         features: tuple[tuple[str, int, int], ...] = (("metadata.version", 7, 30), ("kraft.version", 0, 1)),

@@ -1,4 +1,4 @@
-"""Log levels of the controller itself; `root` is the one logger that both programs have."""
+"""Log levels of the controller; `root` is the one logger that both programs have."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ CHANGES: tuple[tuple[str, tuple[tuple[str, int, str | None], ...]], ...] = (
 
 
 def logger_requests() -> Iterator[Case]:
-    """IncrementalAlterConfigs, AlterConfigs and DescribeConfigs of loggers."""
+    """Return IncrementalAlterConfigs, AlterConfigs and DescribeConfigs of loggers."""
     for version in range(2):
         for name, changes in CHANGES:
             yield fixed(f"level {name!r} {changes}", incremental(BROKER_LOGGER, name, *changes), version)

@@ -1,4 +1,4 @@
-"""ISR changes, directory assignments, reassignments and elections, right and wrong."""
+"""ISR changes, directory assignments, reassignments and elections, valid and invalid."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ from tests.interop.answers.controller_requests.topics import creation, topic
 
 
 def isr_change(known: Known, name: str, isr: tuple[int, ...], **changes: int) -> AlterPartitionRequest:
-    """An AlterPartition of partition 0 by broker 101; `changes`: broker, epoch, leader_epoch, partition_epoch, ..."""
+    """Return an AlterPartition of partition 0 by broker 101; `changes` are its fields."""
     broker_id = changes.get("broker", 101)
     partition = AlterPartitionRequestPartitionData(
         partition_index=changes.get("partition", 0),
@@ -92,7 +92,7 @@ def isr_requests() -> Iterator[Case]:
 
 
 def assignment(known: Known, broker_id: int, number: int, name: str, partition: int) -> AssignReplicasToDirsRequest:
-    """One partition to one directory."""
+    """Return the assignment of one partition to one directory."""
     wanted = AssignReplicasToDirsRequestTopicData(
         topic_id=known.topic(name), partitions=(AssignReplicasToDirsRequestPartitionData(partition_index=partition),)
     )
@@ -106,7 +106,7 @@ def assignment(known: Known, broker_id: int, number: int, name: str, partition: 
 def reassignment(
     name: str, *wanted: tuple[int, tuple[int, ...] | None], may_resize: bool = True
 ) -> AlterPartitionReassignmentsRequest:
-    """An AlterPartitionReassignments request; None cancels."""
+    """Return an AlterPartitionReassignments request; None cancels."""
     return AlterPartitionReassignmentsRequest(
         timeout_ms=TIMEOUT_MS,
         allow_replication_factor_change=may_resize,
@@ -123,7 +123,7 @@ def reassignment(
 
 
 def listing(*wanted: tuple[str, tuple[int, ...]]) -> ListPartitionReassignmentsRequest:
-    """A ListPartitionReassignments request; none: all."""
+    """Return a ListPartitionReassignments request; without topics it lists all."""
     return ListPartitionReassignmentsRequest(
         timeout_ms=TIMEOUT_MS,
         topics=tuple(

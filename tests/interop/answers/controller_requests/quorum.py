@@ -1,4 +1,4 @@
-"""Requests of raft that are refused, and so change nothing."""
+"""Requests of the raft layer that are rejected and change nothing."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -31,7 +31,7 @@ STRANGER = UUID(int=0x57)
 
 
 def quorum_requests() -> Iterator[Case]:
-    """Votes, epochs, snapshots and voter changes that a leader refuses."""
+    """Return votes, epochs, snapshots and voter changes that a leader rejects."""
     for version in range(3):
         for name, changes in (
             ("in an old epoch", {}),
@@ -40,7 +40,7 @@ def quorum_requests() -> Iterator[Case]:
             ("for another partition", {"partition": 1}),
             ("by nobody", {"replica_id": -1}),
         ):
-            yield Case(f"vote {name}", lambda known, c=changes: _vote(**{"cluster_id": known.cluster_id, **c}), version)  # type: ignore[arg-type, misc]  # each is a keyword of it
+            yield Case(f"vote {name}", lambda known, c=changes: _vote(**{"cluster_id": known.cluster_id, **c}), version)  # type: ignore[arg-type, misc] # each is a keyword argument
     for version in range(2):
         yield Case("a snapshot of another cluster", lambda _: _snapshot(ELSEWHERE), version)
         for name, changes in (("old", {}), ("of another cluster", {"cluster_id": ELSEWHERE}), ("of x", {"topic": "x"})):

@@ -1,4 +1,4 @@
-"""ACLs, SCRAM users, client quotas and delegation tokens, right and wrong."""
+"""ACLs, SCRAM users, client quotas and delegation tokens, valid and invalid."""
 
 from collections.abc import Iterator
 
@@ -33,14 +33,14 @@ DENY, ALLOW = 2, 3
 def quota(
     entity: tuple[tuple[str, str | None], ...], *operations: tuple[str, float | None], validate_only: bool = False
 ) -> AlterClientQuotasRequest:
-    """An AlterClientQuotas request; a value of None removes."""
+    """Return an AlterClientQuotas request; a value of None removes the quota."""
     return AlterClientQuotasRequest(entries=(quota_entry(entity, *operations),), validate_only=validate_only)
 
 
 def quota_entry(
     entity: tuple[tuple[str, str | None], ...], *operations: tuple[str, float | None]
 ) -> AlterClientQuotasRequestEntryData:
-    """One entity's changes."""
+    """Return the changes of one entity."""
     return AlterClientQuotasRequestEntryData(
         entity=tuple(AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name) for kind, name in entity),
         ops=tuple(
@@ -85,7 +85,7 @@ QUOTAS: tuple[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float |
 
 
 def quota_requests() -> Iterator[Case]:
-    """AlterClientQuotas. The bounds on changes of topics come last: they hold for the client of this list too."""
+    """Return AlterClientQuotas requests. Bounds on topic changes come last, since they affect this client too."""
     for version in range(2):
         for entity, operations in QUOTAS:
             yield fixed(f"quota {entity} {operations}", quota(entity, *operations), version)
@@ -155,7 +155,7 @@ def acl(
     operation: int = READ,
     permission: int = ALLOW,
 ) -> CreateAclsRequestAclCreation:
-    """An ACL."""
+    """Return an ACL."""
     return CreateAclsRequestAclCreation(
         resource_type=kind,
         resource_name=name,
@@ -206,7 +206,7 @@ def acl_filter(
     operation: int = ANY,
     permission: int = ANY,
 ) -> dict[str, object]:
-    """The fields of a filter, as DescribeAcls and DeleteAcls share them; all ACLs match what is left out."""
+    """Return the fields of a filter of DescribeAcls and DeleteAcls. A missing field matches every ACL."""
     return {
         "resource_type_filter": kind,
         "resource_name_filter": name,
@@ -248,18 +248,18 @@ def acl_requests() -> Iterator[Case]:
         for acls in ACLS:
             yield fixed(f"create {acls}", CreateAclsRequest(creations=acls), version)
         for each in FILTERS:
-            yield fixed(f"describe {each}", DescribeAclsRequest(**each), version)  # type: ignore[arg-type]  # each is a keyword of it
+            yield fixed(f"describe {each}", DescribeAclsRequest(**each), version)  # type: ignore[arg-type] # each is a keyword argument
         for each in FILTERS[-5:] + FILTERS[1:8]:
-            one = DeleteAclsRequestDeleteAclsFilter(**each)  # type: ignore[arg-type]  # each is a keyword of it
+            one = DeleteAclsRequestDeleteAclsFilter(**each)  # type: ignore[arg-type] # each is a keyword argument
             yield fixed(f"delete {each}", DeleteAclsRequest(filters=(one,)), version)
         yield fixed("delete by no filter", DeleteAclsRequest(filters=()), version)
-        every = DeleteAclsRequestDeleteAclsFilter(**acl_filter())  # type: ignore[arg-type]  # each is a keyword of it
+        every = DeleteAclsRequestDeleteAclsFilter(**acl_filter())  # type: ignore[arg-type] # each is a keyword argument
         yield fixed("delete all, twice", DeleteAclsRequest(filters=(every, every)), version)
         yield fixed("describe nothing", DescribeAclsRequest(**acl_filter()), version)  # type: ignore[arg-type]  # as above
 
 
 def token(*renewers: str, lifetime_ms: int = -1, owner: str = "") -> CreateDelegationTokenRequest:
-    """A CreateDelegationToken request; renewers and owner as type:name."""
+    """Return a CreateDelegationToken request, with renewers and owner as type:name."""
     owner_type, _, owner_name = owner.partition(":")
     return CreateDelegationTokenRequest(
         owner_principal_type=owner_type,
@@ -273,7 +273,10 @@ def token(*renewers: str, lifetime_ms: int = -1, owner: str = "") -> CreateDeleg
 
 
 def token_requests() -> Iterator[Case]:
-    """Requests of delegation tokens. Apache's controller knows a new one only after its publishers have run."""
+    """Return requests of delegation tokens.
+
+    Apache's controller applies a new one only after its publishers have run.
+    """
     for version in range(1, 4):
         yield fixed("a token", token(), version)
         yield fixed("a token with renewers", token("User:bob", "User:carol"), version)

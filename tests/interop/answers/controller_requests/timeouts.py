@@ -1,4 +1,4 @@
-"""Requests that leave the controller no time; those whose timeout counts are refused, the others are served."""
+"""Requests with a timeout of 0. Those that respect it are rejected, the others are served."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from tests.interop.answers.controller_requests.topics import topic
 
 
 def timeout_requests() -> Iterator[Case]:
-    """Each kind of request that has a timeout."""
+    """Return each kind of request that has a timeout."""
     grown = CreatePartitionsRequestCreatePartitionsTopic(name="made-5", count=9)
     led = ElectLeadersRequestTopicPartitions(topic="made-5", partitions=(0,))
     feature = UpdateFeaturesRequestFeatureUpdateKey(feature="group.version", max_version_level=1, upgrade_type=1)

@@ -1,4 +1,4 @@
-"""CreateTopics, CreatePartitions and DeleteTopics, right and wrong."""
+"""CreateTopics, CreatePartitions and DeleteTopics, valid and invalid."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -20,7 +20,7 @@ from tests.interop.answers.controller_requests.case import TIMEOUT_MS, UNKNOWN_I
 def topic(
     name: str, *assignments: tuple[int, ...], configs: dict[str, str | None] | None = None, first: int = 0
 ) -> CreateTopicsRequestCreatableTopic:
-    """A topic with these replicas."""
+    """Return a topic with these replicas."""
     return CreateTopicsRequestCreatableTopic(
         name=name,
         num_partitions=-1,
@@ -36,12 +36,12 @@ def topic(
 
 
 def counted(name: str, partitions: int, replicas: int) -> CreateTopicsRequestCreatableTopic:
-    """A topic whose replicas the controller would place."""
+    """Return a topic whose replicas the controller places."""
     return CreateTopicsRequestCreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
 
 
 def creation(*topics: CreateTopicsRequestCreatableTopic, validate_only: bool = False) -> CreateTopicsRequest:
-    """A CreateTopics request."""
+    """Return a CreateTopics request."""
     return CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS, validate_only=validate_only)
 
 
@@ -80,7 +80,7 @@ WRONG_TOPICS = (
 
 
 def placed_requests() -> Iterator[Case]:
-    """CreateTopics where the controller chooses counts or places; only validated, since it draws."""
+    """Return validate-only CreateTopics requests with random placement by the controller."""
     for name, partitions, replicas in (
         ("by default", -1, -1),
         ("some partitions", 5, -1),
@@ -127,7 +127,7 @@ def topic_requests() -> Iterator[Case]:
 
 
 def more(name: str, count: int, *assignments: tuple[int, ...], validate_only: bool = False) -> CreatePartitionsRequest:
-    """A CreatePartitions request; no assignments: the controller places."""
+    """Return a CreatePartitions request; without assignments the controller places the replicas."""
     manual = tuple(CreatePartitionsRequestCreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments)
     wanted = CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=manual or None)
     return CreatePartitionsRequest(topics=(wanted,), timeout_ms=TIMEOUT_MS, validate_only=validate_only)

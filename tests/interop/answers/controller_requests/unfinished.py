@@ -1,4 +1,4 @@
-"""What stays under way at the end of a list, so that a snapshot has to tell of it: brokers and partitions of its own."""
+"""State that is still in transition at the end of a list, so that snapshots contain it."""
 
 from collections.abc import Iterator
 
@@ -17,11 +17,11 @@ TELLTALES = (
     "leader_recovery_state=1",
     "in_controlled_shutdown=True",
 )
-"""Fields of the records of a snapshot that say so."""
+"""Fields of a snapshot's records that show it."""
 
 
 def unfinished_requests() -> Iterator[Case]:
-    """A move, a replica eligible to lead, a partition without a leader, an unclean one and a broker that shuts down."""
+    """Return a reassignment, an ELR, a leaderless and an unclean partition, and a broker that shuts down."""
     for broker_id in BROKERS:
         yield Case("register", lambda known, one=broker_id: registration(one, known.cluster_id), 4)
         yield beat("alive", broker_id)
