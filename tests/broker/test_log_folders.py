@@ -103,10 +103,10 @@ def test_a_log_set_aside_replaces_the_empty_one_created_meanwhile(
 
     assert load(tmp_path, caught_up(t=(OLD, 1))) == {("t", 0): (OLD, "first", 7)}
 
-    (said,) = caplog.records
-    assert said.message == "stray_log_taken_back"
-    assert said.__dict__["renamed"] == str(tmp_path / "first" / "t-0")
-    assert said.__dict__["set_aside"] == str(strays(tmp_path)[0])
+    (record,) = caplog.records
+    assert record.message == "stray_log_taken_back"
+    assert record.__dict__["renamed"] == str(tmp_path / "first" / "t-0")
+    assert record.__dict__["set_aside"] == str(strays(tmp_path)[0])
     assert [path.parent.name for path in strays(tmp_path)] == ["second"]
     assert load(tmp_path, caught_up(t=(OLD, 1))) == {("t", 0): (OLD, "first", 7)}
 
@@ -132,10 +132,10 @@ def test_of_two_logs_with_records_the_one_in_service_is_kept_and_the_other_repor
 
     assert load(tmp_path, caught_up(t=(OLD, 1))) == {("t", 0): (OLD, "first", 2)}
 
-    (said,) = caplog.records
-    assert said.message == "stray_log_not_taken_back"
-    assert (said.__dict__["folder"], said.__dict__["log_end_offset"]) == (str(strays(tmp_path)[0]), 7)
-    assert (said.__dict__["kept"], said.__dict__["kept_log_end_offset"]) == (str(tmp_path / "first" / "t-0"), 2)
+    (record,) = caplog.records
+    assert record.message == "stray_log_not_taken_back"
+    assert (record.__dict__["folder"], record.__dict__["log_end_offset"]) == (str(strays(tmp_path)[0]), 7)
+    assert (record.__dict__["kept"], record.__dict__["kept_log_end_offset"]) == (str(tmp_path / "first" / "t-0"), 2)
 
 
 def test_of_two_directories_with_one_partition_the_longer_log_is_kept(tmp_path: Path) -> None:

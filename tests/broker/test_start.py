@@ -23,14 +23,14 @@ async def watch_it_wait(config: KafkaConfig, cluster_id: str, caplog: pytest.Log
     role = BrokerRole(config, {data: meta}, None, ConnectionQuotas())
     await role.start()
 
-    def said() -> list[str]:
+    def reasons() -> list[str]:
         return [record.__dict__["waits_for"] for record in caplog.records if record.message == "broker_waits"]
 
     async with asyncio.timeout(PATIENCE_S):
-        while sum(reason in each for each in said()) < 3:
+        while sum(reason in each for each in reasons()) < 3:
             assert not role.failed.done(), role.failed.result()
             await asyncio.sleep(0.05)
-    assert all(each.startswith("a leader of the quorum: ") for each in said())
+    assert all(each.startswith("a leader of the quorum: ") for each in reasons())
     await role.stop(0)
 
 

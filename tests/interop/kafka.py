@@ -34,7 +34,8 @@ ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-shell")
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>local</groupId><artifactId>kafka</artifactId><version>1</version><dependencies>
 {dependencies}
-<dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.4</version></dependency>
+<dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId>
+<version>2.25.4</version></dependency>
 </dependencies></project>
 """
 DEPENDENCY = (
@@ -92,7 +93,7 @@ def require() -> Path:
 
 @cache
 def _reservations() -> tuple[int, set[int]]:
-    """Return the file of which each test process locks one byte per port while it runs, and the ports of this process."""
+    """Return the file in which each test process locks one byte per reserved port, and the ports of this process."""
     path = Path(tempfile.gettempdir()) / f"conclave-test-ports-{os.getuid()}"
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600), set()
 
@@ -135,15 +136,17 @@ def wait_until(
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        said: Exception | None = None
+        raised: Exception | None = None
         try:
             value = condition()
             if value:
                 return value
         except not_yet as error:
-            said = error
+            raised = error
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what}{'' if said is None else f'; {said!r}'}") from said
+            raise AssertionError(
+                f"not within {timeout_s} s: {what}{'' if raised is None else f'; {raised!r}'}"
+            ) from raised
         time.sleep(interval_s)
 
 

@@ -39,7 +39,7 @@ CHAPTERS = {
 
 
 @dataclass
-class Said:
+class Output:
     """The output of one command on one side."""
 
     code: int
@@ -56,14 +56,14 @@ class Comparison:
 
     jvm: tools.Tools
     clusters: tuple[Cluster, Cluster]
-    answers: dict[str, list[tuple[Command, Said, Said]]] = field(default_factory=dict)
+    answers: dict[str, list[tuple[Command, Output, Output]]] = field(default_factory=dict)
     _files: int = 0
 
     def run(self, chapter: str) -> None:
         """Run the same commands on both, one after the other. Read-only ones are repeated until the outputs agree."""
         self.answers[chapter] = [(command, *self._ask_both(command)) for command in CHAPTERS[chapter]]
 
-    def _ask_both(self, command: Command) -> tuple[Said, Said]:
+    def _ask_both(self, command: Command) -> tuple[Output, Output]:
         deadline = time.monotonic() + (PATIENCE_S if command.is_read_only else 0)
         if not command.is_read_only:  # the tool may read from a broker before it acts
             asyncio.run(wait_until_brokers_follow(self.clusters))
@@ -84,12 +84,12 @@ class Comparison:
         )
         return self.jvm.attempt(command.tool, *(word for part in parts for word in part))
 
-    def ask(self, cluster: Cluster, command: Command) -> Said:
+    def ask(self, cluster: Cluster, command: Command) -> Output:
         """Run a command on one of the two, and remove what may differ."""
         printed = self.attempt(cluster, command)
         momentary = MOMENTARY.get(command.tool, re.compile(r"(?!)"))
         lines = [momentary.sub("", line) for line in cluster.words(printed.text)]
-        return Said(printed.code, sorted(lines) if command.tool in UNORDERED else lines)
+        return Output(printed.code, sorted(lines) if command.tool in UNORDERED else lines)
 
     def _file(self, cluster: Cluster, content: str) -> str:
         self._files += 1
@@ -125,7 +125,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory, tools: tools.Tools) -> 
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_tool_prints_the_same_of_our_controller_as_of_apaches(comparison: Comparison, chapter: str) -> None:
+def test_a_tool_prints_the_same_for_our_controller_and_apaches(comparison: Comparison, chapter: str) -> None:
     different = [
         f"{command}\n  Apache's {apache}\n  Ours     {ours}"
         for command, apache, ours in comparison.answers[chapter]
@@ -135,7 +135,7 @@ def test_a_tool_prints_the_same_of_our_controller_as_of_apaches(comparison: Comp
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_command_does_what_it_is_there_for(comparison: Comparison, chapter: str) -> None:
+def test_every_command_has_its_expected_output(comparison: Comparison, chapter: str) -> None:
     """Equal errors prove nothing, for example those of a misspelt command."""
     missed = [
         f"{command}: {command.wants!r} and {command.code} wanted\n  {ours}"
@@ -146,18 +146,18 @@ def test_every_command_does_what_it_is_there_for(comparison: Comparison, chapter
 
 
 @dataclass
-class TokenTale:
+class TokenLifecycle:
     """The outputs of a cluster about a delegation token, from its creation to its expiry."""
 
     comparison: Comparison
     cluster: Cluster
-    said: list[list[str]] = field(default_factory=list)
+    outputs: list[list[str]] = field(default_factory=list)
 
     def ask(self, *words: str, code: int = 0) -> str:
         """Run kafka-delegation-tokens and record its output."""
         printed = self.comparison.attempt(self.cluster, Command(tools.TOKENS, words, ""))
         assert printed.code == code, printed
-        self.said.append(sorted(self.cluster.words(printed.text)))  # tokens are in no order
+        self.outputs.append(sorted(self.cluster.words(printed.text)))  # tokens are in no order
         return printed.text
 
     def ask_until(self, wanted: str, *words: str) -> None:
@@ -168,7 +168,7 @@ class TokenTale:
             return printed if printed.code == 0 and wanted in printed.text else None
 
         printed = kafka.wait_until(answer, PATIENCE_S, f"{words} says {wanted}")
-        self.said.append(sorted(self.cluster.words(printed.text)))
+        self.outputs.append(sorted(self.cluster.words(printed.text)))
 
     def log_in_until(self, token_id: str, hmac: str, *, code: int, wanted: str) -> None:
         """Try to log in until the broker has applied the change of the token."""
@@ -185,7 +185,7 @@ class TokenTale:
         words = ("--bootstrap-server", self.cluster.brokers, "--command-config", config, "--list")
         return self.comparison.jvm.attempt(tools.TOPICS, *words)
 
-    def tell(self) -> None:
+    def run_all(self) -> None:
         """Create two tokens, log in with one, renew it, let it expire, and run invalid commands."""
         create = ("--create", "--max-life-time-period", "-1")
         made = self.ask(*create, "--renewer-principal", "User:bob")
@@ -204,9 +204,9 @@ class TokenTale:
         self.ask_until(": 1", *owned, "User:admin")
 
 
-def test_delegation_tokens_live_and_end_as_under_apaches_controller(comparison: Comparison) -> None:
-    apache, ours = (TokenTale(comparison, cluster) for cluster in comparison.clusters)
-    for tale in (apache, ours):
-        tale.tell()
-    assert len(ours.said) == 10
-    assert ours.said == apache.said
+def test_delegation_tokens_expire_as_under_apaches_controller(comparison: Comparison) -> None:
+    apache, ours = (TokenLifecycle(comparison, cluster) for cluster in comparison.clusters)
+    for lifecycle in (apache, ours):
+        lifecycle.run_all()
+    assert len(ours.outputs) == 10
+    assert ours.outputs == apache.outputs

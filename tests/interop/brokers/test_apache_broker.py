@@ -101,7 +101,7 @@ def test_a_group_consumes_what_an_idempotent_producer_wrote(bootstrap: str) -> N
     assert "orders" in {listing.group_id for listing in group.valid}
 
 
-def test_a_transaction_shows_all_or_nothing(bootstrap: str) -> None:
+def test_a_transaction_is_visible_as_a_whole_or_not_at_all(bootstrap: str) -> None:
     create(bootstrap, "payments", 2)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "payments-1"})
     producer.init_transactions(PATIENCE_S)
@@ -126,7 +126,7 @@ def test_a_config_change_reaches_the_broker(bootstrap: str) -> None:
     shows(value, "the broker shows the new retention.ms")
 
 
-def test_a_wrong_config_is_refused_with_its_reason(bootstrap: str) -> None:
+def test_an_invalid_config_is_rejected_with_its_reason(bootstrap: str) -> None:
     admin = create(bootstrap, "refused", 1)
     entry = ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, "refused", incremental_configs=[entry])
@@ -134,7 +134,7 @@ def test_a_wrong_config_is_refused_with_its_reason(bootstrap: str) -> None:
         settle(admin.incremental_alter_configs([resource]))
 
 
-def test_a_topic_grows_and_goes(bootstrap: str) -> None:
+def test_a_topic_gets_partitions_and_is_deleted(bootstrap: str) -> None:
     admin = create(bootstrap, "passing", 2)
     settle(admin.create_partitions([NewPartitions("passing", 5)]))
 

@@ -46,7 +46,7 @@ async def create_topic(bootstrap: str) -> None:
         client.close()
 
 
-def test_brokers_shut_down_return_and_are_fenced_when_they_die(tmp_path: Path) -> None:
+def test_brokers_shut_down_restart_and_are_fenced_when_killed(tmp_path: Path) -> None:
     """A controlled shutdown moves leaders; a restart refills the ISRs; after kill -9 the session ends."""
     kafka.require()
     with ExitStack() as stack:

@@ -84,7 +84,7 @@ def config_values(lines: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("written", ["written_by_apache", "written_by_us"])
-def test_both_dump_programs_say_the_same_of_every_file(written: str, request: pytest.FixtureRequest, tools: Tools):
+def test_both_dump_tools_print_the_same_for_every_file(written: str, request: pytest.FixtureRequest, tools: Tools):
     found: Quorum = request.getfixturevalue(written)
     paths = files_of(found.folder_of(1))
     assert {path.suffix for path in paths} == {".log", ".checkpoint"}
@@ -145,7 +145,7 @@ def test_apaches_controller_starts_on_a_folder_that_we_formatted(tmp_path: Path)
         assert len(config_values(dumped_by_us(files_of(found.folder_of(1))))) == 20
 
 
-def test_our_settings_are_those_of_kafkas_own_definition(tmp_path: Path):
+def test_our_configs_equal_kafkas_definition(tmp_path: Path):
     source = tmp_path / "Definitions.java"
     source.write_text(
         """
@@ -156,7 +156,8 @@ public class Definitions {
             Object value = key.defaultValue;
             String text = !key.hasDefault() ? "!" : value == null ? "-"
                 : value instanceof Class<?> type ? type.getName()
-                : value instanceof java.util.List<?> list ? String.join(",", list.stream().map(Object::toString).toList())
+                : value instanceof java.util.List<?> list
+                    ? String.join(",", list.stream().map(Object::toString).toList())
                 : value.toString();
             System.out.println(key.name + "\\t" + key.type.name().toLowerCase() + "\\t" + text);
         }

@@ -57,7 +57,7 @@ def test_control_records_have_kafkas_types_in_kafkas_order() -> None:
     assert [*control_records.ControlRecordType] == [*range(len(kafkas) - 1)]
 
 
-def test_raft_measures_what_kafkas_class_names_and_nothing_under_other_names() -> None:
+def test_raft_metrics_have_the_names_of_kafkas_class_and_no_others() -> None:
     with jar("kafka-raft") as found:
         data = found.read("org/apache/kafka/raft/internals/KafkaRaftMetrics.class")
     constants = re.findall(rb"\x01\x00[\x08-\x28]([a-z]+(?:-[a-z]+)+)(?=[\x01-\x14])", data)

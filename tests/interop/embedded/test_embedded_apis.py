@@ -249,7 +249,7 @@ def test_a_forwarded_request_is_answered_by_the_controller(node: EmbeddedNode, a
         assert type(answer).__name__.removesuffix("Response") == request_class(api).__name__.removesuffix("Request")
 
 
-def test_what_is_advertised_is_what_is_served(node: EmbeddedNode) -> None:
+def test_the_advertised_apis_are_the_served_ones(node: EmbeddedNode) -> None:
     async def versions() -> dict[int, tuple[int, int]]:
         connection = await KafkaConnection.open("127.0.0.1", node.port, "test")
         connection.close()
@@ -292,7 +292,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(node: Embed
     ],
     ids=["unknown-api", "unknown-version", "controllers-api", "negative-size", "huge-size", "http", "cut-body"],
 )
-def test_a_stranger_is_hung_up_on_and_others_are_served(node: EmbeddedNode, frame: bytes) -> None:
+def test_an_invalid_frame_closes_its_connection_only(node: EmbeddedNode, frame: bytes) -> None:
     assert raw(node, frame) == b""
     assert node.metadata().topics
 
@@ -304,7 +304,7 @@ def test_a_failed_produce_without_acks_closes_the_connection(node: EmbeddedNode)
     assert raw(node, encode_request(ProduceRequest(acks=0, topic_data=(topic,)), 9, 1, "test")) == b""
 
 
-def test_the_error_of_a_partition_says_what_is_wrong(node: EmbeddedNode) -> None:
+def test_each_faulty_produce_has_its_error_code(node: EmbeddedNode) -> None:
     def code(request: ProduceRequest, version: int) -> int:
         return ask(node, request, version).responses[0].partition_responses[0].error_code
 
@@ -315,7 +315,7 @@ def test_the_error_of_a_partition_says_what_is_wrong(node: EmbeddedNode) -> None
     assert code(ProduceRequest(acks=1, topic_data=(topic,)), 9) in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
 
 
-def test_configs_that_cannot_be_described_are_refused_in_the_words_of_apache(node: EmbeddedNode) -> None:
+def test_configs_that_cannot_be_described_have_apaches_errors(node: EmbeddedNode) -> None:
     """ConfigHelper.describeConfigs: errors are per resource, but an unknown type fails the whole request."""
 
     def errors(*resources: tuple[int, str]) -> list[tuple[int, str | None]]:
@@ -354,7 +354,7 @@ def test_the_log_levels_of_a_broker_are_described(node: EmbeddedNode) -> None:
     assert [(each.name, each.value) for each in result.configs] == [("root", "INFO")]
 
 
-def test_a_parked_fetch_is_answered_when_records_come(node: EmbeddedNode) -> None:
+def test_a_delayed_fetch_completes_when_records_arrive(node: EmbeddedNode) -> None:
     async def run() -> int:
         reader = await KafkaConnection.open("127.0.0.1", node.port, "reader")
         writer = await KafkaConnection.open("127.0.0.1", node.port, "writer")

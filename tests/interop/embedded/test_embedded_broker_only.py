@@ -120,7 +120,7 @@ def test_our_broker_serves_under_controllers_in_other_processes(tmp_path: Path, 
         assert (tmp_path / "b" / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_our_broker_goes_on_when_the_leader_of_its_controllers_is_killed(tmp_path: Path) -> None:
+def test_our_broker_keeps_serving_when_the_leader_of_its_controllers_is_killed(tmp_path: Path) -> None:
     with (
         controllers(tmp_path / "quorum", "ours", 3) as quorum,
         our_broker(tmp_path / "b", 11, quorum) as (_, address),
@@ -140,7 +140,7 @@ def leader_and_isr(admin: AdminClient, topic: str) -> tuple[int, list[int]]:
 
 
 @pytest.mark.parametrize("min_isr", [1, 2])
-def test_what_acks_1_was_given_for_survives_the_leader(tmp_path: Path, min_isr: int) -> None:
+def test_records_acknowledged_with_acks_1_survive_the_leader(tmp_path: Path, min_isr: int) -> None:
     """The other replica has no copy, so nothing may be acknowledged while it could become leader cleanly.
 
     With min.insync.replicas 2 it stays eligible (KIP-966) after leaving the ISR, so nothing is acknowledged at all.
@@ -181,7 +181,7 @@ def test_what_acks_1_was_given_for_survives_the_leader(tmp_path: Path, min_isr: 
         assert read_all(addresses, "pair", 100) == acknowledged
 
 
-def test_a_partition_with_a_silent_follower_takes_acks_all_once_the_isr_has_shrunk(tmp_path: Path) -> None:
+def test_a_partition_with_a_silent_follower_accepts_acks_all_once_the_isr_has_shrunk(tmp_path: Path) -> None:
     """Our brokers do not replicate yet: the leader removes the other one from the ISR, as Kafka's does with one that
     lags."""
     with ExitStack() as stack:

@@ -204,7 +204,7 @@ def test_topics_grow_are_configured_and_deleted_through_the_broker(node: Embedde
     wait_until(lambda: not (node.data / f"{topic}-0").exists(), PATIENCE_S, "its folder is gone")
 
 
-def test_a_transactional_producer_is_told_that_there_are_no_transactions(node: EmbeddedNode) -> None:
+def test_a_transactional_producer_gets_an_error(node: EmbeddedNode) -> None:
     producer = Producer({"bootstrap.servers": node.address, "transactional.id": "tx"})
 
     with pytest.raises(KafkaException):
@@ -265,7 +265,7 @@ def test_records_and_offsets_survive_kill_9(tmp_path: Path) -> None:
         resumed.close()
 
 
-def test_a_clean_stop_ends_with_code_0_and_says_so_on_disk(tmp_path: Path) -> None:
+def test_a_clean_stop_exits_with_0_and_writes_the_clean_shutdown_file(tmp_path: Path) -> None:
     with running_node(tmp_path / "node") as node:
         topic = new_topic(node)
         produce(node, topic, [b"kept"])

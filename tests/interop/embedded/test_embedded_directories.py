@@ -32,7 +32,7 @@ async def recorded_directories(node: EmbeddedNode, topic: str, partitions: int) 
     raise AssertionError("some directory was never assigned")
 
 
-def test_new_replicas_spread_over_the_directories_and_the_controller_learns_where(tmp_path: Path) -> None:
+def test_new_replicas_spread_over_the_directories_and_are_reported_to_the_controller(tmp_path: Path) -> None:
     second = tmp_path / "second"
     second.mkdir()
     node_folder = tmp_path / "node"

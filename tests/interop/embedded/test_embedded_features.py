@@ -51,7 +51,7 @@ async def lower(quorum: Quorum) -> None:
     client.close()
 
 
-def test_a_new_node_offers_what_it_serves_and_a_consumer_of_the_new_protocol_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_new_node_advertises_its_features_and_rejects_the_new_consumer_protocol_at_once(tmp_path: Path) -> None:
     with running_node(tmp_path / "node") as node:
         answer = asyncio.run(conclave.call(node.port, ApiVersionsRequest("test", "1"), 4))
         assert {each.name for each in answer.supported_features} == set(BROKER_FEATURES)
@@ -80,7 +80,7 @@ def test_a_new_node_offers_what_it_serves_and_a_consumer_of_the_new_protocol_is_
         assert "UnsupportedVersionException" in java.stderr + java.stdout, java.stderr + java.stdout
 
 
-def test_a_broker_that_claimed_more_before_lowers_the_features_when_nobody_else_may_use_them(tmp_path: Path) -> None:
+def test_a_broker_lowers_features_it_no_longer_supports_when_it_is_the_only_one(tmp_path: Path) -> None:
     with conclave.running_quorum(tmp_path / "quorum", 1) as quorum:
         asyncio.run(register(quorum, 11))
         assert set(finalized(quorum.ports[0])) >= NOT_SERVED
@@ -90,7 +90,7 @@ def test_a_broker_that_claimed_more_before_lowers_the_features_when_nobody_else_
             assert not set(finalized(int(address.rpartition(":")[2]))) & NOT_SERVED
 
 
-def test_a_broker_does_not_lower_the_features_of_others_and_says_how_to(tmp_path: Path) -> None:
+def test_a_broker_does_not_lower_features_that_others_may_use_and_logs_the_command(tmp_path: Path) -> None:
     with conclave.running_quorum(tmp_path / "quorum", 1) as quorum:
         asyncio.run(register(quorum, 99))
 

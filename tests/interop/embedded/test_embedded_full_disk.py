@@ -95,7 +95,7 @@ def leader_of(node: EmbeddedNode, topic: str, partition: int) -> int:
     return int(found.topics[topic].partitions[partition].leader)
 
 
-def test_a_directory_whose_files_cannot_grow_goes_offline_and_the_rest_serves(tmp_path: Path) -> None:
+def test_a_directory_whose_files_cannot_grow_goes_offline_and_the_others_serve(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     with node_with(tmp_path, first, second) as node:
         create(node, "t", 2)
@@ -134,7 +134,7 @@ def test_the_node_ends_with_its_last_directory(tmp_path: Path) -> None:
         assert read(node, "t", 0, acknowledged) == acknowledged
 
 
-def test_deleting_records_is_the_way_out_of_a_full_disk(tmp_path: Path) -> None:
+def test_deleting_records_frees_a_full_disk(tmp_path: Path) -> None:
     disk, other = tmp_path / "disk", tmp_path / "other"
     with small_disk(disk, 16), node_with(tmp_path, disk, other) as node:
         create(node, "t", 2)

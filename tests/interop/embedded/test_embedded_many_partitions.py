@@ -9,7 +9,7 @@ from tests.interop import kafka
 from tests.interop.embedded.embedded_node import running_node
 
 
-def test_every_one_of_a_thousand_partitions_takes_records_and_goes_with_its_topic(tmp_path: Path) -> None:
+def test_each_of_a_thousand_partitions_accepts_records_and_is_deleted_with_its_topic(tmp_path: Path) -> None:
     with running_node(tmp_path / "node", log_segment_delete_delay_ms=0) as node:
         admin = AdminClient({"bootstrap.servers": node.address})
         admin.create_topics([NewTopic("wide", 1_000, 1)])["wide"].result(kafka.PATIENCE_S)

@@ -139,7 +139,7 @@ def test_topics_newer_than_the_metadata_snapshot_keep_their_records_over_restart
             assert committed(node, "group", "new") == 42
 
 
-def test_logs_newer_than_restored_metadata_are_set_aside_and_taken_back_with_the_newer_metadata(tmp_path: Path) -> None:
+def test_logs_newer_than_restored_metadata_are_set_aside_and_restored_with_newer_metadata(tmp_path: Path) -> None:
     with running_node(tmp_path / "node", **SETTINGS) as node:
         metadata, old, new = node.data / "__cluster_metadata-0", tmp_path / "old", tmp_path / "new"
         create(node, "kept")
@@ -203,7 +203,7 @@ class RemoteBroker(EmbeddedNode):
             client.close()
 
 
-def test_a_broker_alone_judges_its_logs_by_what_its_controllers_have_committed(tmp_path: Path) -> None:
+def test_a_broker_without_a_controller_uses_committed_metadata_to_choose_its_logs(tmp_path: Path) -> None:
     settings = {name.replace("_", "."): value for name, value in SETTINGS.items()}
     quorum = Quorum(tmp_path / "quorum", 1, settings)
     node = RemoteBroker(tmp_path / "broker", settings, quorum=quorum)

@@ -244,7 +244,7 @@ async def produce(connection: KafkaConnection, case: Case) -> Any:
         await asyncio.sleep(0.1)
 
 
-def said(found: Any, case: Case) -> dict[str, Any]:
+def comparable(found: Any, case: Case) -> dict[str, Any]:
     """Return the response without wall-clock times."""
     errors = [(each.batch_index, each.batch_index_error_message) for each in found.record_errors]
     return {
@@ -256,10 +256,10 @@ def said(found: Any, case: Case) -> dict[str, Any]:
     }
 
 
-def test_both_brokers_give_the_same_answers_to_batches_right_and_wrong(brokers: Brokers) -> None:
+def test_both_brokers_give_the_same_answers_to_valid_and_invalid_batches(brokers: Brokers) -> None:
     wrong = []
     for case, (apache, ours) in zip(CASES, brokers.answers, strict=True):
-        expected, found = said(apache, case), said(ours, case)
+        expected, found = comparable(apache, case), comparable(ours, case)
         if case.ours is not None:
             assert case.why
             if found["error"] != case.ours.name or expected == found:

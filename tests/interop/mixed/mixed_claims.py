@@ -1,4 +1,4 @@
-"""What must be true of every mixed quorum, whoever has the majority of its voters."""
+"""What must hold in every mixed quorum, whichever side has the majority of the voters."""
 
 import json
 import re
@@ -24,15 +24,15 @@ from tests.interop.mixed.mixed_story import BROKER, OTHER, PUSHED_WRITES, Story,
 
 
 class MixedQuorumClaims:
-    """Subclasses give the fixture `story`."""
+    """Subclasses provide the fixture `story`."""
 
-    def test_leaders_of_both_sides_were_killed_and_stopped_and_one_of_the_other_side_followed(self, story: Story):
+    def test_leaders_of_both_sides_were_killed_and_stopped_and_replaced_by_the_other_side(self, story: Story):
         assert set(story.deposed) >= {(side, how) for side in ("apache", "ours") for how in ("SIGKILL", "SIGTERM")}
         in_turn = [story.quorum.side(leader) for _, leader in sorted(leaders(story.whole_log).items())]
         handed_over = sum(then != now for then, now in pairwise(in_turn))
         assert handed_over >= 4, in_turn
 
-    def test_no_node_found_a_fault(self, story: Story):
+    def test_no_node_logged_a_fault(self, story: Story):
         for node_id in story.quorum.nodes.node_ids:
             for output in story.folder(node_id).glob("*.out"):
                 text = output.read_text()
@@ -50,7 +50,7 @@ class MixedQuorumClaims:
         assert committed_prefix([story.logs[node_id] for node_id in VOTERS]) > 500
         assert committed_prefix(list(story.logs.values())) > 10
 
-    def test_snapshots_of_both_sides_hold_what_the_log_says_record_by_record(self, story: Story):
+    def test_snapshots_of_both_sides_equal_the_log_record_by_record(self, story: Story):
         images = {image.offset + 1: image for image in replayed(story.whole_log)}
         batches = {each.last_offset + 1: each for raw in story.whole_log.values() for each in read_batches(raw)}
         sets = voter_sets(story.whole_log)
@@ -68,7 +68,7 @@ class MixedQuorumClaims:
                 sides.append(story.quorum.side(node_id))
         assert min(sides.count(side) for side in ("apache", "ours")) > 0, sides
 
-    def test_a_node_that_lagged_behind_the_log_start_began_again_with_the_leaders_snapshot(self, story: Story):
+    def test_a_node_behind_the_log_start_restarted_with_the_leaders_snapshot(self, story: Story):
         assert story.joiner_first_segment > story.joiner_end + 1
         assert story.joiner_first_segment in {image.offset + 1 for image in replayed(story.whole_log)}
 
@@ -78,13 +78,13 @@ class MixedQuorumClaims:
         assert sets == [three, four, three, four, three, four]
         assert set(story.voters_after_join[0]) == four
 
-    def test_a_node_with_an_empty_disk_took_its_old_self_out_and_itself_in(self, story: Story):
+    def test_a_node_with_an_empty_disk_replaced_its_old_voter(self, story: Story):
         sets = [each for _, each in sorted(voter_sets(story.whole_log).items())]
         old = story.voters_after_join[0][JOINER]
         assert [each.get(JOINER) for each in sets[-3:]] == [old, None, story.wiped_id]
         assert story.voters_after_join[1][JOINER] == story.wiped_id != old
 
-    def test_nobody_stands_for_election_without_pre_votes_of_the_other_side(self, story: Story):
+    def test_no_node_becomes_a_candidate_without_pre_votes_of_the_other_side(self, story: Story):
         before, after = story.epochs_around_pause
         assert before == after, "a follower that was frozen for two fetch timeouts came back with a higher epoch"
         assert "Candidate" not in states_of(story.paused_output, story.quorum.side(OTHER))
@@ -97,7 +97,7 @@ class MixedQuorumClaims:
     def test_the_high_watermark_is_pushed_to_followers_of_the_other_side(self, story: Story):
         assert story.pushed >= PUSHED_WRITES, story.seen_ms
 
-    def test_kafka_metadata_quorum_prints_the_same_of_both_leaders_asked_through_either_node(self, story: Story):
+    def test_kafka_metadata_quorum_prints_the_same_for_both_leaders_through_either_node(self, story: Story):
         sides = ("apache", "ours")
         assert set(story.described) == {(leader, asked) for leader in sides for asked in sides}
         for reduced in (status, replication):
@@ -105,7 +105,7 @@ class MixedQuorumClaims:
                 shapes = {key: reduced(printed[index]) for key, printed in story.described.items()}
                 assert len(set(map(str, shapes.values()))) == 1, shapes
 
-    def test_kafka_metadata_quorum_is_refused_alike_by_both_leaders(self, story: Story):
+    def test_both_leaders_reject_kafka_metadata_quorum_alike(self, story: Story):
         assert set(story.refused) == set(story.described)
         for key, (removal, addition, dry_run) in story.refused.items():
             assert removal == (1, "org.apache.kafka.common.errors.VoterNotFound"), key
@@ -121,8 +121,8 @@ class MixedQuorumClaims:
         ]
         assert [state for state, _ in groupby(fenced)] == [True, False]
 
-    def test_our_observer_saw_every_leader_and_has_the_metadata_of_the_log(self, story: Story):
-        last_epoch = max(story.load.leaders)  # later ones it may not have lived to see
+    def test_our_observer_followed_every_leader_and_has_the_metadata_of_the_log(self, story: Story):
+        last_epoch = max(story.load.leaders)  # it may have been killed before later ones
         in_the_log = {epoch: leader for epoch, leader in leaders(story.whole_log).items() if epoch <= last_epoch}
         assert story.load.leaders == in_the_log
         assert last_epoch >= story.load.image.epoch
@@ -131,7 +131,7 @@ class MixedQuorumClaims:
 
 
 def image_on_disk(log: dict[int, bytes], folder: Path) -> MetadataImage:
-    """What a node has on its disk: the log from its start, or the snapshot before it and the log."""
+    """Return the image on a node's disk: from the log's start, or from the snapshot before it and the log."""
     if min(log) == 0:
         return list(replayed(log))[-1]
     offset, path = next(iter(snapshots(folder).items()))
@@ -140,7 +140,7 @@ def image_on_disk(log: dict[int, bytes], folder: Path) -> MetadataImage:
 
 
 def status(printed: str) -> list[str]:
-    """describe --status: its keys, with the values that do not depend on the moment."""
+    """Return the keys of describe --status, with the values that do not depend on time."""
     lines = [line.partition(":") for line in printed.splitlines()]
     found = {key: value.strip() for key, _, value in lines}
     assert all(int(found[key]) >= 0 for key in ("LeaderId", "LeaderEpoch", "HighWatermark", "MaxFollowerLag"))
@@ -152,7 +152,10 @@ def status(printed: str) -> list[str]:
 
 
 def replication(printed: str) -> list[str]:
-    """describe --replication: its columns and the voters; the leader is first and has no lag, times are of now."""
+    """Return the columns of describe --replication and the voters.
+
+    The leader must be first and have no lag, and times must be recent.
+    """
     header, *rows = [line.split("\t") for line in printed.splitlines() if line.strip()]
     assert [row[-2].strip() for row in rows[:3]] == ["Leader", "Follower", "Follower"], printed
     assert {row[-2].strip() for row in rows[3:]} <= {"Observer"}

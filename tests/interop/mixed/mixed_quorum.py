@@ -1,4 +1,4 @@
-"""One quorum of Apache's controllers and ours: three voters and a fourth node that joins."""
+"""A quorum of Apache's controllers and ours: three voters and a fourth node that joins."""
 
 import asyncio
 import shutil
@@ -19,23 +19,23 @@ from tests.interop.metadata_load import Load
 VOTERS = (1, 2, 3)
 JOINER = 4
 WRITES_BETWEEN = 25
-"""Acknowledged writes after which a frozen node is certainly behind: one answer may wait in its socket."""
+"""Acknowledged writes after which a frozen node is certainly behind: one response may wait in its socket."""
 
 
 @dataclass
 class MixedQuorum:
-    """`apache`: the ids of the nodes that are Apache's; the others are ours."""
+    """`apache` are the ids of Apache's nodes; the others are ours."""
 
     nodes: Quorum
     apache: frozenset[int]
     tools: tools.Tools
 
     def side(self, node_id: int) -> str:
-        """Whose node it is."""
+        """Return whose node it is."""
         return "apache" if node_id in self.apache else "ours"
 
     def format(self, node_id: int, *, as_voter: bool = True) -> None:
-        """Format with the command of whoever will run the node."""
+        """Format with the command of the node's side."""
         voters = ",".join(self.nodes.initial_controllers.split(",")[: len(VOTERS)])
         options = ("--initial-controllers", voters) if as_voter else ("--no-initial-controllers",)
         words = ("format", "-t", self.nodes.cluster_id, "-c", self.nodes.config_of(node_id), *options)
@@ -45,16 +45,16 @@ class MixedQuorum:
             conclave(*words)
 
     def start(self, node_id: int) -> kafka.Process:
-        """Start a node, again too."""
+        """Start or restart a node."""
         return (self.nodes.start_apache if node_id in self.apache else self.nodes.start)(node_id)
 
     @property
     def leader_id(self) -> int:
-        """Who leads, once somebody does."""
+        """Wait for a leader and return its id."""
         return self.nodes.wait_for_leader()
 
     def describe(self) -> DescribeQuorumResponsePartitionData:
-        """What the leader says of the quorum."""
+        """Return the leader's description of the quorum."""
         return kafka.wait_until(
             lambda: asyncio.run(describe_quorum(self.nodes.port_of(self.leader_id))),
             kafka.PATIENCE_S,
@@ -63,18 +63,18 @@ class MixedQuorum:
         )
 
     def voters(self) -> dict[int, str]:
-        """Directory ids of the voters by id."""
+        """Return the directory ids of the voters by id."""
         return {each.replica_id: uuid_to_text(each.replica_directory_id) for each in self.describe().current_voters}
 
     def directory_id(self, node_id: int) -> str:
-        """The directory id in a node's meta.properties."""
+        """Return the directory id in a node's meta.properties."""
         found = read_meta_properties(self.nodes.folder_of(node_id) / "data")
         assert found is not None
         assert found.directory_id is not None
         return uuid_to_text(found.directory_id)
 
     def wait_until_caught_up(self, *node_ids: int, slack: int = 20) -> None:
-        """Wait until the leader has heard from these nodes, voters or not, that they have its log."""
+        """Wait until the leader knows that these nodes, voters or not, have its log."""
 
         def are_caught_up() -> bool:
             found = self.describe()
@@ -87,10 +87,11 @@ class MixedQuorum:
             raise AssertionError(f"{error}: {self.describe()}\n{self.nodes.outputs()}") from None
 
     def hand_over(self, leader_id: int, successor: int, how: signal.Signals, load: Load) -> bool:
-        """Kill or stop the leader where only `successor` has the whole log, so that it must lead; start the old one.
+        """Kill or stop the leader while only `successor` has the whole log, so that it becomes the leader; restart the
+        old one.
 
-        The other voters are frozen while records are committed without them, until the leader is gone. False: the lead
-        moved by itself before that, as it may on a busy machine, and nobody was stopped.
+        The other voters are frozen while records are committed without them, until the leader is gone. Return False if
+        the leader changed before that, as it may on a busy machine; then nothing was stopped.
         """
         nodes = self.nodes
         self.wait_until_caught_up(*VOTERS)
@@ -102,7 +103,7 @@ class MixedQuorum:
         process = nodes.processes[leader_id]
         if is_leader:
             process.send(how)
-            if how is signal.SIGTERM:  # what it still writes must not reach the others before it has resigned
+            if how is signal.SIGTERM:  # the others must not receive its last writes before it has resigned
                 kafka.wait_until(lambda: self._has_resigned(leader_id), kafka.PATIENCE_S, "the leader resigns", 0.01)
             else:
                 process.popen.wait(kafka.PATIENCE_S)
@@ -117,7 +118,7 @@ class MixedQuorum:
         return is_leader
 
     def _has_resigned(self, node_id: int) -> bool:
-        """Whether a node says that it does not lead, or says nothing any more; one that is slow may lead still."""
+        """Return whether a node reports that it is not the leader, or no longer answers; a slow one may still lead."""
         try:
             answer = asyncio.run(call(self.nodes.port_of(node_id), describe_quorum_request(), 2))
         except TimeoutError:
@@ -127,18 +128,18 @@ class MixedQuorum:
         return bool(answer.error_code or answer.topics[0].partitions[0].error_code)
 
     def pass_over(self, leader_id: int) -> None:
-        """Freeze the leader until another leads, and let it go on."""
+        """Freeze the leader until there is another one, then resume it."""
         self.nodes.freeze(leader_id)
         self.nodes.wait_for_leader(other_than=leader_id)
         self.nodes.thaw(leader_id)
         self.wait_until_caught_up(*VOTERS)
 
     def tool(self, *words: object) -> tools.Printed:
-        """Run kafka-metadata-quorum, again while a controller that has just started has not loaded the metadata yet."""
+        """Run kafka-metadata-quorum, again while a new controller has not loaded the metadata yet."""
         return self.tools.attempt_when_loaded(tools.QUORUM, *words)
 
     def add(self, node_id: int, with_tool: str) -> None:
-        """Make a running node a voter, by Apache's command or ours; again when the leader was lost on the way."""
+        """Make a running node a voter, by Apache's command or ours; retried when the leader was lost."""
         bootstrap = ("--bootstrap-controller", self.nodes.bootstrap)
         config = self.nodes.config_of(node_id)
 
@@ -153,7 +154,7 @@ class MixedQuorum:
         kafka.wait_until(is_added, kafka.PATIENCE_S, f"{node_id} is a voter")
 
     def remove(self, node_id: int, with_tool: str) -> None:
-        """Take a voter out, by Apache's command or ours; again when the leader was lost on the way."""
+        """Remove a voter, by Apache's command or ours; retried when the leader was lost."""
         words = ("--controller-id", node_id, "--controller-directory-id", self.directory_id(node_id))
         bootstrap = ("--bootstrap-controller", self.nodes.bootstrap)
 
@@ -167,7 +168,7 @@ class MixedQuorum:
         kafka.wait_until(is_removed, kafka.PATIENCE_S, f"{node_id} is a voter no more")
 
     def wipe(self, node_id: int, **settings: object) -> None:
-        """Empty a stopped node's folder and format it again as a node that joins, with settings added."""
+        """Empty a stopped node's folder and format it as a node that joins, with additional settings."""
         shutil.rmtree(self.nodes.folder_of(node_id) / "data")
         config = self.nodes.config_of(node_id)
         lines = "".join(f"{key.replace('_', '.')}={value}\n" for key, value in settings.items())
@@ -175,5 +176,5 @@ class MixedQuorum:
         self.format(node_id, as_voter=False)
 
     def end_on_disk(self, node_id: int) -> int:
-        """Base offset of the last batch in a node's log."""
+        """Return the base offset of the last batch in a node's log."""
         return max(raw_batches(self.nodes.folder_of(node_id)))

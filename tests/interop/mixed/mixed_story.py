@@ -1,4 +1,4 @@
-"""What happens to a mixed quorum, from its first leader to the files it leaves: told once, judged by many tests."""
+"""The story of a mixed quorum, from its first leader to the files it leaves. It runs once; many tests check it."""
 
 import asyncio
 import re
@@ -23,11 +23,11 @@ from tests.interop.metadata_load import CLIENT_METRICS, Load, set_interval
 from tests.interop.mixed.mixed_quorum import JOINER, VOTERS, MixedQuorum
 
 FIRST_TWO, OTHER = (1, 2), 3
-"""Two voters of one kind and one of the other: the first leader and the other lead, die and come back in turn."""
+"""Two voters of one side and one of the other. The first leader and the other lead, die and return in turn."""
 BROKER = 5
-"""A broker of Apache's, which follows them all as an observer."""
+"""One of Apache's brokers, which follows all leaders as an observer."""
 FETCH_TIMEOUT_MS = 4_000
-"""Twice the default, so that a busy machine seldom moves the lead by itself; where it does the story copes."""
+"""Twice the default, so that a busy machine seldom changes the leader. The story handles it when that happens."""
 SETTINGS = {
     "controller_quorum_fetch_timeout_ms": FETCH_TIMEOUT_MS,
     "broker_session_timeout_ms": 60_000,
@@ -36,27 +36,27 @@ SETTINGS = {
     "metadata_max_idle_interval_ms": 60_000,
 }
 UNPUSHED_MS = 500
-"""How long a fetch of either implementation waits for news."""
+"""How long a fetch of either implementation waits for new records."""
 PUSHED_WRITES = 9
 
 
 @dataclass
 class Story:
-    """What was seen on the way; the files of all nodes are there still."""
+    """What was observed; the files of all nodes are still there."""
 
     quorum: MixedQuorum
     load: Load
     changing: int  # the first leader
-    elder: int  # the voter of its kind, which never stops
-    deposed: list[tuple[str, str]] = field(default_factory=list)  # whose leader, killed or stopped
+    elder: int  # the voter of its side, which never stops
+    deposed: list[tuple[str, str]] = field(default_factory=list)  # the side of the leader, killed or stopped
     described: dict[tuple[str, str], tuple[str, str, str]] = field(
         default_factory=dict
-    )  # by (leader's side, asked side)
+    )  # by (leader's side, side of the asked node)
     refused: dict[tuple[str, str], list[tuple[int, str]]] = field(
         default_factory=dict
-    )  # the same: exit code, exception
+    )  # likewise: exit code, exception
     joiner_end: int = -1  # last offset of the joiner when it was killed
-    joiner_first_segment: int = -1  # where its log begins since it came back
+    joiner_first_segment: int = -1  # where its log begins after its return
     voters_after_join: list[dict[int, str]] = field(default_factory=list)
     wiped_id: str = ""
     epochs_around_pause: tuple[int, int] = (-1, -1)
@@ -66,29 +66,32 @@ class Story:
     logs: dict[int, dict[int, bytes]] = field(default_factory=dict)
 
     def folder(self, node_id: int) -> Path:
-        """Where a node's files are."""
+        """Return the folder of a node."""
         return self.quorum.nodes.folder_of(node_id)
 
     @property
     def pushed(self) -> int:
-        """How many writes the follower showed before a fetch that waits in vain would have ended."""
+        """Return how many writes the follower showed before a fetch without new records would have ended."""
         return sum(each < UNPUSHED_MS / 2 for each in self.seen_ms)
 
     @property
     def whole_log(self) -> dict[int, bytes]:
-        """Every batch from offset 0 on: the elder's only segment still holds what its log start has passed."""
+        """Return every batch from offset 0: the elder's only segment still has those before its log start."""
         return self.logs[self.elder]
 
 
 @contextmanager
-def told(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Story]:
-    """Let it all happen. `apache`: which of the nodes 1 to 4 are Apache's; 1 and 2 are of one kind, 3 and 4 of the other."""
+def run_story(folder: Path, apache: frozenset[int], jvm: tools.Tools) -> Iterator[Story]:
+    """Run the story. `apache` are the nodes, of 1 to 4, that are Apache's.
+
+    Nodes 1 and 2 are of one side, 3 and 4 of the other.
+    """
     with quorum(folder, JOINER, **SETTINGS) as nodes:
         mixed = MixedQuorum(nodes, apache, jvm)
         for node_id in VOTERS:
             mixed.format(node_id)
         mixed.format(JOINER, as_voter=False)
-        for node_id in FIRST_TWO:  # a majority, so the first leader is of their kind
+        for node_id in FIRST_TWO:  # a majority, so the first leader is of their side
             mixed.start(node_id)
         first = mixed.leader_id
         (elder,) = {*FIRST_TWO} - {first}
@@ -120,7 +123,10 @@ def _other_side(story: Story) -> str:
 
 
 def _describe(story: Story) -> bool:
-    """Run kafka-metadata-quorum against each side's node; False where it was not of one leader that knows its voters."""
+    """Run kafka-metadata-quorum against each side's node.
+
+    Return False if the outputs are not of one leader that knows its voters.
+    """
     mixed = story.quorum
     mixed.wait_until_caught_up(*VOTERS)
     found = mixed.describe()
@@ -191,10 +197,10 @@ def _let_the_elder_lead(story: Story) -> None:
 
 
 def _bring_the_joiner_back(story: Story) -> None:
-    """Start it when the leader's log begins behind its end, and make it a voter again.
+    """Start it once the leader's log begins after its end, and make it a voter again.
 
-    Both sides look once a minute for snapshots to delete, and then keep the newest only. A log that was cleaned begins
-    at 0 again after a restart, so a clean-up counts from now on.
+    Both sides check once a minute for snapshots to delete, and then keep only the newest. A cleaned log begins at 0
+    again after a restart, so only a later clean-up counts.
     """
     mixed = story.quorum
     elder = story.folder(story.elder)
@@ -217,7 +223,7 @@ def _bring_the_joiner_back(story: Story) -> None:
 
 
 def _replace_the_joiners_disk(story: Story) -> None:
-    """Give it an empty disk and auto-join (KIP-1186): it takes its old self out of the voters and itself in."""
+    """Give it an empty disk and auto-join (KIP-1186): it removes its old voter and adds itself."""
     mixed = story.quorum
     assert mixed.nodes.processes[JOINER].stop() in {0, 143}
     mixed.wipe(JOINER, controller_quorum_auto_join_enable="true")
@@ -232,10 +238,10 @@ def _replace_the_joiners_disk(story: Story) -> None:
 
 
 def _pause_a_follower(story: Story) -> None:
-    """Freeze a follower of the other kind for longer than its fetch timeout, in a quiet quorum, then let it go on.
+    """Freeze a follower of the other side for longer than its fetch timeout, in a quiet quorum, then resume it.
 
-    Its log is as long as all others: they refuse it their pre-votes only because they hear from their leader. Again where
-    the epoch rose and that follower did not stand: the machine is busy, and somebody else lost the leader.
+    Its log is as long as all others, so they reject its pre-votes only because they hear from their leader. Repeated if
+    the epoch rose without that follower: then the machine is busy, and another node lost the leader.
     """
     for _ in range(5):
         if _is_told_by_a_pause(story):
@@ -254,7 +260,7 @@ def _is_told_by_a_pause(story: Story) -> bool:
     def silence_ms() -> int:
         found = mixed.describe()
         last = {each.replica_id: each.last_fetch_timestamp for each in found.current_voters}
-        return last[found.leader_id] - last[OTHER]  # the leader's own is now
+        return last[found.leader_id] - last[OTHER]  # the leader's high watermark now
 
     kafka.wait_until(
         lambda: silence_ms() > 2 * FETCH_TIMEOUT_MS,
@@ -276,9 +282,9 @@ def _is_told_by_a_pause(story: Story) -> bool:
 
 
 def _measure_the_push(story: Story) -> None:
-    """Time from an acknowledgement to when a follower of the other kind shows what was written, in a quiet quorum.
+    """Measure how long after an acknowledgement a follower of the other side shows the write, in a quiet quorum.
 
-    Until it came in time often enough: what is not pushed never does, what is pushed may be late on a busy machine.
+    Repeated until it was in time often enough: without the push it never is, with it a busy machine may delay it.
     """
     mixed = story.quorum
 
@@ -310,7 +316,7 @@ def _measure_the_push(story: Story) -> None:
 
 
 def _end(story: Story) -> None:
-    """Wait until all have the same log, kill all at once, and keep what is on their disks."""
+    """Wait until all have the same log, kill all at once, and keep their disks."""
     mixed = story.quorum
     mixed.wait_until_caught_up(*VOTERS, JOINER, BROKER, slack=0)
     story.high_watermark = mixed.describe().high_watermark
@@ -320,7 +326,7 @@ def _end(story: Story) -> None:
 
 
 def states_of(output: str, side: str) -> list[str]:
-    """The raft states that a node has entered, by its own output."""
+    """Return the raft states that a node has entered, by its output."""
     if side == "ours":
         return re.findall(r"raft_state_changed node_id=\d+ state=(\w+)", output)
     return re.findall(r"Completed transition to (\w+?)(?:State)?\(", output)

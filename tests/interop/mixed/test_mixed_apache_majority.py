@@ -6,14 +6,14 @@ import pytest
 
 from tests.interop.admin.tools import Tools
 from tests.interop.mixed.mixed_claims import MixedQuorumClaims
-from tests.interop.mixed.mixed_story import Story, told
+from tests.interop.mixed.mixed_story import Story, run_story
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1_200)]  # the first test waits for the whole story
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[Story]:
-    with told(tmp_path_factory.mktemp("mixed"), frozenset({1, 2}), tools) as found:
+    with run_story(tmp_path_factory.mktemp("mixed"), frozenset({1, 2}), tools) as found:
         yield found
 
 

@@ -1,6 +1,6 @@
-"""One quorum of Apache's controllers and ours is told everything that metadata can hold, under leaders of both sides.
+"""A quorum of Apache's controllers and ours gets all kinds of metadata, under leaders of both sides.
 
-A broker of Apache's follows it all. In the end every controller's snapshot holds the same records.
+One of Apache's brokers follows. At the end every controller's snapshot has the same records.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from tests.interop.log_files import (
 )
 from tests.interop.mixed.mixed_quorum import VOTERS, MixedQuorum
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
 
 APACHE, OURS, OTHER = VOTERS
 BROKER = 5
@@ -70,11 +70,11 @@ KINDS = {
     "TopicRecord",
     "UserScramCredentialRecord",
 }
-"""What a snapshot of all metadata is made of."""
+"""The record types of a snapshot with all metadata."""
 
 
 class Requests:
-    """A list of requests, sent to whoever leads; right and wrong ones alike."""
+    """A list of valid and invalid requests, sent to the leader."""
 
     def __init__(self, mixed: MixedQuorum, cases: list[Case]) -> None:
         self._mixed = mixed
@@ -84,7 +84,7 @@ class Requests:
         self.answered = 0
 
     def wait_for(self, more: int) -> None:
-        """Send so many more, each once the one before is answered."""
+        """Send so many more, each after the response to the one before."""
         self._leader_id = None
         for _, case in zip(range(more), self._left, strict=False):
             kafka.wait_until(
@@ -92,9 +92,10 @@ class Requests:
             )
 
     def _is_taken(self, case: Case) -> bool:
-        """Send a request to the leader; it is not taken when that one leads no more, or not yet, or hangs up.
+        """Send a request to the leader. Return False if it is not the leader, or closes the connection.
 
-        Apache's hangs up on who connects more often than a quota of this list allows. Who has just said that it serves means something else by NOT_CONTROLLER: a partition epoch of the future.
+        Apache's controller closes connections above a quota of this list. From a node that has just answered as the
+        leader, NOT_CONTROLLER means a partition epoch of the future.
         """
         has_just_served = self._leader_id is None
         leader_id = self._leader_id or self._serving_leader()
@@ -133,16 +134,16 @@ class Story:
     logs: dict[int, dict[int, bytes]] = field(default_factory=dict)
 
     def newest_snapshot(self, node_id: int) -> tuple[int, Path]:
-        """End offset and file."""
+        """Return end offset and file."""
         return list(snapshots(self.mixed.nodes.folder_of(node_id)).items())[-1]
 
     def images(self) -> dict[int, MetadataImage]:
-        """What the log says, by end offset."""
+        """Return the images of the log by end offset."""
         return {image.offset + 1: image for image in replayed(self.logs[OURS])}
 
 
 def cases() -> list[Case]:
-    """The list, in an order in which what is made is not unmade; quotas last, since they hold for this list too."""
+    """Return the list in an order that keeps what is created. Quotas are last, since they affect this list too."""
     made = [*broker_requests(), *topic_requests(), *config_requests(), *isr_requests(), *reassignment_requests()]
     users = [*scram_requests(), *acl_requests(), *forwarded_requests()]
     users += [fixed("rights", CreateAclsRequest(creations=RIGHTS), 3)]
@@ -150,14 +151,14 @@ def cases() -> list[Case]:
 
 
 def depose(mixed: MixedQuorum, how: Signals, requests: Requests) -> int:
-    """Kill or stop who leads, so that the other side does; returns who that was."""
+    """Kill or stop the leader so that the other side leads. Return the old leader."""
     while True:
         leader_id = mixed.leader_id
         if mixed.hand_over(leader_id, APACHE if leader_id != APACHE else OURS, how, requests):
             return leader_id
 
 
-def told(mixed: MixedQuorum) -> Story:
+def run_story(mixed: MixedQuorum) -> Story:
     """Send a quarter of the list under each of four leaders: of both sides, killed or stopped."""
     nodes = mixed.nodes
     everything = cases()
@@ -201,7 +202,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[St
             _,
         ):
             broker.wait_for_output("Kafka Server started")
-            found = told(mixed)
+            found = run_story(mixed)
             assert broker.alive, broker.output[-3000:]
             yield found
 
@@ -217,7 +218,7 @@ def test_logs_are_byte_identical(story: Story) -> None:
     assert committed_prefix(list(story.logs.values())) > 300
 
 
-def test_every_snapshot_of_every_controller_holds_what_the_log_says(story: Story) -> None:
+def test_every_snapshot_of_every_controller_equals_the_log(story: Story) -> None:
     images = story.images()
     for node_id in VOTERS:
         found = snapshots(story.mixed.nodes.folder_of(node_id))
@@ -227,7 +228,7 @@ def test_every_snapshot_of_every_controller_holds_what_the_log_says(story: Story
 
 
 def test_the_last_snapshots_of_both_sides_are_equal_record_by_record(story: Story) -> None:
-    """All were made after the last request: since then nothing but offsets has changed."""
+    """All were made after the last request; since then only offsets have changed."""
     apache, *ours = (snapshot_records(story.newest_snapshot(node_id)[1])[1] for node_id in VOTERS)
     for each in ours:
         assert each == apache

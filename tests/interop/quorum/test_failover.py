@@ -1,4 +1,4 @@
-"""Three of our controllers as processes: the leader killed again and again under writes, nothing acknowledged lost."""
+"""Three of our controllers as processes: the leader is killed repeatedly, and no acknowledged write is lost."""
 
 import asyncio
 import re
@@ -22,16 +22,16 @@ from tests.interop.conclave import (
 from tests.interop.kafka import PATIENCE_S, wait_until
 from tests.interop.log_files import committed_prefix, raw_batches
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
 
 KILLS = 10
 PROMISED_FAILOVER_S = 0.25
-"""p50 of docs/benchmarks.md, on a machine that does nothing else."""
+"""p50 of docs/benchmarks.md, on an idle machine."""
 FAILURES = (ConnectionError, KafkaError, OSError)
 
 
 class Writers:
-    """Create topics one after the other, each writer its own, and note what was acknowledged and when."""
+    """Create topics one after the other, different ones per writer, and record what was acknowledged when."""
 
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
@@ -58,7 +58,7 @@ class Writers:
         client.close()
 
     async def first_after(self, moment: float) -> float:
-        """When the first acknowledgement of something sent after `moment` came."""
+        """Return the time of the first acknowledgement of a request sent after `moment`."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if self.acknowledged and self.acknowledged[-1][1] > moment:
@@ -92,7 +92,7 @@ async def all_caught_up(quorum: Quorum, slack: int = 20) -> None:
 
 
 async def missing(client: ControllerClient, names: list[str]) -> list[str]:
-    """Which of the topics do not exist: creating them, validated only, must say that they do."""
+    """Return the topics that do not exist, found by validate-only creation."""
     absent: list[str] = []
     for first in range(0, len(names), 500):
         request = create_topics(names[first : first + 500])
@@ -119,7 +119,7 @@ async def kill_ten_times(quorum: Quorum) -> tuple[list[str], list[float]]:
             epochs.append(epoch)
             killed = time.monotonic()
             quorum.processes[leader_id].kill()
-            # what was on its way when the leader died may still be read from a socket: give it 20 ms
+            # allow 20 ms for a response that is still in a socket
             failovers.append(await writers.first_after(killed + 0.02) - killed)
             quorum.start(leader_id)
         writers.stop()
@@ -159,10 +159,11 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_ten_times(tmp_pa
         assert percentile(failovers, 0.5) < 10 * PROMISED_FAILOVER_S
 
 
-def test_a_stopped_leader_hands_over_without_a_timeout(tmp_path: Path) -> None:
-    """KIP-595: EndQuorumEpoch lets the preferred successor stand while the leader waits for it, its connections open.
+def test_a_stopped_leader_is_replaced_without_a_timeout(tmp_path: Path) -> None:
+    """KIP-595: EndQuorumEpoch makes the preferred successor stand while the leader, with open connections, waits for
+    it.
 
-    The followers themselves would wait for minutes, or until the connections are closed.
+    Without it the followers would wait for minutes, or until the connections are closed.
     """
     with running_quorum(tmp_path, 3, controller_quorum_fetch_timeout_ms=4 * PATIENCE_S * 1000) as quorum:
         asyncio.run(all_caught_up(quorum, slack=0))
@@ -176,7 +177,7 @@ def test_a_stopped_leader_hands_over_without_a_timeout(tmp_path: Path) -> None:
 
 
 async def leader_known_to(quorum: Quorum, node_id: int) -> int | None:
-    """Who leads, as one node says."""
+    """Return the leader as one node reports it."""
     connection = await KafkaConnection.open("127.0.0.1", quorum.port_of(node_id), "test")
     try:
         found = await find_leader(connection)
@@ -185,7 +186,7 @@ async def leader_known_to(quorum: Quorum, node_id: int) -> int | None:
     return None if found is None else found.node_id
 
 
-def test_a_frozen_leader_is_replaced_and_steps_down_when_it_wakes(tmp_path: Path) -> None:
+def test_a_frozen_leader_is_replaced_and_resigns_when_it_resumes(tmp_path: Path) -> None:
     with running_quorum(tmp_path, 3) as quorum:
         leader_id, epoch = asyncio.run(leader_of(quorum))
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The observer through what a quorum goes through: snapshots, killed leaders, a voter that wrote what never counted."""
+"""The observer during snapshots, killed leaders, and a voter with uncommitted records."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from tests.interop import conclave, kafka
 pytestmark = pytest.mark.interop
 
 SESSION_MS = 3_600_000
-"""No broker of these tests beats after its first moments, and topics need brokers that are not fenced."""
+"""Long, since the brokers of these tests stop sending heartbeats and topics need unfenced brokers."""
 
 
 async def until(condition: Callable[[], bool], observer: MetadataObserver, what: str) -> None:
@@ -30,7 +30,7 @@ def observe(quorum: conclave.Quorum) -> MetadataObserver:
 
 
 async def make_topics(quorum: conclave.Quorum, names: list[str], broker_id: int = 101) -> None:
-    """Create topics on a raw broker; each is acknowledged when this returns, or was there already when asked again."""
+    """Create topics on a raw broker, and wait for the acknowledgements; existing ones are fine."""
     client = conclave.controller_client(quorum.bootstrap)
     try:
         broker = conclave.RawBroker(broker_id, quorum.cluster_id, client)
@@ -48,7 +48,7 @@ def names_of(observer: MetadataObserver) -> set[str]:
 
 
 async def observe_late(quorum: conclave.Quorum, names: set[str]) -> tuple[MetadataObserver, History]:
-    """Another observer once it has all topics, and the part of the log that it has read."""
+    """Start another observer, wait until it has all topics, and return the part of the log that it has read."""
     late, history = observe(quorum), History(1_000)
     late.subscribe_log(history.add, history.snapshot)
     late.start()
@@ -57,7 +57,7 @@ async def observe_late(quorum: conclave.Quorum, names: set[str]) -> tuple[Metada
 
 
 async def leader_of(quorum: conclave.Quorum, observer: MetadataObserver) -> int:
-    """Who leads, once the observer follows that one."""
+    """Wait until the observer follows this leader and return it."""
     deadline = time.monotonic() + kafka.PATIENCE_S
     while True:
         found, seen = await quorum.leader(), observer.leader()
@@ -67,7 +67,7 @@ async def leader_of(quorum: conclave.Quorum, observer: MetadataObserver) -> int:
         await asyncio.sleep(0.05)
 
 
-def test_an_observer_begins_with_the_snapshot_and_goes_on_with_the_log(tmp_path: Path) -> None:
+def test_an_observer_starts_with_the_snapshot_and_continues_with_the_log(tmp_path: Path) -> None:
     async def scenario(quorum: conclave.Quorum) -> None:
         first = [f"before-{number}" for number in range(200)]
         await make_topics(quorum, first)
@@ -80,13 +80,13 @@ def test_an_observer_begins_with_the_snapshot_and_goes_on_with_the_log(tmp_path:
         witness.start()
         await until(lambda: bool(snapshots()), witness, "a snapshot was made")
         late, history = await observe_late(quorum, set(first))
-        while history.oldest_offset == 0:  # the leader had not heard yet of the snapshot that it has on its disk
+        while history.oldest_offset == 0:  # the leader did not know yet of the snapshot on its disk
             await late.stop()
             late, history = await observe_late(quorum, set(first))
         second = ["after-1", "after-2"]
         await make_topics(quorum, second, 102)
         for observer in (late, witness):
-            await until(lambda each=observer: names_of(each) == {*first, *second}, observer, "the log goes on")  # type: ignore[misc]  # bound now
+            await until(lambda each=observer: names_of(each) == {*first, *second}, observer, "the log continues")  # type: ignore[misc]  # used at once
         assert late.image.topics == witness.image.topics
         await late.stop()
         await witness.stop()
@@ -111,12 +111,12 @@ def test_an_observer_follows_three_leaders_in_a_row_and_misses_nothing(tmp_path:
             leader_id = await leader_of(quorum, observer)
             epochs.append(observer.epoch)
             quorum.processes[leader_id].kill()
-            await until(lambda was=epochs[-1]: observer.epoch > was, observer, "a new leader is followed")  # type: ignore[misc]  # bound now
+            await until(lambda was=epochs[-1]: observer.epoch > was, observer, "a new leader")  # type: ignore[misc]  # used at once
             quorum.start(leader_id)
         assert epochs == sorted(set(epochs))
-        told = [each.epoch for each in reversed(seen.epochs.epochs)]
-        assert told == sorted(set(told))
-        assert set(epochs) <= set(told)
+        seen_epochs = [each.epoch for each in reversed(seen.epochs.epochs)]
+        assert seen_epochs == sorted(set(seen_epochs))
+        assert set(epochs) <= set(seen_epochs)
         assert observer.last_update_monotonic is not None
         await observer.stop()
 

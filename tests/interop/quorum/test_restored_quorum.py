@@ -1,7 +1,7 @@
-"""The drill "All controllers are lost" of docs/operations.md, with two Apache brokers that are ahead of the backup.
+"""The procedure "All controllers are lost" of docs/operations.md, with two Apache brokers that are ahead of the backup.
 
 What brokers, producers and the quorum used after the backup is never used again: replicas and metadata logs are equal
-record by record, and nothing that a producer was told to be written is lost.
+record by record, and no acknowledged record is lost.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tests.interop.dumps import conclave as command
 from tests.interop.kafka import PATIENCE_S
 from tests.interop.log_files import raw_batches
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # a test has several deadlines that are not to be met
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
 
 BROKER_IDS = (101, 102)
 PARTITIONS = 2
@@ -43,7 +43,7 @@ STARTED = "Kafka Server started"
 SETTINGS = {
     "offsets.topic.replication.factor": 2,
     "broker.heartbeat.interval.ms": 1_000,
-    "auto.create.topics.enable": "false",  # a client that still knows a lost topic would have it made again
+    "auto.create.topics.enable": "false",  # a client that still knows a lost topic would create it again
 }
 
 
@@ -52,7 +52,7 @@ Rec = tuple[int, int, int, int, bytes | None, bytes | None]
 
 
 class Cluster:
-    """Three controllers of ours and two brokers of Apache's, and what producers were told to be written."""
+    """Three of our controllers and two of Apache's brokers, and the acknowledged records."""
 
     def __init__(self, folder: Path, quorum: conclave.Quorum, stack: ExitStack) -> None:
         self.folder, self.quorum = folder, quorum
@@ -91,7 +91,7 @@ class Cluster:
                 self.brokers[broker_id].kill()
 
     def ask(self, request: Request) -> None:
-        """Ask the active controller; its answer must be no error."""
+        """Send a request to the active controller; it must succeed."""
 
         async def work() -> object:
             client = conclave.controller_client(self.quorum.bootstrap)
@@ -126,7 +126,7 @@ class Cluster:
         self.wait_for_isr(topic, {*replicas})
 
     def records(self, broker_id: int, partition: str) -> list[Rec]:
-        """The log of one partition on one broker: each record with all that tells it from another."""
+        """Return the log of one partition on one broker, with all fields that distinguish records."""
         paths = sorted((self.folder_of(broker_id) / "data" / partition).glob("*.log"))
         return [
             (record.offset, batch.leader_epoch, batch.producer_id, batch.base_sequence, record.key, record.value)
@@ -147,7 +147,7 @@ class Cluster:
         kafka.wait_until(is_reached, PATIENCE_S, f"the ISR of {topic} is {wanted}", not_yet=(KafkaException,))
 
     def move_leaders(self, topic: str, first: int, second: int) -> None:
-        """Let a broker lead all partitions of a topic, in a new leader epoch."""
+        """Make a broker the leader of all partitions of a topic, in a new leader epoch."""
         partitions = tuple(
             AlterPartitionReassignmentsRequestReassignablePartition(partition_index=index, replicas=(first, second))
             for index in range(PARTITIONS)
@@ -163,7 +163,7 @@ class Cluster:
         )
 
     def produce(self, producer: Producer, topic: str, count: int) -> None:
-        """Produce records that are told apart by their number; all must be acknowledged."""
+        """Produce numbered records; all must be acknowledged."""
         done = self.acknowledged.setdefault(topic, [])
         failures: list[KafkaError] = []
 
@@ -182,7 +182,7 @@ class Cluster:
         assert len(done) == first + count
 
     def read(self, topic: str) -> list[str]:
-        """All records of a topic, from the first on."""
+        """Return all records of a topic from the first."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.partition.eof": True})
         found: list[str] = []
         open_partitions = {*range(PARTITIONS)}
@@ -202,7 +202,7 @@ class Cluster:
             consumer.close()
         return found
 
-    # --- the drill ----------------------------------------------------------------------------------------------------
+    # --- the procedure ------------------------------------------------------------------------------------------------
 
     def back_up(self, node_id: int, name: str) -> Path:
         """Stop one controller, copy its folder, start it."""
@@ -213,13 +213,13 @@ class Cluster:
         return copy
 
     def lose_all_controllers(self) -> None:
-        """Every controller is gone, with its disk."""
+        """Kill every controller and delete its disk."""
         self.quorum.stop_all()
         for node_id in self.quorum.node_ids:
             shutil.rmtree(self.quorum.folder_of(node_id) / "data")
 
     def copy_of_broker(self, broker_id: int) -> Path:
-        """What the page says to take of a broker's disk."""
+        """Copy what the page requires of a broker's disk."""
         copy = self.folder / f"copy-of-{broker_id}"
         source = self.folder_of(broker_id) / "data"
         shutil.copytree(source / "__cluster_metadata-0", copy / "__cluster_metadata-0")
@@ -227,7 +227,7 @@ class Cluster:
         return copy
 
     def follow(self, block: str, node_id: int, copies: dict[str, Path] | None = None) -> list[str]:
-        """Carry out a block of the page on one controller -> what its commands printed; copies that do not exist are left out."""
+        """Run a block of the page on one controller and return the output; copies that do not exist are left out."""
         names = {
             "/etc/conclave/server.properties": str(self.quorum.config_of(node_id)),
             "controller1:9093": f"127.0.0.1:{self.quorum.port_of(1)}",
@@ -247,7 +247,7 @@ class Cluster:
         return printed
 
     def patiently(self, *words: str) -> str:
-        """Run a command; one of the quorum again until what must hold does: a new voter has to catch up first."""
+        """Run a command; one of the quorum is repeated until the new voter has caught up."""
         is_asked_again = words[:2] == ("quorum", "add")
         not_yet = (AssertionError,) if is_asked_again else ()
         return kafka.wait_until(lambda: command(*words) or " ", PATIENCE_S, " ".join(words), 0.5, not_yet)
@@ -262,12 +262,12 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def differing(first: list[Rec], second: list[Rec]) -> int:
-    """How many records are not the same in both."""
+    """Return the number of records that are not in both."""
     return sum(a != b for a, b in zip(first, second, strict=False)) + abs(len(first) - len(second))
 
 
 def assert_equal_logs(cluster: Cluster, topic: str) -> list[Rec]:
-    """Both replicas of each partition hold the same records -> them."""
+    """Check that both replicas of each partition have the same records, and return them."""
     every: list[Rec] = []
     for index in range(PARTITIONS):
 
@@ -282,7 +282,7 @@ def assert_equal_logs(cluster: Cluster, topic: str) -> list[Rec]:
 
 
 def assert_equal_metadata(cluster: Cluster) -> None:
-    """Every node holds the same metadata log, from where the restored one begins."""
+    """Check that every node has the same metadata log after the start of the restored one."""
     folders = [cluster.quorum.folder_of(each) for each in cluster.quorum.node_ids]
     folders += [cluster.folder_of(each) for each in BROKER_IDS]
     logs = [raw_batches(folder) for folder in folders]
@@ -294,8 +294,11 @@ def assert_equal_metadata(cluster: Cluster) -> None:
     assert all({each for each in log if each <= end} == {each for each in shared if each <= end} for log in logs)
 
 
-def test_brokers_ahead_of_the_backup_diverge_in_nothing(cluster: Cluster) -> None:
-    """The backup is older than a leader's death, moved leaders, a topic and a producer; then only a broker has all of it."""
+def test_brokers_ahead_of_the_backup_do_not_diverge(cluster: Cluster) -> None:
+    """The backup is older than a leader's death, moved leaders, a topic and a producer.
+
+    Only a broker has all of it.
+    """
     cluster.create("kept")
     early = cluster.producer(is_idempotent=True)
     cluster.produce(early, "kept", 100)
@@ -322,7 +325,7 @@ def test_brokers_ahead_of_the_backup_diverge_in_nothing(cluster: Cluster) -> Non
     assert "Leader 1, epoch 1000" in described
     cluster.change(
         "new", 200
-    )  # more than was lost: the brokers' own logs end where the new one goes on, by their offsets
+    )  # more than was lost: the brokers' logs end where the new one continues, by their offsets
     cluster.start_brokers(*BROKER_IDS)
     cluster.wait_for_isr("kept", {*BROKER_IDS})
     for producer in (early, late, cluster.producer(is_idempotent=True), cluster.producer()):
@@ -358,7 +361,7 @@ def test_brokers_ahead_of_the_backup_diverge_in_nothing(cluster: Cluster) -> Non
 
 
 def assert_nothing_is_used_again(cluster: Cluster, used: list[Rec], fresh: int) -> None:
-    """Both replicas are equal, hold all that was acknowledged once, and what is new is in later epochs of the leader."""
+    """Check that both replicas are equal and have each acknowledged record once, with new records in later epochs."""
     found = assert_equal_logs(cluster, "kept")
     epochs = {record[1] for record in used}
     new = [record for record in found if record[1] not in epochs]

@@ -1,6 +1,6 @@
-"""Voters named in the settings (controller.quorum.voters, kraft.version 0): one of Apache's and two of ours.
+"""Voters named in the configuration (controller.quorum.voters, kraft.version 0): one of Apache's and two of ours.
 
-Without directory ids a voter may come back with an empty disk; later the quorum becomes a dynamic one (KIP-853).
+Without directory ids a voter may return with an empty disk. Later the quorum becomes dynamic (KIP-853).
 """
 
 import shutil
@@ -27,7 +27,7 @@ from tests.interop.log_files import (
 from tests.interop.metadata_load import Load
 from tests.interop.mixed.mixed_quorum import VOTERS, MixedQuorum
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # there are several deadlines that are not to be met
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
 
 APACHE, OURS, OTHER_OF_OURS = VOTERS
 SETTINGS = {"metadata_log_max_record_bytes_between_snapshots": 5_000, "metadata_max_idle_interval_ms": 5_000}
@@ -35,7 +35,7 @@ SETTINGS = {"metadata_log_max_record_bytes_between_snapshots": 5_000, "metadata_
 
 @dataclass
 class StaticStory:
-    """What was seen on the way; the files of all nodes are there still."""
+    """What was observed; the files of all nodes are still there."""
 
     quorum: MixedQuorum
     load: Load
@@ -44,7 +44,7 @@ class StaticStory:
     logs: dict[int, dict[int, bytes]] = field(default_factory=dict)
 
 
-def told(folder: Path, jvm: tools.Tools, upgrader: int) -> StaticStory:
+def run_story(folder: Path, jvm: tools.Tools, upgrader: int) -> StaticStory:
     """Let each side lead and each side lose a disk, then upgrade to kraft.version 1 under `upgrader`."""
     with quorum(folder, len(VOTERS), **SETTINGS) as nodes:
         mixed = MixedQuorum(nodes, frozenset({APACHE}), jvm)
@@ -71,13 +71,13 @@ def told(folder: Path, jvm: tools.Tools, upgrader: int) -> StaticStory:
 
 
 def _let_lead(story: StaticStory, node_id: int, how: signal.Signals) -> None:
-    """Kill or stop whoever else leads, until this node does."""
+    """Kill or stop other leaders until this node leads."""
     while (leader_id := story.quorum.leader_id) != node_id:
         story.quorum.hand_over(leader_id, node_id, how, story.load)
 
 
 def _lose_a_disk(story: StaticStory, node_id: int) -> None:
-    """Kill a voter, empty its folder, and start it again once the leader has a snapshot."""
+    """Kill a voter, empty its folder, and restart it once the leader has a snapshot."""
     mixed, nodes = story.quorum, story.quorum.nodes
     kafka.wait_until(
         lambda: snapshots(nodes.folder_of(mixed.leader_id)), kafka.PATIENCE_S, "the leader makes a snapshot"
@@ -100,7 +100,7 @@ def _lose_a_disk(story: StaticStory, node_id: int) -> None:
 
 
 def _upgrade(story: StaticStory) -> None:
-    """Raise kraft.version with kafka-features; the leader must have heard from all voters what they support."""
+    """Raise kraft.version with kafka-features; the leader must know what all voters support."""
     mixed = story.quorum
     upgrade = ("--bootstrap-controller", mixed.nodes.bootstrap, "upgrade", "--feature", "kraft.version=1")
     kafka.wait_until(
@@ -116,25 +116,25 @@ def _upgrade(story: StaticStory) -> None:
 
 @pytest.fixture(scope="module")
 def upgraded_by_us(tmp_path_factory: pytest.TempPathFactory, tools: tools.Tools) -> StaticStory:
-    """Our leader writes the voters, Apache's node among them."""
-    return told(tmp_path_factory.mktemp("ours"), tools, OURS)
+    """Our leader writes the voters, including Apache's node."""
+    return run_story(tmp_path_factory.mktemp("ours"), tools, OURS)
 
 
 @pytest.fixture(scope="module")
 def upgraded_by_apache(tmp_path_factory: pytest.TempPathFactory, tools: tools.Tools) -> StaticStory:
-    """Apache's leader writes the voters, ours among them."""
-    return told(tmp_path_factory.mktemp("apache"), tools, APACHE)
+    """Apache's leader writes the voters, including ours."""
+    return run_story(tmp_path_factory.mktemp("apache"), tools, APACHE)
 
 
 @pytest.fixture(params=["upgraded_by_us", "upgraded_by_apache"])
 def story(request: pytest.FixtureRequest) -> StaticStory:
-    """Each of the two; they are told once, whatever the order of the tests."""
+    """Each of the two; each story runs once, in whatever order the tests run."""
     found: StaticStory = request.getfixturevalue(request.param)
     return found
 
 
 def whole_log(story: StaticStory) -> dict[int, bytes]:
-    """The log of the voter that lost no disk."""
+    """Return the log of the voter that lost no disk."""
     return story.logs[OURS]
 
 
@@ -157,11 +157,11 @@ def test_each_side_led_a_static_quorum_and_the_dynamic_one_it_became(story: Stat
 
 
 def starts(log: dict[int, bytes]) -> list[tuple[int, int]]:
-    """(offset, leader) of each epoch's first batch, in order."""
+    """Return (offset, leader) of each epoch's first batch, in order."""
     return [(offset, leader) for offset in sorted(log) for _, leader in leaders({offset: log[offset]}).items()]
 
 
-def test_a_static_voter_with_an_empty_disk_begins_with_the_other_sides_snapshot(story: StaticStory):
+def test_a_static_voter_with_an_empty_disk_starts_with_the_other_sides_snapshot(story: StaticStory):
     assert set(story.refetched) == {APACHE, OTHER_OF_OURS}
     assert min(story.refetched.values()) > 0
 

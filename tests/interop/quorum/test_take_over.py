@@ -1,4 +1,4 @@
-"""One data folder, several segments and snapshots, handed to and fro between our controller and Apache's."""
+"""One data folder with several segments and snapshots, used by our controller and Apache's in turn."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,17 +37,17 @@ WRITES, NAMES_PER_WRITE = 6, 40
 
 @dataclass
 class Chain:
-    """What the owners in turn have left after each of their stages."""
+    """What the owners have left after each stage."""
 
     folder: Path
     logs: list[dict[int, bytes]] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)
     dumps: list[tuple[list[str], list[str]]] = field(default_factory=list)  # ours, Apache's
-    index_reports: tuple[list[str], list[str]] = ([], [])  # of our files: entries that are wrong, sanity
+    index_reports: tuple[list[str], list[str]] = ([], [])  # of our files: wrong entries, sanity checks
 
 
 def write(port: int, stage: int) -> None:
-    """Set `interval.ms` of many client-metrics subscriptions to the number of the stage, each request acknowledged."""
+    """Set `interval.ms` of many client-metrics subscriptions to the number of the stage, and wait for each response."""
 
     async def send(first: int) -> None:
         resources = tuple(
@@ -67,7 +67,7 @@ def write(port: int, stage: int) -> None:
 
 
 def hold(found: Quorum, side: str, ending: str, stage: int) -> None:
-    """Let one side own the folder: it must lead, take writes and make a snapshot of them before it goes."""
+    """Run one side on the folder: it must lead, accept writes and make a snapshot of them before it ends."""
     folder = found.folder_of(1)
     known = max(snapshots(folder), default=0)
     process = (found.start if side == "ours" else found.start_apache)(1)
@@ -80,8 +80,8 @@ def hold(found: Quorum, side: str, ending: str, stage: int) -> None:
         assert process.stop() in {0, 143}
 
 
-def told(found: Quorum, jvm: tools.Tools) -> Chain:
-    """Ours, Apache's, ours, Apache's, ours: with clean stops and with SIGKILL between."""
+def run_chain(found: Quorum, jvm: tools.Tools) -> Chain:
+    """Run ours, Apache's, ours, Apache's, ours, with clean stops and with SIGKILL between them."""
     folder = found.folder_of(1)
     chain = Chain(folder)
     for stage, (side, ending) in enumerate(STAGES):
@@ -103,7 +103,7 @@ def static_chain(tmp_path_factory: pytest.TempPathFactory, tools: tools.Tools) -
     """kraft.version 0."""
     with quorum(tmp_path_factory.mktemp("static"), 1, **SETTINGS) as found:
         make_static(found)
-        yield told(found, tools)
+        yield run_chain(found, tools)
 
 
 @pytest.fixture(scope="module")
@@ -111,17 +111,17 @@ def dynamic_chain(tmp_path_factory: pytest.TempPathFactory, tools: tools.Tools) 
     """kraft.version 1."""
     with quorum(tmp_path_factory.mktemp("dynamic"), 1, **SETTINGS) as found:
         found.format(1)
-        yield told(found, tools)
+        yield run_chain(found, tools)
 
 
 @pytest.fixture(params=["static_chain", "dynamic_chain"])
 def chain(request: pytest.FixtureRequest) -> Chain:
-    """Each of the two; they are told once, whatever the order of the tests."""
+    """Each of the two; each chain runs once, in whatever order the tests run."""
     found: Chain = request.getfixturevalue(request.param)
     return found
 
 
-def test_every_owner_goes_on_where_the_last_one_ended(chain: Chain):
+def test_every_owner_continues_where_the_last_one_ended(chain: Chain):
     for earlier, later in pairwise(chain.logs):
         assert earlier.items() <= later.items()
         assert len(later) > len(earlier)
@@ -138,7 +138,7 @@ def test_nothing_acknowledged_is_lost_through_clean_stops_and_kills(chain: Chain
     assert {name: image.configs.of(CLIENT_METRICS, name).get("interval.ms") for name in wanted} == wanted
 
 
-def test_every_owners_snapshots_hold_what_the_log_says(chain: Chain):
+def test_every_owners_snapshots_equal_the_log(chain: Chain):
     images = {image.offset + 1: image for image in replayed(chain.logs[-1])}
     found = snapshots(chain.folder)
     assert len(found) >= len(STAGES)
@@ -146,13 +146,13 @@ def test_every_owners_snapshots_hold_what_the_log_says(chain: Chain):
         assert snapshot_records(path)[1] == image_records_of(images[offset]), path
 
 
-def test_both_dump_programs_say_the_same_of_every_file_of_every_owner(chain: Chain):
+def test_both_dump_tools_print_the_same_for_every_file_of_every_owner(chain: Chain):
     for ours, theirs in chain.dumps:
         assert ours == theirs
         assert len(ours) > 100
 
 
-def test_kafkas_dump_program_finds_our_index_files_right(chain: Chain):
+def test_kafkas_dump_tool_accepts_our_index_files(chain: Chain):
     wrong, sanity = chain.index_reports
     assert [line for line in wrong if not line.endswith(" is empty.")] == []
     passed = [line for line in sanity if line.endswith(" passed sanity check.")]

@@ -1,4 +1,4 @@
-"""Voters added and removed by Apache's own tool while our leader serves. KIP-853."""
+"""Voters added and removed by Apache's tool under our leader (KIP-853)."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.interop
 
 
 def members(found: Quorum) -> tuple[set[int], set[int]]:
-    """Voters and observers, as the leader tells, whoever that is."""
+    """Return voters and observers as the current leader reports them."""
     partition = kafka.wait_until(
         lambda: asyncio.run(describe_quorum(found.port_of(found.wait_for_leader()))),
         kafka.PATIENCE_S,

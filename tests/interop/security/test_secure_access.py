@@ -1,4 +1,4 @@
-"""Rights on a secured quorum of ours: Apache's tools as users with and without them, and Apache's brokers as peers."""
+"""Rights on our secured quorum: Apache's tools as users with and without rights, Apache's brokers as peers."""
 
 import asyncio
 from collections.abc import Callable
@@ -47,7 +47,7 @@ AUTHORIZER = {
 
 
 def user_config(found: SecureQuorum, name: str, password: str = PASSWORD) -> Path:
-    """Client properties of another user."""
+    """Return the client properties of another user."""
     module = PLAIN_MODULE if found.client_properties["sasl.mechanism"] == "PLAIN" else SCRAM_MODULE
     jaas = f'{module} required username="{name}" password="{password}";'
     return kafka.write_properties(
@@ -56,13 +56,13 @@ def user_config(found: SecureQuorum, name: str, password: str = PASSWORD) -> Pat
 
 
 def run(jvm: Tools, found: SecureQuorum, main_class: str, *arguments: str, config: Path | None = None) -> Printed:
-    """Run a tool of Apache's against the controllers."""
+    """Run one of Apache's tools against the controllers."""
     address = ("--bootstrap-controller", found.bootstrap, "--command-config", config or found.command_config)
     return jvm.attempt_when_loaded(main_class, *address, *arguments)
 
 
 def wait_for_answer(ask: Callable[[], Printed], code: int, words: str) -> None:
-    """Ask until a tool says what it must: the controller that it asks hears of a new right a moment after the leader."""
+    """Run a tool until its output is as expected: its controller applies a new right a moment after the leader."""
     seen = []
 
     def is_said() -> bool:
@@ -87,7 +87,7 @@ def add_user(found: SecureQuorum, name: str) -> None:
         path.write_text(path.read_text().replace("user_admin=", f'user_{name}="{PASSWORD}" user_admin='))
 
 
-def test_rights_are_given_asked_and_taken_back(tmp_path: Path, tools: Tools) -> None:
+def test_rights_are_granted_used_and_revoked(tmp_path: Path, tools: Tools) -> None:
     with secure_quorum(tmp_path, 3, "SASL_SSL", "PLAIN", **AUTHORIZER) as found:
         add_user(found, "alice")
         alice = user_config(found, "alice")
@@ -113,11 +113,11 @@ def test_rights_are_given_asked_and_taken_back(tmp_path: Path, tools: Tools) -> 
 
 
 async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecurity, jvm: Tools) -> None:
-    """What Alice may on her open connection changes with the ACLs, and she keeps it."""
+    """The rights on Alice's open connection change with the ACLs, and the connection stays open."""
     connection = await KafkaConnection.open("127.0.0.1", found.port_of(1), "alice", 30_000, security)
 
     async def wait_for_rights(error: ErrorCode, operations: int) -> None:
-        """The node that she asks need not lead: it hears of a change a moment later."""
+        """Her controller need not be the leader, and applies a change a moment later."""
         seen: object = None
         async with asyncio.timeout(kafka.PATIENCE_S):
             while seen != (error, operations):
@@ -155,8 +155,9 @@ async def revoke_on_an_open_connection(found: SecureQuorum, security: ClientSecu
 
 
 def broker_config(found: SecureQuorum, folder: Path, port: int) -> Path:
-    """An Apache broker that is the user `broker` at the controllers and knows its clients by PLAIN and SCRAM."""
-    plain = f'{PLAIN_MODULE} required username="broker" password="{PASSWORD}" user_broker="{PASSWORD}" user_admin="{PASSWORD}";'
+    """Return the settings of an Apache broker with PLAIN and SCRAM clients; it is the controllers' user `broker`."""
+    users = f'user_broker="{PASSWORD}" user_admin="{PASSWORD}"'
+    plain = f'{PLAIN_MODULE} required username="broker" password="{PASSWORD}" {users};'
     base = kafka.broker_settings(11, port, folder, found.bootstrap)
     return kafka.write_properties(
         folder / "server.properties",
@@ -178,7 +179,7 @@ def broker_config(found: SecureQuorum, folder: Path, port: int) -> Path:
     )
 
 
-def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_judge_them(
+def test_an_apache_broker_forwards_its_users_requests_and_our_controllers_authorize_them(
     tmp_path: Path, tools: Tools
 ) -> None:
     settings = {**AUTHORIZER, "super_users": "User:controller;User:admin;User:broker"}
@@ -220,7 +221,7 @@ def add_scram_user(admin: AdminClient, name: str, password: str) -> None:
 
 
 def allow(admin: AdminClient, name: str, topic: str) -> None:
-    """Let a user write and read a topic, in any group."""
+    """Allow a user to write and read a topic, in any group."""
     bindings = [
         AclBinding(kind, on, ResourcePatternType.LITERAL, f"User:{name}", "*", operation, AclPermissionType.ALLOW)
         for kind, on, operation in (
@@ -242,7 +243,7 @@ def produce_and_consume(client: dict[str, str], topic: str) -> None:
         producer.produce(topic, b"hello", on_delivery=lambda error, _: failures.append(error) if error else None)
         return producer.flush(10) == 0 and not failures
 
-    kafka.wait_until(delivered, kafka.PATIENCE_S, "a record is written")  # the broker learns of the ACLs a moment later
+    kafka.wait_until(delivered, kafka.PATIENCE_S, "a record is written")  # the broker applies the ACLs a moment later
     consumer = Consumer({**client, "group.id": "carols", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
 

@@ -1,4 +1,4 @@
-"""Controllers that know each other by certificates and passwords: ours among themselves, and mixed with Apache's."""
+"""Controllers that authenticate with certificates and passwords: ours alone, and mixed with Apache's."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ async def use(found: SecureQuorum, name: str, broker_id: int) -> None:
     broker = RawBroker(broker_id, found.cluster_id, client)
 
     async def create() -> None:
-        """Create the topic, once more when the leader was lost or the broker's session has ended meanwhile."""
+        """Create the topic, retried when the leader was lost or the broker's session has ended."""
         await broker.heartbeat()
         answer = await client.request(create_topics([name]))
         assert answer.topics[0].error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}, answer
@@ -57,7 +57,7 @@ def test_three_of_ours_elect_serve_and_fail_over(tmp_path: Path, protocol: str, 
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), KINDS)
-def test_apache_s_controllers_and_ours_are_one_quorum(
+def test_apaches_controllers_and_ours_form_one_quorum(
     tmp_path: Path, tools: Tools, protocol: str, mechanism: str | None
 ) -> None:
     with secure_quorum(tmp_path, 3, protocol, mechanism, **(MUTUAL if mechanism is None else {})) as found:
@@ -80,8 +80,10 @@ def test_apache_s_controllers_and_ours_are_one_quorum(
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_ours_log_in_with_scram_from_the_first_start_and_after_all_were_down(tmp_path: Path, mechanism: str) -> None:
-    """Apache's controllers cannot: after a restart they know no user before there is a leader."""
+def test_our_controllers_log_in_with_scram_from_the_first_start_and_after_an_outage(
+    tmp_path: Path, mechanism: str
+) -> None:
+    """Apache's controllers cannot: after a restart they know no user until there is a leader."""
     with secure_quorum(tmp_path, 3, "SASL_PLAINTEXT", mechanism) as found:
         for node_id in found.node_ids:
             found.format(node_id)

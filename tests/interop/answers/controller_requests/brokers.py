@@ -85,7 +85,7 @@ def broker_requests() -> Iterator[Case]:
     for name, settings in wrong.items():
         yield Case(
             f"register with {name}",
-            lambda known, settings=settings: registration(104, known.cluster_id, **settings),  # type: ignore[arg-type] # each is a keyword argument
+            lambda known, settings=settings: registration(104, known.cluster_id, **settings),  # type: ignore[arg-type]  # keywords
             4,
         )
     yield Case("register while the old life is there", lambda known: registration(101, known.cluster_id, life=1), 4)

@@ -40,7 +40,7 @@ def quorum_requests() -> Iterator[Case]:
             ("for another partition", {"partition": 1}),
             ("by nobody", {"replica_id": -1}),
         ):
-            yield Case(f"vote {name}", lambda known, c=changes: _vote(**{"cluster_id": known.cluster_id, **c}), version)  # type: ignore[arg-type, misc] # each is a keyword argument
+            yield Case(f"vote {name}", lambda known, c=changes: _vote(**{"cluster_id": known.cluster_id, **c}), version)  # type: ignore[arg-type, misc]  # keywords
     for version in range(2):
         yield Case("a snapshot of another cluster", lambda _: _snapshot(ELSEWHERE), version)
         for name, changes in (("old", {}), ("of another cluster", {"cluster_id": ELSEWHERE}), ("of x", {"topic": "x"})):

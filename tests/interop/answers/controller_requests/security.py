@@ -248,14 +248,14 @@ def acl_requests() -> Iterator[Case]:
         for acls in ACLS:
             yield fixed(f"create {acls}", CreateAclsRequest(creations=acls), version)
         for each in FILTERS:
-            yield fixed(f"describe {each}", DescribeAclsRequest(**each), version)  # type: ignore[arg-type] # each is a keyword argument
+            yield fixed(f"describe {each}", DescribeAclsRequest(**each), version)  # type: ignore[arg-type]  # keywords
         for each in FILTERS[-5:] + FILTERS[1:8]:
-            one = DeleteAclsRequestDeleteAclsFilter(**each)  # type: ignore[arg-type] # each is a keyword argument
+            one = DeleteAclsRequestDeleteAclsFilter(**each)  # type: ignore[arg-type]  # keywords
             yield fixed(f"delete {each}", DeleteAclsRequest(filters=(one,)), version)
         yield fixed("delete by no filter", DeleteAclsRequest(filters=()), version)
-        every = DeleteAclsRequestDeleteAclsFilter(**acl_filter())  # type: ignore[arg-type] # each is a keyword argument
+        every = DeleteAclsRequestDeleteAclsFilter(**acl_filter())  # type: ignore[arg-type]  # keywords
         yield fixed("delete all, twice", DeleteAclsRequest(filters=(every, every)), version)
-        yield fixed("describe nothing", DescribeAclsRequest(**acl_filter()), version)  # type: ignore[arg-type]  # as above
+        yield fixed("describe nothing", DescribeAclsRequest(**acl_filter()), version)  # type: ignore[arg-type]  # keywords
 
 
 def token(*renewers: str, lifetime_ms: int = -1, owner: str = "") -> CreateDelegationTokenRequest:
