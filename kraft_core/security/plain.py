@@ -46,7 +46,7 @@ class PlainSaslServer:
         if not name or not password or expected is None or not is_right:
             raise SaslError("unknown user or wrong password")
         if authorization_id not in ("", name):
-            raise SaslError("asked to act for another user")
+            raise SaslError("the authorization id is not the user name")
         self._name = name
         return b""
 

@@ -91,9 +91,9 @@ class ScramSaslServer:
         message = scram_messages.parse_client_first(token)
         name = username_of(message.name)
         if name is None:
-            raise SaslError("a name with an unknown escape")
+            raise SaslError("the user name has an unknown escape")
         if message.authorization_id and username_of(message.authorization_id) != name:
-            raise SaslError("asked to act for another user")
+            raise SaslError("the authorization id is not the user name")
         known = self._token_credential(name) if message.is_token else self._credential_of(name)
         self._is_known = known is not None and known.iterations >= MIN_ITERATIONS
         self._credential = known if known is not None and self._is_known else self._decoy(name)
@@ -109,12 +109,12 @@ class ScramSaslServer:
         credential, self._credential = self._credential, None
         message = scram_messages.parse_client_final(token)
         if not hmac.compare_digest(message.nonce, server_first.nonce):
-            raise SaslError("the nonce of another login")
+            raise SaslError("the nonce is not that of this login")
         if not message.channel_binding.startswith(b"n,"):
-            raise SaslError("channel binding was not agreed on")
+            raise SaslError("channel binding is not supported")
         auth_message = f"{self._client_first_bare},{server_first},{message.without_proof}".encode()
         if len(message.proof) != self._mechanism.digest_size:
-            raise SaslError("a proof of the wrong length")
+            raise SaslError("the proof has the wrong length")
         client_signature = self._mechanism.hmac(credential.stored_key, auth_message)
         stored_key = self._mechanism.hash(xor(message.proof, client_signature))
         if not hmac.compare_digest(stored_key, credential.stored_key) or not self._is_known:

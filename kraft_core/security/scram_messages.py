@@ -102,13 +102,13 @@ def encode_base64(data: bytes) -> str:
 def _match(pattern: str, token: bytes, what: str) -> re.Match[str]:
     """Match a whole token; the error shows nothing of it. `re` caches the pattern, which takes 10 ms to compile."""
     if len(token) > _MESSAGE_BYTES_MAX:
-        raise SaslError(f"a {what} of {len(token)} bytes")
+        raise SaslError(f"the {what} is too long: {len(token)} bytes")
     try:
         match = re.fullmatch(pattern, token.decode())
     except UnicodeDecodeError:
         match = None
     if match is None:
-        raise SaslError(f"not a {what}")
+        raise SaslError(f"the {what} is malformed")
     return match
 
 

@@ -170,7 +170,7 @@ class ControllerApis:
             self._answer_api_versions(request, versions)
             return
         if versions is None or not versions[0] <= header.api_version <= versions[1]:
-            request.close(f"api {header.api_key} version {header.api_version} is not served here")
+            request.close(f"api {header.api_key} version {header.api_version} is not supported on this listener")
             return
         message = request.take_body()
         refuse_unknown_elements(message)
@@ -322,18 +322,20 @@ class ControllerApis:
         principal = read_principal(envelope.request_principal)
         address = envelope.client_host_address
         if len(address) not in (4, 16):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"A client address of {len(address)} bytes.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The client address has {len(address)} bytes.")
         try:
             header, body_offset = decode_request_header(envelope.request_data)
             versions = controller_versions().get(header.api_key)
             if versions is None or not versions[0] <= header.api_version <= versions[1]:
-                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Api {header.api_key} v{header.api_version} inside.")
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_VERSION, f"Api {header.api_key} v{header.api_version} is not supported."
+                )
             if header.api_key not in FORWARDABLE:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Api {header.api_key} may not be forwarded.")
             message = decode_request_body(header, envelope.request_data, body_offset)
             refuse_unknown_elements(message)
         except (DecodeError, InvalidFrame) as error:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The request inside is unreadable: {error}") from error
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The enclosed request is malformed: {error}") from error
         client_id, host = header.client_id or "", str(ip_address(address))
         now_ms = self._owner.now_ms()
         context = ControllerRequestContext(
@@ -396,7 +398,7 @@ def read_principal(data: bytes | None) -> DefaultPrincipalData:
         raise KafkaError(code, "The envelope names no principal.")
     (version,) = struct.unpack_from(">h", data)
     if version != 0:
-        raise KafkaError(code, f"Principal data of version {version}.")
+        raise KafkaError(code, f"Version {version} of principal data is not supported.")
     try:
         principal = decode(DefaultPrincipalData, version, data, 2)
     except DecodeError as error:
@@ -418,4 +420,4 @@ def _respond(request: Request, answer: Message) -> None:
     except KafkaError as error:
         extra = {"api_key": request.header.api_key, "version": request.header.api_version, "cause": str(error)}
         log.error("answer_not_encodable", extra=extra)  # noqa: TRY400  # the cause is enough
-        request.close("the answer cannot be written in this version")
+        request.close("the answer cannot be encoded in the request's version")

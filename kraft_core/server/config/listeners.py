@@ -61,7 +61,7 @@ def parse_security_protocol_map(entries: str, controller_names: Sequence[str], *
                 f"must be one of {', '.join(SecurityProtocol.__members__)}"
             )
         if name in found:
-            raise ConfigError(f"Invalid value {entries} for configuration {key}: listener '{name}' is named twice")
+            raise ConfigError(f"Invalid value {entries} for configuration {key}: listener '{name}' has two entries")
         found[name] = protocol
     if is_default:
         for name in controller_names:

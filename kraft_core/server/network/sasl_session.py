@@ -69,7 +69,7 @@ class SaslSession:
         self._loop = loop
         self._authenticator = SaslServerAuthenticator(login.mechanisms, login.api_versions)
         self._timer: asyncio.TimerHandle | None = loop.call_later(
-            LOGIN_TIMEOUT_MS / 1000, connection.close, "no login in time"
+            LOGIN_TIMEOUT_MS / 1000, connection.close, "login timed out"
         )
         connection.limit_frames(self._login.max_receive_bytes)
 
@@ -113,7 +113,7 @@ class SaslSession:
         if step.is_delayed:
             self._timer = self._loop.call_later(self._login.failed_delay_ms / 1000, self._close, frame, step.answer)
         else:
-            self._connection.close("no login")
+            self._connection.close("the login failed")
 
     def _close(self, frame: bytes, answer: bytes) -> None:
         if answer:

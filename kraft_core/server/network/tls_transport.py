@@ -52,7 +52,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._connection = connection
         self._security = security
         self._tls = TlsConnection(security.tls)
-        self._timer = loop.call_later(LOGIN_TIMEOUT_MS / 1000, connection.close, "no TLS handshake in time")
+        self._timer = loop.call_later(LOGIN_TIMEOUT_MS / 1000, connection.close, "TLS handshake timed out")
         self._plain: asyncio.Transport | None = None
 
     # -- protocol of the socket
