@@ -21,7 +21,7 @@ def drawn(seed: int, *others: str) -> list[str]:
     command = ["-m", "pytest", "-s", "-p", "no:randomly", "--hypothesis-verbosity=verbose", f"--hypothesis-seed={seed}"]
     done = subprocess.run([sys.executable, *command, *others, PROPERTY], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    return re.findall(r"test_what_is_written_reads_back\(\n    properties=(.*),\n\)", done.stdout)
+    return re.findall(r"test_written_properties_can_be_read_back\(\n    properties=(.*),\n\)", done.stdout)
 
 
 def test_the_same_seed_draws_the_same_examples_whatever_ran_before_and_another_seed_others() -> None:

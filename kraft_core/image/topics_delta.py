@@ -194,7 +194,7 @@ class TopicsDelta:
         if record.topic_name:
             topic_id = self._by_name.get(record.topic_name)
             if topic_id is None:
-                raise ReplayError(f"Cannot clear the ELR of topic {record.topic_name!r}: there is none of that name.")
+                raise ReplayError(f"Cannot clear the ELR of topic {record.topic_name!r}: it does not exist.")
             topics = [topic_id]
         else:
             topics = list(self._by_id)

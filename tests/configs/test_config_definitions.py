@@ -108,14 +108,14 @@ def test_topics_and_groups_fall_back_on_kafkas_broker_settings() -> None:
     assert {name: f"{group_synonym(name)}*1" for name in keys_of("group") if group_synonym(name)} == groups
 
 
-def test_broker_settings_that_mean_the_same_are_kafkas() -> None:
+def test_synonyms_of_broker_configs_are_kafkas() -> None:
     theirs = {row[0]: tuple(row[1:]) for row in golden("B")}
     ours = {name: broker_synonyms(name) for name in keys_of("broker") if len(broker_synonyms(name)) > 1}
     assert ours == theirs
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_key_says_in_a_sentence_what_it_means(kind: str) -> None:
+def test_every_key_has_a_description(kind: str) -> None:
     for name, key in keys_of(kind).items():
         assert key.documentation[:1].isupper(), name
         assert key.documentation.endswith("."), name

@@ -1,4 +1,4 @@
-"""What a config is worth, where it comes from, and DescribeConfigs."""
+"""Effective values of configs, their sources, and DescribeConfigs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.controller.partitions.replication_context import ReplicationContext
 
 
-def test_a_topic_looks_at_itself_the_node_the_cluster_the_file_and_the_default_in_this_order() -> None:
+def test_a_topics_value_comes_from_topic_node_cluster_file_and_default_in_this_order() -> None:
     context = ReplicationContext()
     context.create_assigned("foo", (0,))
     static = {"log.retention.hours": "1"}
@@ -93,7 +93,7 @@ def test_secrets_and_unknown_settings_are_never_shown() -> None:
     assert "hunter" not in repr([entry.synonyms for entry in entries.values()])
 
 
-def test_a_listeners_form_of_a_setting_is_of_its_kind() -> None:
+def test_a_listeners_form_of_a_config_has_the_configs_type() -> None:
     """DynamicBrokerConfig.brokerConfigSynonyms."""
     static = {
         "listener.name.client.ssl.client.auth": "required",
@@ -119,7 +119,7 @@ def test_only_what_can_change_at_run_time_is_not_read_only() -> None:
     assert not entries["ssl.keystore.location"].is_read_only
 
 
-def test_the_default_broker_lists_what_is_set_for_all() -> None:
+def test_the_default_broker_lists_the_configs_set_for_all() -> None:
     nodes = NodeConfigs(node={"a": "1"}, cluster={"log.retention.ms": "5"})
     (entry,) = default_broker_entries(nodes)
     assert (entry.name, entry.value, entry.source) == (
@@ -157,7 +157,7 @@ def described_context() -> ReplicationContext:
     return context
 
 
-def test_describing_a_topic_lists_all_or_the_keys_asked_for() -> None:
+def test_describing_a_topic_lists_all_or_the_requested_keys() -> None:
     context = described_context()
     result = describe(context, TOPIC, "foo")
     assert (result.error_code, len(result.configs)) == (0, 33)
@@ -203,19 +203,19 @@ def test_each_kind_of_resource_is_described(kind: int, name: str, key: str, valu
         (8, "", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_described_gets_its_error(kind: int, name: str, code: ErrorCode) -> None:
+def test_resources_that_cannot_be_described_get_an_error(kind: int, name: str, code: ErrorCode) -> None:
     result = describe(described_context(), kind, name)
     assert (ErrorCode(result.error_code), result.configs) == (code, ())
 
 
 def test_a_request_with_an_unknown_type_is_refused_as_a_whole() -> None:
-    """ConfigHelper throws; who asked for two resources learns of neither."""
+    """ConfigHelper throws; a request for two resources gets neither."""
     with pytest.raises(KafkaError) as refused:
         describe(described_context(), 99, "x")
     assert refused.value.code == ErrorCode.INVALID_REQUEST
 
 
-def test_who_may_not_describe_gets_the_error_of_the_resource() -> None:
+def test_an_unauthorized_describe_gets_the_error_of_the_resource() -> None:
     context = described_context()
     nobody = RequestAccess(may_describe_configs_of=lambda _kind, _name: False)
     assert describe(context, TOPIC, "foo", access=nobody).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

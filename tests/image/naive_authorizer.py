@@ -1,4 +1,4 @@
-"""The rules of StandardAuthorizer said again, slowly: every ACL is looked at, nothing is indexed."""
+"""A slow second implementation of StandardAuthorizer's rules, without an index: it checks every ACL."""
 
 from collections.abc import Collection
 

@@ -55,7 +55,7 @@ def data_batch(base_offset: int, records: Sequence[MetadataRecord], epoch: int =
 
 
 class _Scribe:
-    """Draws records that a log at this point could hold, keeping the little it must know to do so."""
+    """Draws records that are valid at this point of a log, with the minimum state to do so."""
 
     def __init__(self, random: Random) -> None:
         self.random = random

@@ -1,4 +1,4 @@
-"""The change feed's words."""
+"""The descriptions in the change feed."""
 
 from kraft_core.image.changes import describe_batch, image_changes
 from kraft_core.image.metadata_delta import replay_all
@@ -22,7 +22,7 @@ def test_a_leader_change_reads_as_one_line():
     assert feed(ORDERS, before, change)[-1] == "topic orders: p3 leader 2→4, isr [2,4]→[4], partitionEpoch 17"
 
 
-def test_an_unclean_election_is_called_one():
+def test_an_unclean_election_is_described_as_one():
     change = r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=0, leader=1, isr=(1,), leader_recovery_state=1)
     assert "unclean, recovering" in feed(ORDERS, partition(0, 0, leader=-1), change)[-1]
 
@@ -38,11 +38,11 @@ def test_secrets_are_never_shown():
     assert not any("hunter2" in line for line in lines)
 
 
-def test_records_that_change_nothing_say_nothing():
+def test_records_that_change_nothing_have_no_description():
     assert feed(r.NoOpRecord(), r.BeginTransactionRecord(), r.EndTransactionRecord()) == []
 
 
-def test_quotas_are_numbers_as_people_write_them():
+def test_quotas_are_written_without_a_fraction():
     entity = (r.ClientQuotaRecordEntityData(entity_type="user", entity_name="alice"),)
     lines = feed(
         r.ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1048576.0),
@@ -56,7 +56,7 @@ def test_quotas_are_numbers_as_people_write_them():
     ]
 
 
-def test_brokers_come_and_go_in_words():
+def test_registrations_of_brokers_are_described():
     lines = feed(
         register_broker(1, 5, rack="a"),
         r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1),
@@ -99,7 +99,7 @@ def test_two_images_differ_by_what_happened_between_them():
     assert gone == ["topic new: deleted", "topic orders: deleted"]
 
 
-def test_a_whole_snapshot_is_described_from_nothing():
+def test_a_complete_snapshot_is_described_against_the_empty_image():
     image = MetadataLoader().load_snapshot(read_batches(SNAPSHOT.read_bytes()), 58, 1)
     lines = list(image_changes(EMPTY, image))
     assert "feature metadata.version set to 30" in lines

@@ -26,10 +26,10 @@ def counted(*records: r.MetadataRecord) -> tuple[int, int]:
 
 
 def change(index: int, **fields: object) -> r.PartitionChangeRecord:
-    return r.PartitionChangeRecord(topic_id=topic_id(1), partition_id=index, **fields)  # type: ignore[arg-type]  # each is a field of it
+    return r.PartitionChangeRecord(topic_id=topic_id(1), partition_id=index, **fields)  # type: ignore[arg-type]  # fields
 
 
-def test_a_leader_out_of_the_elr_is_counted() -> None:
+def test_a_leader_from_the_elr_is_counted() -> None:
     assert counted(change(0, leader=2, isr=(2,), eligible_leader_replicas=())) == (0, 1)
     assert counted(change(0, leader=3, isr=(3,), eligible_leader_replicas=())) == (0, 0)
 
@@ -39,12 +39,12 @@ def test_a_leader_that_may_lack_records_is_counted() -> None:
     assert counted(change(0, leader=3, isr=(3,), leader_recovery_state=RECOVERED)) == (0, 0)
 
 
-def test_what_elects_nobody_is_not_counted() -> None:
+def test_changes_without_an_election_are_not_counted() -> None:
     assert counted(change(1, isr=(1, 2)), change(0, leader=-1), change(1, leader=2)) == (0, 0)
 
 
-def test_a_leader_out_of_an_elr_that_is_new_or_used_up_is_counted_once() -> None:
-    """What is committed together is told together."""
+def test_a_leader_from_a_new_or_emptied_elr_is_counted_once() -> None:
+    """Records that are committed together are reported together."""
     into_elr = change(1, isr=(), leader=-1, eligible_leader_replicas=(1,))
     elected = change(1, isr=(1,), leader=1, eligible_leader_replicas=())
     assert counted(into_elr, elected, elected) == (0, 1)
@@ -61,7 +61,7 @@ def test_counts_add_up() -> None:
     assert (counts.unclean, counts.from_elr) == (3, 3)
 
 
-def test_a_partition_that_is_new_has_no_elr_to_be_elected_from() -> None:
+def test_a_new_partition_has_no_elr_to_elect_from() -> None:
     made = [r.TopicRecord(name="u", topic_id=topic_id(2)), partition(2, 0)]
     changed = r.PartitionChangeRecord(topic_id=topic_id(2), partition_id=0, leader=2, eligible_leader_replicas=())
     assert counted(*made, changed) == (0, 0)

@@ -43,8 +43,8 @@ def test_kafkas_log_replays_to_kafkas_own_snapshot():
     assert snapshot.topics.partition_count() == 8
 
 
-def test_we_write_the_records_that_kafka_writes_into_a_snapshot():
-    """Only the order inside a part may differ: Kafka takes it from its hash maps."""
+def test_a_snapshot_has_the_records_that_kafka_writes():
+    """Only the order within a part may differ: Kafka's is that of its hash maps."""
 
     def in_any_order(record: MetadataRecord) -> str:
         if isinstance(record, r.RegisterBrokerRecord | r.RegisterControllerRecord):
@@ -73,7 +73,7 @@ def test_a_transaction_is_shown_when_it_ends_and_not_before():
     assert not loader.in_transaction
 
 
-def test_an_aborted_transaction_leaves_no_trace():
+def test_an_aborted_transaction_changes_nothing():
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [T1]))
     loader.apply_batch(data_batch(1, [BEGIN, T0]))
@@ -82,7 +82,7 @@ def test_an_aborted_transaction_leaves_no_trace():
     assert (names(image), image.offset) == ({"t1"}, 3)
 
 
-def test_what_comes_before_and_after_a_transaction_in_its_batch_is_not_part_of_it():
+def test_records_before_and_after_a_transaction_in_its_batch_are_not_part_of_it():
     loader = MetadataLoader()
     assert loader.apply_batch(data_batch(0, [T0, BEGIN, T1])) is None
     assert (names(loader.image), loader.image.offset) == ({"t0"}, 0)
@@ -118,7 +118,7 @@ def test_a_control_batch_moves_the_offset_alone():
     assert image.same_metadata(before)
 
 
-def test_a_snapshot_takes_the_place_of_everything():
+def test_a_snapshot_replaces_the_whole_image():
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [BEGIN, T0]))
     batches = [control(0, SnapshotHeaderRecord()), data_batch(1, [T1]), control(2, SnapshotFooterRecord())]
@@ -143,7 +143,7 @@ def _footer_first(batches: list[RecordBatch]) -> list[RecordBatch]:
 def test_a_snapshot_without_header_first_and_footer_last_is_refused(
     damage: Callable[[list[RecordBatch]], list[RecordBatch]],
 ):
-    """A snapshot cut by 30 bytes must not be taken for a whole one, as Apache's reader does."""
+    """A snapshot cut by 30 bytes must not count as a complete one, as it does for Apache's reader."""
     batches = [control(0, SnapshotHeaderRecord()), data_batch(1, [T0]), control(2, SnapshotFooterRecord())]
     loader = MetadataLoader()
     with pytest.raises(ReplayError):
@@ -161,7 +161,7 @@ def test_a_snapshot_holds_no_marks_of_transactions(mark: MetadataRecord):
     assert loader.image == MetadataImage.EMPTY
 
 
-def test_equal_replica_lists_are_kept_once():
+def test_equal_replica_lists_are_one_object():
     """A million partitions fit only because most share their lists."""
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [T0, T1, partition(0, 0, (4, 5, 6))]))

@@ -1,4 +1,4 @@
-"""What each record does, and what cannot follow from the log before it."""
+"""Replay: the effect of each record, and records that contradict earlier ones."""
 
 import pytest
 from hypothesis import given, settings
@@ -49,7 +49,7 @@ def test_a_snapshot_replays_to_the_image_it_was_written_from(records: list[Metad
 
 @given(record_streams(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_where_the_log_is_cut_into_batches_changes_nothing(records: list[MetadataRecord], data: st.DataObject):
+def test_the_batch_boundaries_of_the_log_do_not_matter(records: list[MetadataRecord], data: st.DataObject):
     whole = image_of(*records)
     image, start = EMPTY, 0
     while start < len(records):
@@ -61,7 +61,7 @@ def test_where_the_log_is_cut_into_batches_changes_nothing(records: list[Metadat
 
 @given(record_streams())
 @settings(max_examples=60, deadline=None)
-def test_an_image_stays_as_it_was_when_the_next_ones_are_made(records: list[MetadataRecord]):
+def test_an_image_does_not_change_when_later_ones_are_created(records: list[MetadataRecord]):
     image = image_of(*records[: len(records) // 2])
     before = list(image_records(image))
     replay_all(image, records[len(records) // 2 :], len(records) - 1, 1)
@@ -84,7 +84,7 @@ def test_every_replica_is_found_by_its_broker(records: list[MetadataRecord]):
 
 @given(record_streams())
 @settings(max_examples=60, deadline=None)
-def test_records_survive_their_bytes(records: list[MetadataRecord]):
+def test_records_survive_encoding_and_decoding(records: list[MetadataRecord]):
     image = image_of(*records)
     decoded = [decode_record(encode_record(record, type(record).VERSIONS[1])) for record in records]
     assert replay_all(EMPTY, decoded, image.offset, 1) == image
@@ -118,7 +118,7 @@ def test_directories_must_be_as_many_as_replicas():
         one_partition(directories=(DIRECTORIES[1],))
 
 
-def test_deleting_a_topic_takes_its_partitions_and_configs_along():
+def test_deleting_a_topic_deletes_its_partitions_and_configs():
     image = replay(
         replay(one_partition(), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="segment.ms", value="1")),
         r.RemoveTopicRecord(topic_id=topic_id(0)),
@@ -146,7 +146,7 @@ def test_kraft_version_never_comes_from_a_feature_record():
     assert image_of(r.FeatureLevelRecord(name="kraft.version", feature_level=1)).same_metadata(EMPTY)
 
 
-def test_a_feature_at_level_0_is_not_there():
+def test_a_feature_at_level_0_is_absent():
     on = image_of(r.FeatureLevelRecord(name="group.version", feature_level=1))
     assert on.features.level("group.version") == 1
     assert replay(on, r.FeatureLevelRecord(name="group.version", feature_level=0)).same_metadata(EMPTY)
@@ -173,7 +173,7 @@ def test_the_last_value_removed_removes_the_resource():
         (8, "kafka.controller", False),
     ],
 )
-def test_configs_that_this_release_does_not_know_are_passed_over(resource_type: int, name: str, is_kept: bool):
+def test_unknown_configs_are_skipped_in_replay(resource_type: int, name: str, is_kept: bool):
     """SupportedConfigChecker: an older release may have written them."""
     image = image_of(r.ConfigRecord(resource_type=resource_type, resource_name="1", name=name, value="v"))
     assert list(image.configs.by_resource) == ([(resource_type, "1")] if is_kept else [])
@@ -222,7 +222,7 @@ def test_a_snapshot_that_would_lose_metadata_is_refused(below: int, records: lis
         list(image_records(at(below - 1)))
 
 
-def test_what_needs_no_words_is_written_at_every_metadata_version():
+def test_the_empty_parts_can_be_written_at_every_metadata_version():
     """Replicas in no known directory, and an image without anything."""
     level = r.FeatureLevelRecord(name="metadata.version", feature_level=7)
     image = replay_all(one_partition(directories=()), [level, register_broker(1, 4, log_dirs=())], 9, 1)
@@ -252,7 +252,7 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
         ([r.RemoveTopicRecord(topic_id=topic_id(5))], "No topic with id"),
         ([r.TopicRecord(name="t", topic_id=topic_id(8))], "exists already"),
         ([r.TopicRecord(name="u", topic_id=topic_id(0))], "exists already"),
-        ([r.ClearElrRecord(topic_name="nope")], "there is none of that name"),
+        ([r.ClearElrRecord(topic_name="nope")], "it does not exist"),
         ([r.UnregisterBrokerRecord(broker_id=1, broker_epoch=4)], "was not registered"),
         ([register_broker(1, 4), r.UnregisterBrokerRecord(broker_id=1, broker_epoch=5)], "did not match"),
         ([register_broker(1, 4), r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=1)], "did not"),
@@ -280,7 +280,7 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_record_that_cannot_follow_stops_the_replay(records: list[MetadataRecord], reason: str):
+def test_a_record_that_contradicts_earlier_ones_stops_the_replay(records: list[MetadataRecord], reason: str):
     """Invariant 31: stop, do not skip."""
     image = replay(one_partition(), r.FeatureLevelRecord(name="metadata.version", feature_level=30))
     before = list(image_records(image))

@@ -108,7 +108,7 @@ def test_every_decision_is_that_of_the_naive_model(
 
 @given(st.lists(acl_strategy, min_size=1, max_size=12), st.data())
 @settings(max_examples=300, deadline=None)
-def test_acls_that_came_and_went_leave_no_trace(acls: list[StandardAcl], data: st.DataObject):
+def test_removed_acls_leave_nothing_in_the_image(acls: list[StandardAcl], data: st.DataObject):
     image = image_of(*acls)
     gone = data.draw(st.sets(st.integers(1, len(acls))))
     for number in gone:
@@ -120,7 +120,7 @@ def test_acls_that_came_and_went_leave_no_trace(acls: list[StandardAcl], data: s
     assert all(len(entries) and all(entries.values()) for entries in image.by_pattern.values())
 
 
-def test_nobody_may_do_anything_without_acls():
+def test_nothing_is_allowed_without_acls():
     assert not allowed([], READ)
 
 
@@ -133,7 +133,7 @@ def test_allow_everyone_opens_only_resources_that_have_no_acl_at_all():
     assert allowed([acl("or", READ, principal="User:bob")], READ, authorizer=everyone)
 
 
-def test_a_super_user_is_above_every_deny():
+def test_a_super_user_is_allowed_despite_every_deny():
     root = StandardAuthorizer(frozenset({ALICE}))
     assert allowed([deny("orders", ALL)], READ, authorizer=root)
 
@@ -145,7 +145,7 @@ def test_deny_beats_allow_wherever_each_of_them_is():
 
 
 @pytest.mark.parametrize("operation", [READ, WRITE, DELETE, ALTER])
-def test_these_operations_allow_to_describe_but_their_denial_does_not_forbid_it(operation: AclOperation):
+def test_an_allow_of_these_operations_includes_describe_but_a_deny_does_not(operation: AclOperation):
     assert allowed([acl("orders", operation)], DESCRIBE)
     assert allowed([acl("orders", DESCRIBE), deny("orders", operation)], DESCRIBE)
 
@@ -163,7 +163,7 @@ def test_the_wildcard_principal_means_principals_of_every_type():
     assert allowed([acl("orders", READ, principal="User:*")], READ, principal="Group:x")
 
 
-def test_a_prefixed_star_is_no_wildcard():
+def test_a_prefixed_star_is_not_a_wildcard():
     assert not allowed([acl("*", READ, pattern_type=PREFIXED)], READ)
     assert allowed([acl("*", READ, pattern_type=PREFIXED)], READ, name="*x")
 
@@ -184,7 +184,7 @@ def test_authorized_operations_are_bits_by_operation():
     assert everything.authorized_operations(AclsImage(), ALICE, "h", ResourceType.USER, "u") == 1 << 13 | 1 << 14
 
 
-def test_the_rule_is_said_as_in_the_audit_log():
+def test_the_reason_is_written_as_in_the_audit_log():
     judge = StandardAuthorizer(frozenset({"User:root"}))
     image = image_of(acl("t", READ))
     assert str(judge.authorize(image, "User:root", "h", READ, TOPIC, "t")) == "SuperUser"
@@ -196,7 +196,7 @@ def test_the_rule_is_said_as_in_the_audit_log():
 
 
 def test_super_users_are_separated_by_semicolons():
-    """StandardAuthorizerTest.testGetConfiguredSuperUsers: a distinguished name holds commas."""
+    """StandardAuthorizerTest.testGetConfiguredSuperUsers: a distinguished name contains commas."""
     assert parse_super_users(" User:a; User:CN=b,O=c;;") == {"User:a", "User:CN=b,O=c"}
     assert parse_super_users("") == frozenset()
     with pytest.raises(ValueError, match="principalType:principalName but got alice"):

@@ -8,7 +8,7 @@ from kraft_core.image.trie_items import items_of, values_of
 
 
 @given(st.dictionaries(st.integers(), st.text()), st.lists(st.integers()))
-def test_the_list_holds_what_the_iterators_give(contents: dict[int, str], removed: list[int]) -> None:
+def test_the_list_equals_what_the_iterators_yield(contents: dict[int, str], removed: list[int]) -> None:
     trie = HashTrieMap(contents)
     for key in removed:
         trie = trie.discard(key)

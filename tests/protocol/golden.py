@@ -34,7 +34,7 @@ def vectors() -> list[Vector]:
 
 
 def headers() -> dict[tuple[int, int], tuple[bytes, bytes, bytes]]:
-    """(api key, version) -> headers of a request by "größe-1", of one without a client id, of an answer; all number 77."""
+    """(api key, version) -> headers of a request by "größe-1", one without a client id, a response; all number 77."""
     found = {}
     for line in gzip.decompress((GOLDEN / "headers.txt.gz").read_bytes()).decode().splitlines():
         key, version, named, nameless, answer = line.split(" ")
@@ -43,6 +43,6 @@ def headers() -> dict[tuple[int, int], tuple[bytes, bytes, bytes]]:
 
 
 def snake_case(name: str) -> str:
-    """Turn a name of Kafka's schemas into ours: KRaft is one word."""
+    """The class name for a name in Kafka's schemas: KRaft is one word."""
     name = name.replace("KRaft", "Kraft").replace("kRaft", "kraft")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

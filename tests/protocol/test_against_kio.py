@@ -70,7 +70,7 @@ def through_kio(key: ApiKey, kind: str, version: int, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("key", "kind", "version"), CASES, ids=lambda value: getattr(value, "name", str(value)))
-def test_kio_reads_our_bytes_and_writes_the_same(key: ApiKey, kind: str, version: int) -> None:
+def test_kio_decodes_the_bytes_and_encodes_the_same(key: ApiKey, kind: str, version: int) -> None:
     message_class = request_class(key) if kind == "request" else response_class(key)
     random = Random(f"{key} {kind} {version}")
     for _ in range(8):

@@ -21,7 +21,9 @@ VERSIONS = [(key, version) for key, api in APIS.items() for version in (api.min_
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
 @pytest.mark.parametrize("client_id", [None, "", "raft-client-3"])
-def test_a_request_and_its_response_go_round(key: ApiKey, version: int, client_id: str | None) -> None:
+def test_a_request_and_its_response_survive_encoding_and_decoding(
+    key: ApiKey, version: int, client_id: str | None
+) -> None:
     request = request_class(key)()
     frame = encode_request(request, version, 77, client_id)
     assert int.from_bytes(frame[:4]) == len(frame) - 4
@@ -83,14 +85,14 @@ def test_a_refused_api_versions_answer_is_read_as_version_0() -> None:
     assert decode_response(ApiKey.API_VERSIONS, 4, frame) == (5, refused)
 
 
-def test_the_header_of_a_version_we_do_not_speak_can_still_be_read() -> None:
+def test_the_header_of_an_unsupported_version_can_still_be_read() -> None:
     header, offset = decode_request_header(b"\x00\x12\x00\x63\x00\x00\x00\x09\x00\x01c\x00rest")
     assert (header.api_key, header.api_version, header.correlation_id, offset) == (ApiKey.API_VERSIONS, 99, 9, 12)
     with pytest.raises(UnsupportedVersion):
         decode_request_body(header, b"\x00\x12\x00\x63\x00\x00\x00\x09\x00\x01c\x00rest", offset)
 
 
-def test_bytes_behind_a_request_are_ignored_as_in_kafka() -> None:
+def test_bytes_after_a_request_are_ignored_as_in_kafka() -> None:
     frame = encode_request(messages.VoteRequest(cluster_id="c"), 2, 1, "x")[4:] + b"more"
     header, offset = decode_request_header(frame)
     assert decode_request_body(header, frame, offset) == messages.VoteRequest(cluster_id="c")

@@ -78,7 +78,7 @@ def test_every_version_of_every_message_is_compared_with_kafka() -> None:
     assert expected <= compared
 
 
-def test_a_changed_byte_is_noticed() -> None:
+def test_a_changed_byte_is_detected() -> None:
     vector = Vector(
         "TopicRecord", 0, b"\x02a" + bytes(15) + b"\x07\x00", {"name": "a", "topicId": "AAAAAAAAAAAAAAAAAAAACA"}
     )

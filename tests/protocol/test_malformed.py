@@ -48,7 +48,7 @@ def no_large_allocation(limit_bytes: int = 1_000_000) -> Iterator[None]:
 
 
 def create_topics(version: int, name_length: bytes, name: bytes = b"") -> bytes:
-    """A CreateTopicsRequest of one topic, cut behind the given name."""
+    """A CreateTopicsRequest of one topic, cut after the given name."""
     count = b"\x02" if version >= 5 else b"\x00\x00\x00\x01"
     return count + name_length + name
 
@@ -136,7 +136,7 @@ def test_bytes_that_are_not_utf_8_become_replacement_characters() -> None:
     assert request.topic_names == ("�(",)
 
 
-def test_unknown_tags_are_skipped_wherever_they_stand() -> None:
+def test_unknown_tags_are_skipped_at_any_position() -> None:
     plain = encode(messages.VoteRequest(cluster_id="c", voter_id=2), 2)
     tagged = plain[:-1] + b"\x02" + b"\x09\x03abc" + encode_uvarint(300) + b"\x00"
     assert decode(messages.VoteRequest, 2, tagged) == decode(messages.VoteRequest, 2, plain)
@@ -171,7 +171,7 @@ def test_a_tagged_field_shorter_or_longer_than_announced_is_refused() -> None:
             decode(messages.VoteResponse, 2, data[:5] + bytes((wrong,)) + data[6:] + b"\x00")
 
 
-def test_bytes_behind_a_message_are_refused_by_decode_and_left_by_decode_prefix() -> None:
+def test_bytes_after_a_message_are_refused_by_decode_and_left_by_decode_prefix() -> None:
     data = encode(messages.VoteRequest(), 2)
     with pytest.raises(DecodeError, match="3 bytes too many"):
         decode(messages.VoteRequest, 2, data + b"abc")

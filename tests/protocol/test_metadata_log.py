@@ -33,7 +33,7 @@ def batches_of(path: Path) -> list[RecordBatch]:
 
 
 def write_again(batch: RecordBatch) -> bytes:
-    """Decode every record of a metadata batch and build the batch anew from what was understood."""
+    """Decode every record of a metadata batch and encode the batch again from the decoded records."""
     values: list[bytes] = []
     keys: list[bytes] = []
     for record in batch.records():
@@ -133,7 +133,7 @@ def test_a_snapshot_begins_with_its_header_and_ends_with_its_footer() -> None:
     assert isinstance(decode_control(last.key or b"", last.value or b""), SnapshotFooterRecord)
 
 
-def test_every_flipped_bit_behind_the_crc_is_noticed() -> None:
+def test_every_flipped_bit_after_the_crc_is_detected() -> None:
     raw = batches_of(METADATA_LOG)[1].raw
     for at in range(17, len(raw)):
         damaged = bytearray(raw)
@@ -143,7 +143,7 @@ def test_every_flipped_bit_behind_the_crc_is_noticed() -> None:
         assert failure.value.position == 0
 
 
-def test_whole_batches_before_damage_are_given_first() -> None:
+def test_whole_batches_before_damage_are_returned_first() -> None:
     data = bytearray(METADATA_LOG.read_bytes())
     sizes = [batch.size for batch in batches_of(METADATA_LOG)]
     data[sum(sizes[:5]) + 30] ^= 4
@@ -155,7 +155,7 @@ def test_whole_batches_before_damage_are_given_first() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, 71])
-def test_an_incomplete_last_batch_ends_the_reading_quietly(cut: int) -> None:
+def test_an_incomplete_last_batch_ends_the_reading_without_an_error(cut: int) -> None:
     data = METADATA_LOG.read_bytes()
     assert list(read_batches(data[:-cut])) == batches_of(METADATA_LOG)[:-1]
 
@@ -176,7 +176,7 @@ def test_an_impossible_header_is_corrupt(at: int, damage: bytes, reason: str) ->
 
 
 @pytest.mark.parametrize("count", [0, 5, 2**31 - 1])
-def test_a_record_count_that_does_not_fit_the_bytes_is_corrupt(count: int) -> None:
+def test_a_record_count_that_contradicts_the_bytes_is_corrupt(count: int) -> None:
     raw = batches_of(METADATA_LOG)[1].raw
     (batch,) = read_batches(raw[:57] + count.to_bytes(4) + raw[61:], verify_crc=False)
     with pytest.raises(CorruptBatch):
@@ -205,13 +205,13 @@ def test_an_announced_record_length_beyond_the_batch_is_corrupt() -> None:
         (b"\x81\x80\x80\x80\x80\x01\x02\x00", "without a whole frame"),
     ],
 )
-def test_a_value_that_is_no_known_record_is_refused(value: bytes, reason: str) -> None:
+def test_an_unknown_record_value_is_refused(value: bytes, reason: str) -> None:
     for _ in range(2):
         with pytest.raises(MetadataRecordError, match=reason):
             decode_record(value)
 
 
-def test_bytes_behind_a_record_are_refused_also_once_its_decoder_is_known() -> None:
+def test_bytes_after_a_record_are_refused_also_once_its_decoder_is_known() -> None:
     value = next(record.value for batch in batches_of(METADATA_LOG)[1:2] for record in batch.records())
     assert value is not None
     decode_record(value)

@@ -66,7 +66,7 @@ def test_a_registration_change_is_written_in_the_lowest_version_that_holds_it(
     ("text", "level"),
     [("4.3-IV0", 30), ("4.3", 30), ("4.3.1", 30), ("4.2", 29), ("3.7", 19), ("3.3-IV3", 7), ("3.9.0", 21), ("17", 17)],
 )
-def test_an_operator_may_name_a_level_in_any_of_kafkas_ways(text: str, level: int) -> None:
+def test_a_level_can_be_written_in_any_of_kafkas_forms(text: str, level: int) -> None:
     assert metadata_version_from_text(text) == level
 
 
@@ -104,7 +104,7 @@ def test_a_new_cluster_starts_at_the_default_level_of_its_metadata_version(name:
     assert {level: FEATURES[name].default_level(level) for level in levels} == levels
 
 
-def test_going_down_across_a_change_of_records_is_recognised_in_both_directions() -> None:
+def test_a_downgrade_across_a_change_of_records_is_recognised_in_both_directions() -> None:
     assert not did_metadata_change(26, 29)
     assert not did_metadata_change(30, 30)
     assert did_metadata_change(29, 30)

@@ -21,7 +21,7 @@ PAIRS = st.lists(st.tuples(OPTIONAL_BYTES, OPTIONAL_BYTES), min_size=1, max_size
 
 
 @given(pairs=PAIRS, base=st.integers(0, 2**40), epoch=st.integers(0, 2**31 - 1), timestamp=st.integers(0, 2**42))
-def test_keys_and_values_go_round(
+def test_keys_and_values_survive_encoding_and_decoding(
     pairs: list[tuple[bytes | None, bytes | None]], base: int, epoch: int, timestamp: int
 ) -> None:
     keys, values = [key for key, _ in pairs], [value for _, value in pairs]
@@ -40,14 +40,14 @@ def test_keys_and_values_go_round(
         st.sampled_from((0, 1, 56, 57, 58, 120, 2040, 2041, 2042, 2047, 2048, 9000)), min_size=1, max_size=40
     )
 )
-def test_values_without_keys_go_round_at_every_varint_length(sizes: list[int]) -> None:
+def test_values_without_keys_can_be_read_back_at_every_varint_length(sizes: list[int]) -> None:
     values = [bytes([n % 251]) * size for n, size in enumerate(sizes)]
     (batch,) = read_batches(encode_batch(3, 1, 9, values))
     assert batch.values() == values
     assert [record.value for record in batch.records()] == values
 
 
-def test_a_batch_of_more_than_a_thousand_records_goes_round() -> None:
+def test_a_batch_of_more_than_a_thousand_records_survives_encoding_and_decoding() -> None:
     values = [str(n).encode() for n in range(20_000)]
     (batch,) = read_batches(encode_batch(0, 1, 9, values))
     assert batch.values() == values
@@ -62,7 +62,7 @@ def test_three_batches_in_one_buffer_are_three_batches() -> None:
     assert [batch.base_offset for batch in read_batches(data, position=batches[0].size)] == [1, 2]
 
 
-def test_a_control_batch_carries_its_records_and_says_so() -> None:
+def test_a_control_batch_contains_its_records_and_is_marked_as_one() -> None:
     key, value = encode_control(SnapshotHeaderRecord(last_contained_log_timestamp=12))
     (batch,) = read_batches(encode_batch(0, 1, 9, [value], control_keys=[key]))
     assert batch.is_control
@@ -112,7 +112,7 @@ def test_damaged_compressed_data_is_corrupt(codec: int) -> None:
         (b"\x12\x00\x00\x00\x01\x02v\x02\x01\x01", "a header without a name"),
     ],
 )
-def test_a_record_whose_fields_do_not_fit_its_length_is_corrupt(record: bytes, reason: str) -> None:
+def test_a_record_whose_fields_contradict_its_length_is_corrupt(record: bytes, reason: str) -> None:
     raw = encode_batch(0, 1, 0, [b"v"])[:61] + record
     raw = raw[:8] + (len(raw) - 12).to_bytes(4) + raw[12:]
     (batch,) = read_batches(raw, verify_crc=False)
@@ -127,14 +127,14 @@ def test_an_unknown_compression_is_refused_by_name() -> None:
 
 
 @given(value=st.integers(-(2**31), 2**31 - 1))
-def test_varints_go_round(value: int) -> None:
+def test_varints_survive_encoding_and_decoding(value: int) -> None:
     data = encode_varint(value)
     assert len(data) <= 5
     assert decode_varint(data, 0) == (value, len(data))
 
 
 @given(value=st.integers(-(2**63), 2**63 - 1))
-def test_varlongs_go_round(value: int) -> None:
+def test_varlongs_survive_encoding_and_decoding(value: int) -> None:
     data = encode_varint(value)
     assert len(data) <= 10
     assert decode_varlong(data, 0) == (value, len(data))

@@ -1,4 +1,4 @@
-"""Passing over the records of a batch in bounded steps: it sees what the general reader sees, and no bomb makes a step long."""
+"""Checking records in bounded steps: it agrees with the general reader, and no bomb makes a step long."""
 
 import gzip
 import struct
@@ -56,7 +56,7 @@ HEADERS = st.lists(st.tuples(st.binary(max_size=20), st.none() | st.binary(max_s
     repeat=st.sampled_from([1, 40]),
     codec=st.sampled_from(list(CODECS)),
 )
-def test_the_walk_sees_what_the_general_reader_sees(
+def test_the_walk_agrees_with_the_general_reader(
     drawn: list[tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]], int]], repeat: int, codec: int
 ) -> None:
     if sum(len(key or b"") + len(value or b"") for key, value, _, _ in drawn) > 500_000:
@@ -101,7 +101,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("codec", list(CODECS))
 @pytest.mark.parametrize("data", FAULTS.values(), ids=FAULTS.keys())
-def test_both_readers_refuse_records_that_do_not_fit(data: bytes, codec: int) -> None:
+def test_both_readers_refuse_malformed_records(data: bytes, codec: int) -> None:
     batch = framed(data, 1, codec)
     with pytest.raises(CorruptBatch):
         walked(batch)
@@ -111,7 +111,7 @@ def test_both_readers_refuse_records_that_do_not_fit(data: bytes, codec: int) ->
         assert walk_plain(batch.raw, HEADER_BYTES, 1) is None
 
 
-def test_records_of_very_many_headers_are_not_walked_at_once() -> None:
+def test_records_with_very_many_headers_are_not_checked_at_once() -> None:
     few, many = (record(0, b"k", b"v", [(b"h", b"x")] * count) for count in (60, 64))
     assert walk_plain(framed(few, 1).raw, HEADER_BYTES, 1) is not None
     assert walk_plain(framed(many, 1).raw, HEADER_BYTES, 1) is None
@@ -191,7 +191,7 @@ def zeros(codec: int, size: int) -> bytes:
 
 
 @pytest.mark.parametrize(("codec", "size"), BOMBS.values(), ids=BOMBS.keys())
-def test_content_beyond_the_bound_is_refused_and_never_held(codec: int, size: int) -> None:
+def test_content_above_the_limit_is_refused_and_never_in_memory(codec: int, size: int) -> None:
     prefix = encode_varint(size - 20) + b"\x00\x00\x00\x01" + encode_varint(size - 30)
     body = zeros(codec, size)
     first = CODECS[codec](prefix)
@@ -199,7 +199,7 @@ def test_content_beyond_the_bound_is_refused_and_never_held(codec: int, size: in
     batch = framed(body, 1, codec, is_compressed=True)
     assert size > max(DECOMPRESSED_BYTES_LEAST, 32 * len(body)) or codec == 2
     tracemalloc.start()
-    if codec == 2:  # it cannot hold more than 22 times its size
+    if codec == 2:  # it cannot contain more than 22 times its size
         with pytest.raises(CorruptBatch):
             walked(batch)
     else:
@@ -219,7 +219,7 @@ def test_more_records_than_the_bound_are_refused_before_anything_is_decompressed
 
 
 @pytest.mark.parametrize("codec", [0, 4])
-def test_a_record_of_very_many_headers_is_passed_over_in_steps(codec: int) -> None:
+def test_a_record_with_very_many_headers_is_checked_in_steps(codec: int) -> None:
     one = b"\x02h\x01"
     count = 90_000
     body = b"\x00\x00\x00\x01\x01" + encode_varint(count) + one * count
@@ -246,7 +246,7 @@ def test_a_batch_of_the_metadata_log_holds_at_most_what_apaches_controller_write
         batch.values()
 
 
-def test_a_paced_reader_pauses_within_a_long_record_and_puts_no_huge_one_together() -> None:
+def test_a_paced_reader_pauses_within_a_long_record_and_refuses_a_huge_one() -> None:
     long = list(framed(record(0, b"k", bytes(2**20)), 1, 4).paced_records())
     assert next(each for each in long if each is not None).value == bytes(2**20)
     assert long.count(None) > 10
@@ -257,7 +257,7 @@ def test_a_paced_reader_pauses_within_a_long_record_and_puts_no_huge_one_togethe
 @pytest.mark.parametrize("frames_before", [0, 1])
 def test_zstd_with_a_wide_window_may_hold_as_much_as_a_decoder_may_take(frames_before: int) -> None:
     def compressed(size: int) -> bytes:
-        stream = zstd.ZstdCompressor(22)  # announces 128 MiB, whatever the content is
+        stream = zstd.ZstdCompressor(22)  # announces 128 MiB for any content
         return ZSTD_FRAME * frames_before + stream.compress(bytes(size)) + stream.flush()
 
     fits, too_large = compressed(2**24 - 2**20), compressed(2**24 + 1)
@@ -276,7 +276,7 @@ def test_a_snappy_decoders_memory_is_that_of_its_largest_block() -> None:
     assert 2**22 <= decoder_bytes(2, block) < 2**23
     assert 2**22 <= decoder_bytes(2, framed_blocks) < 2**23
     many = XERIAL + (struct.pack(">i", len(small)) + small) * 2_000
-    assert decoder_bytes(2, many) >= 22 * len(many), "nobody counts them all"
+    assert decoder_bytes(2, many) >= 22 * len(many), "not all of them are counted"
     assert decoder_bytes(2, XERIAL + b"\x7f\xff") < 2**20
 
 
@@ -299,6 +299,6 @@ print("pyarrow" in sys.modules)
 def test_a_decoders_memory_is_announced(level: int, at_least: int) -> None:
     data = bytes(cramjam.zstd.compress(bytes(2**21), level))
     assert decoder_bytes(4, data) >= at_least
-    assert decoder_bytes(4, data + data) >= 2**24, "what comes behind the first frame may be anything"
+    assert decoder_bytes(4, data + data) >= 2**24, "the data after the first frame may be anything"
     assert decoder_bytes(1, gzip.compress(b"x")) < 2**22
     assert decoder_bytes(0, data) == 0

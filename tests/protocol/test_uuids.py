@@ -19,7 +19,7 @@ from kraft_core.protocol.uuids import (
 
 
 @given(value=st.uuids())
-def test_the_text_form_goes_round(value: UUID) -> None:
+def test_the_text_form_can_be_read_back(value: UUID) -> None:
     text = uuid_to_text(value)
     assert len(text) == 22
     assert uuid_from_text(text) == value
@@ -49,6 +49,6 @@ def test_random_uuids_are_never_reserved_and_never_begin_with_a_dash() -> None:
     assert not any(is_reserved(value) or uuid_to_text(value).startswith("-") for value in drawn)
 
 
-def test_a_seeded_generator_draws_the_same_again() -> None:
+def test_a_seeded_generator_returns_the_same_uuids() -> None:
     assert random_uuid(Random(1)) == random_uuid(Random(1))
     assert random_uuid() not in {random_uuid(), ZERO_UUID}

@@ -87,7 +87,7 @@ def test_a_tagged_field_is_written_only_when_it_differs_from_its_default() -> No
     assert decode_record(encode_record(with_elr, 2)) == with_elr
 
 
-def test_a_record_of_an_old_version_refuses_what_it_cannot_hold() -> None:
+def test_a_record_of_an_old_version_refuses_fields_it_lacks() -> None:
     record = PartitionRecord(topic_id=UUID(int=5), eligible_leader_replicas=(1,))
     with pytest.raises(EncodeError, match="eligible_leader_replicas"):
         encode_record(record, 1)
@@ -122,9 +122,9 @@ def test_a_shared_list_is_encoded_like_separate_equal_ones() -> None:
     assert shared == response(configs, copy(configs), copy(others), copy(configs), None, copy(configs), ())
 
 
-def test_an_answer_may_carry_views_of_a_log_without_a_copy_of_its_own() -> None:
+def test_a_response_may_contain_views_of_a_log_without_a_copy() -> None:
     log = memoryview(b"0123456789")
-    partition = messages.FetchResponsePartitionData(records=log[2:5])  # type: ignore[arg-type]  # any bytes-like will do
+    partition = messages.FetchResponsePartitionData(records=log[2:5])  # type: ignore[arg-type]  # any bytes-like
     topic = messages.FetchResponseFetchableTopicResponse(partitions=(partition,))
     decoded = decode(messages.FetchResponse, 18, encode(messages.FetchResponse(responses=(topic,)), 18))
     assert decoded.responses[0].partitions[0].records == b"234"
@@ -139,7 +139,7 @@ def test_messages_cannot_be_changed_and_compare_by_value() -> None:
     assert repr(request) == "VoteRequest(cluster_id='c')"
 
 
-def test_a_field_without_wire_facts_is_a_mistake_in_the_declaration() -> None:
+def test_a_field_without_a_wire_format_is_an_error_in_the_declaration() -> None:
     class Undeclared(Message):
         broker_id: int = 0
 
@@ -177,7 +177,7 @@ def test_a_controller_listener_has_the_41_apis_of_kafka() -> None:
     assert ApiKey.PRODUCE not in apis
 
 
-def test_an_api_without_messages_and_an_unknown_key_are_told_apart() -> None:
+def test_an_api_without_messages_and_an_unknown_key_raise_different_errors() -> None:
     with pytest.raises(AttributeError):
         request_class(ApiKey.SHARE_FETCH)
     with pytest.raises(ValueError, match="9999"):
@@ -190,7 +190,7 @@ def test_an_unknown_error_code_is_an_unknown_server_error() -> None:
     assert KafkaError(ErrorCode(41)).message == ErrorCode.NOT_CONTROLLER.default_message
 
 
-def test_modules_of_messages_are_loaded_only_when_asked_for() -> None:
+def test_modules_of_messages_are_loaded_at_first_use() -> None:
     program = """
 import sys
 from kraft_core.protocol import api_keys, framing, messages

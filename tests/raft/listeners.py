@@ -1,4 +1,4 @@
-"""A listener that keeps what it was told."""
+"""A listener that records its calls."""
 
 from kraft_core.raft.batch_reader import BatchReader
 from kraft_core.raft.leader_and_epoch import LeaderAndEpoch

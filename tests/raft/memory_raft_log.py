@@ -1,4 +1,4 @@
-"""A RaftLog in memory whose flush is lossy on demand: for the simulator, for tests, and for observers without a disk."""
+"""A RaftLog in memory whose flush is lossy on demand, for the simulator and for tests."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ class MemoryRaftLog:
         return self.flushed_offset
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`. Raises ValueError out of range."""
+        """Return whole batches from the one that contains `offset`. Raises ValueError out of range."""
         if not self.start_offset <= offset <= self.end_offset:
             raise ValueError(f"Offset {offset} is outside {self.start_offset}-{self.end_offset}.")
         if offset == self.end_offset:
@@ -132,7 +132,7 @@ class MemoryRaftLog:
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
 
     def truncate_fully_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Begin anew at the snapshot."""
+        """Empty the log so that it begins at the snapshot."""
         assert snapshot_id in self.snapshots, f"{snapshot_id} is no snapshot."
         self.batches.clear()
         self._bases.clear()

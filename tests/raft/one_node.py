@@ -1,4 +1,4 @@
-"""One real raft node under test, whose peers are the test: it says what they send and sees what the node sends."""
+"""One real raft node whose peers are the test: it sends their messages and receives the node's."""
 
 from random import Random
 from typing import Any, TypeVar
@@ -81,7 +81,7 @@ def snapshot_bytes(snapshot_id: OffsetAndEpoch, kraft_version: int, voters: Vote
 
 
 class OneNode:
-    """Node 0 of voters 0, 1, 2 unless told otherwise. Flushes finish at once unless `holds_flushes`."""
+    """Node 0 of voters 0, 1, 2 by default. Flushes finish at once unless `holds_flushes`."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class OneNode:
         self.step(Flushed(self._flush_to))
 
     def pass_time(self, ms: int) -> None:
-        """Let time go by, with a Timer whenever the node asked for one."""
+        """Advance the time, with a Timer whenever the node requested one."""
         end = self.now + ms
         while self.client.next_deadline_ms() <= end:
             self.now = max(self.now, self.client.next_deadline_ms())
@@ -232,7 +232,7 @@ def _pre_vote(request: SendRequest) -> bool:
     return request.message.topics[0].partitions[0].pre_vote
 
 
-# --- messages of peers --------------------------------------------------------------------------------------------------
+# --- messages of peers ------------------------------------------------------------------------------------------------
 
 
 def vote_request(

@@ -76,7 +76,7 @@ def test_an_epochs_leader_is_not_replaced_by_another() -> None:
         check_move(prospective, Follower(5, 0, 1, endpoint(1)))
 
 
-def test_a_granted_vote_is_not_taken_back() -> None:
+def test_a_granted_vote_cannot_be_withdrawn() -> None:
     """CandidateStateTest.testCannotChangeVoteGrantedToRejected."""
     votes = EpochElection(VOTERS)
     votes.record(0, granted=True)
@@ -103,5 +103,5 @@ def test_an_election_is_lost_when_a_majority_is_out_of_reach() -> None:
     assert votes.is_lost
 
 
-def test_nobody_is_elected_by_an_empty_voter_set() -> None:
+def test_an_empty_voter_set_elects_no_leader() -> None:
     assert not EpochElection(dynamic_voters()).is_won

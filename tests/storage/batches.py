@@ -1,4 +1,4 @@
-"""Raw record batches for the tests of the log: built by hand, so that they do not depend on the codec under test elsewhere."""
+"""Raw record batches for the tests of the log, built by hand, so that they do not depend on the codec."""
 
 import struct
 

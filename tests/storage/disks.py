@@ -1,4 +1,4 @@
-"""The operating system's files, but for what a test wants them to do or to tell."""
+"""The operating system's files with recorded operations or injected failures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from kraft_core.storage.files import FileSystem
 
 
 class RecordingFiles(FileSystem):
-    """Tells which durable steps were taken, in their order, and which segments have bytes that were not synced."""
+    """Records the durable steps in order, and which segments have unsynced bytes."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

@@ -68,7 +68,7 @@ def test_secrets_are_never_shown(tmp_path: Path):
 
 
 @pytest.mark.parametrize("damage", ["bit", "cut"])
-def test_damage_is_said_and_what_came_before_it_is_shown(tmp_path: Path, damage: str):
+def test_damage_is_reported_after_the_records_before_it(tmp_path: Path, damage: str):
     path = written(tmp_path, (TopicRecord(name="good", topic_id=TOPIC_ID), 0))
     position = path.stat().st_size
     second = bytearray(encode_batch(1, 3, 1_000, [encode_record(TopicRecord(name="bad", topic_id=TOPIC_ID), 0)]))
@@ -86,7 +86,7 @@ def test_damage_is_said_and_what_came_before_it_is_shown(tmp_path: Path, damage:
         list(dump_json(path))
 
 
-def test_a_record_that_nobody_knows_is_said_in_its_place(tmp_path: Path):
+def test_an_unknown_record_is_reported_in_its_place(tmp_path: Path):
     path = tmp_path / "0.log"
     path.write_bytes(encode_batch(0, 1, 1_000, [b"\x01\x7f\x00", encode_record(TopicRecord(name="good"), 0)]))
     lines = list(dump_file(path))
@@ -102,7 +102,7 @@ def test_files_larger_than_a_piece_are_read_whole(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["absent.log", "notes.txt", "."])
-def test_a_file_that_is_no_log_is_refused(tmp_path: Path, name: str):
+def test_a_file_that_is_not_a_log_is_refused(tmp_path: Path, name: str):
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(StorageError):
         dumpable(tmp_path / name)

@@ -71,7 +71,7 @@ def test_a_standalone_node_gets_its_voter_set_features_and_identity(tmp_path: Pa
     assert not (tmp_path / "data" / "__cluster_metadata-0").exists()
 
 
-def test_a_node_outside_the_voter_set_gets_the_set_but_an_id_of_its_own(tmp_path: Path):
+def test_a_node_outside_the_voter_set_gets_the_set_and_a_random_id(tmp_path: Path):
     lines = formatted(tmp_path, node_id=9)
     assert "dynamic metadata directory" in lines[0]
     metadata = read_meta_properties(tmp_path / "metadata")
@@ -81,7 +81,7 @@ def test_a_node_outside_the_voter_set_gets_the_set_but_an_id_of_its_own(tmp_path
 
 
 @pytest.mark.parametrize("is_dynamic", [False, True])
-def test_without_named_voters_no_voter_set_is_written(tmp_path: Path, *, is_dynamic: bool):
+def test_without_initial_voters_no_voter_set_is_written(tmp_path: Path, *, is_dynamic: bool):
     lines = formatted(tmp_path, voters=None, is_dynamic=is_dynamic)
     assert lines[0].startswith("Formatting metadata directory")
     assert not (tmp_path / "metadata" / "__cluster_metadata-0").exists()
@@ -89,7 +89,7 @@ def test_without_named_voters_no_voter_set_is_written(tmp_path: Path, *, is_dyna
 
 
 @pytest.mark.parametrize(("release", "level"), [("3.9", 21), ("4.0-IV3", 25), ("3.3-IV3", 7), (None, 30)])
-def test_a_release_brings_its_features(tmp_path: Path, release: str | None, level: int):
+def test_a_release_sets_its_features(tmp_path: Path, release: str | None, level: int):
     formatted(tmp_path, release_version=release)
     features = features_in(tmp_path / "metadata" / "bootstrap.checkpoint")
     assert features["metadata.version"] == level
@@ -114,7 +114,7 @@ def test_a_release_brings_its_features(tmp_path: Path, release: str | None, leve
         ({"cluster_id": " "}, "cluster id"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, Any], words: str):
+def test_an_invalid_request_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, Any], words: str):
     with pytest.raises(FormatError) as caught:
         formatted(tmp_path, **changes)
     assert words in str(caught.value)
@@ -135,7 +135,7 @@ def test_a_formatted_folder_is_left_alone(tmp_path: Path):
         formatted(tmp_path, node_id=2, ignore_formatted=True)
 
 
-def test_a_format_that_fails_half_way_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_format_that_fails_half_way_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def fail(*arguments: object) -> None:
         raise StorageError("Cannot write: no space left on the device")
 
@@ -169,7 +169,7 @@ def test_initial_controllers_are_read_as_kafka_reads_them():
         "1@h:1:{id},1@h:2:{id}",
     ],
 )
-def test_wrong_initial_controllers_are_named(text: str):
+def test_invalid_initial_controllers_are_named_in_the_error(text: str):
     written = text.replace("{id}", uuid_to_text(random_uuid()))
     with pytest.raises(FormatError) as caught:
         parse_initial_controllers(written, "CONTROLLER")

@@ -1,4 +1,4 @@
-"""quorum-state, meta.properties and .lock: a vote is never forgotten, a folder never mistaken, two processes never in one."""
+"""quorum-state, meta.properties and .lock: no vote is lost, no folder confused, and one process uses a folder."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ def store_of(root: Path, files: FileSystem = OPERATING_SYSTEM) -> QuorumStateSto
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
-def test_an_election_reads_back_as_it_was_stored(tmp_path: Path, kraft_version: int):
+def test_a_stored_election_can_be_read_back(tmp_path: Path, kraft_version: int):
     store = store_of(tmp_path)
     directory_id = random_uuid() if kraft_version else ZERO_UUID
     for election in (ElectionState(3, 1, -1, ZERO_UUID), ElectionState(4, -1, 2, directory_id)):
@@ -44,7 +44,7 @@ def test_an_election_reads_back_as_it_was_stored(tmp_path: Path, kraft_version: 
     assert [path.name for path in store.path.parent.glob("quorum-state*")] == ["quorum-state"]
 
 
-def test_files_of_apaches_node_are_understood(tmp_path: Path):
+def test_files_of_apaches_node_can_be_read(tmp_path: Path):
     store = store_of(tmp_path)
     store.path.write_text(
         '{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAw","data_version":1}'
@@ -71,14 +71,14 @@ def test_files_of_apaches_node_are_understood(tmp_path: Path):
         "\xff",
     ],
 )
-def test_a_state_that_cannot_be_understood_stops_the_start_naming_the_file(tmp_path: Path, text: str):
+def test_an_unreadable_state_stops_the_start_with_the_files_name(tmp_path: Path, text: str):
     store = store_of(tmp_path)
     store.path.write_bytes(text.encode("latin-1"))
     with pytest.raises(StorageError, match="quorum-state"):
         store.read()
 
 
-def test_a_damaged_digit_is_noticed(tmp_path: Path):
+def test_a_damaged_digit_is_detected(tmp_path: Path):
     store = store_of(tmp_path)
     store.write(ElectionState(5, -1, 2, random_uuid()), 1)
     text = store.path.read_text()
@@ -87,7 +87,7 @@ def test_a_damaged_digit_is_noticed(tmp_path: Path):
         store.read()
 
 
-def test_a_missing_state_is_fine_only_while_the_log_is_empty(tmp_path: Path):
+def test_a_missing_state_is_accepted_only_while_the_log_is_empty(tmp_path: Path):
     store = store_of(tmp_path)
     assert store.read() is None
     log = KafkaRaftLog.open(tmp_path)
@@ -151,12 +151,12 @@ def test_a_wrong_meta_properties_is_refused_in_kafkas_words(tmp_path: Path, text
     assert (tmp_path / "meta.properties").read_text() == text
 
 
-def test_a_folder_that_was_never_formatted_is_refused(tmp_path: Path):
+def test_an_unformatted_folder_is_refused(tmp_path: Path):
     with pytest.raises(StorageError, match=r"No readable meta\.properties files found"):
         load_meta_properties([tmp_path], tmp_path, 1)
 
 
-def test_folders_of_two_clusters_or_with_one_id_do_not_go_together(tmp_path: Path):
+def test_folders_of_two_clusters_or_with_the_same_id_are_refused(tmp_path: Path):
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     second.mkdir()

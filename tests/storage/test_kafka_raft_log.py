@@ -15,7 +15,7 @@ from tests.storage.disks import FailingFiles, RecordingFiles
 from tests.storage.logs import SMALL, contents, directory_of, filled, with_snapshot
 
 
-def test_what_is_appended_is_readable_at_once_and_durable_after_flush(tmp_path: Path):
+def test_appended_batches_are_readable_at_once_and_durable_after_flush(tmp_path: Path):
     log = KafkaRaftLog.open(tmp_path)
     raw = batch(0, values=(b"a", b"b", b"c"))
     log.append(raw)
@@ -74,7 +74,7 @@ def test_a_read_outside_the_log_is_refused(tmp_path: Path):
     [batch(1), batch(0, 0), batch(0)[:-1], batch(0)[:16] + b"\x01" + batch(0)[17:], b""],
     ids=["gap", "older epoch", "cut", "magic 1", "empty"],
 )
-def test_bytes_that_do_not_fit_are_refused(tmp_path: Path, raw: bytes):
+def test_batches_that_do_not_continue_the_log_are_refused(tmp_path: Path, raw: bytes):
     log = KafkaRaftLog.open(tmp_path)
     if raw == batch(0, 0):
         log.append(batch(0, 1))
@@ -182,7 +182,7 @@ def test_a_read_only_folder_is_one_error(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_appends_and_reads_go_on_while_another_thread_flushes(tmp_path: Path):
+def test_appends_and_reads_work_while_another_thread_flushes(tmp_path: Path):
     log = KafkaRaftLog.open(tmp_path, LogConfig(segment_bytes=20_000, cache_bytes=2_000))
     stop = threading.Event()
     failures: list[BaseException] = []

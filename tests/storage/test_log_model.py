@@ -1,8 +1,8 @@
 """The log against a plain Python model, through crashes at any moment that a disk may give.
 
 A crash keeps what was flushed, and of what the last flush was doing any prefix of its file operations, the last write
-perhaps torn. The model is a list of batches, and every list that it has been since the last flush; after a crash the log
-must be a prefix of one of them, with everything flushed in it.
+perhaps torn. The model is a list of batches, and every list that it has been since the last flush; after a crash the
+log must be a prefix of one of them, with everything flushed in it.
 """
 
 import shutil
@@ -104,7 +104,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(beyond=st.integers(-5, 50))
     def take_a_snapshot_from_the_leader(self, beyond: int) -> None:
-        """Its end lies below this log's where the tail diverges; never below what is known to be committed."""
+        """Its end is below this log's where the tail diverges, and never below the committed records."""
         self.epoch += 1
         committed = max([self.start, *(each.offset for each in self.snapshots)])
         newest = OffsetAndEpoch(max(self.end + beyond, committed + 1), self.epoch)
@@ -193,7 +193,7 @@ TestLogModel.settings = settings(max_examples=60, stateful_step_count=25, deadli
 
 
 def test_a_crash_after_the_first_file_of_a_replaced_log_has_gone_leaves_a_folder_that_opens() -> None:
-    """Found by the machine: the note of the flushed offset was compared with a log that the snapshot had replaced."""
+    """Found by this state machine: the flushed offset was compared with a log that the snapshot had replaced."""
     machine = LogMachine()
     machine.begin_with_records()
     machine.append(4, 1, 91)

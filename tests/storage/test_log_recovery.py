@@ -64,7 +64,7 @@ class OnceFullFiles(FailingFiles):
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_a_disk_that_is_full_during_the_start_is_told_as_what_it_is(tmp_path: Path, steps: int):
+def test_a_full_disk_during_the_start_is_reported_as_such(tmp_path: Path, steps: int):
     filled(tmp_path)
     (directory_of(tmp_path) / FILE_NAME).unlink()
     files = OnceFullFiles()
@@ -74,9 +74,7 @@ def test_a_disk_that_is_full_during_the_start_is_told_as_what_it_is(tmp_path: Pa
 
 
 @pytest.mark.parametrize("note", [None, b"", b"0" * 40, b"%020d %010d %08x" % (12, 1, 1)])
-def test_damage_to_the_last_batch_looks_unfinished_when_nobody_noted_how_far_the_log_was_on_disk(
-    tmp_path: Path, note: bytes | None
-):
+def test_damage_to_the_last_batch_looks_unfinished_without_a_flushed_offset(tmp_path: Path, note: bytes | None):
     """As in a directory that Apache's node has written."""
     batches = filled(tmp_path)
     damage(directory_of(tmp_path) / f"{0:020d}.log", sum(map(len, batches)) - 3, b"?")
@@ -90,7 +88,7 @@ def test_damage_to_the_last_batch_looks_unfinished_when_nobody_noted_how_far_the
 
 
 def test_a_log_that_another_node_cut_in_a_later_epoch_is_whole(tmp_path: Path):
-    """Apache's node took the directory over, truncated what diverged and went on; it knows nothing of our note."""
+    """Apache's node used the directory and truncated a diverging tail; it ignores the flushed-offset file."""
     batches = filled(tmp_path)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     path.write_bytes(b"".join(batches[:5]) + batch(5, epoch=2))
@@ -102,7 +100,7 @@ def test_a_log_that_another_node_cut_in_a_later_epoch_is_whole(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_a_truncation_takes_back_what_was_noted_before_it_cuts(tmp_path: Path):
+def test_a_truncation_lowers_the_flushed_offset_before_it_cuts(tmp_path: Path):
     """Else a crash in between would make a whole log look damaged."""
     files = FailingFiles()
     log = KafkaRaftLog.open(tmp_path, SMALL, files)
@@ -112,7 +110,7 @@ def test_a_truncation_takes_back_what_was_noted_before_it_cuts(tmp_path: Path):
     log.truncate_to(5)
     noted = (directory_of(tmp_path) / FILE_NAME).read_bytes
     assert noted().startswith(b"%020d " % 12)
-    files.steps_left, files.error = 2, OSError("power lost")  # the note is written and synced; then no segment goes
+    files.steps_left, files.error = 2, OSError("power lost")  # before a segment is deleted
     with pytest.raises(StorageError):
         log.flush()
     files.steps_left = -1
@@ -123,8 +121,8 @@ def test_a_truncation_takes_back_what_was_noted_before_it_cuts(tmp_path: Path):
     log.close()
 
 
-def test_what_was_found_above_the_flushed_offset_is_written_again_and_synced(tmp_path: Path):
-    """After a failed sync the kernel takes the pages for clean, so the bytes that a restart reads need not be on disk."""
+def test_batches_above_the_flushed_offset_are_written_again_and_synced(tmp_path: Path):
+    """After a failed sync the kernel treats pages as clean, so the bytes that a restart reads may not be on disk."""
     files = RecordingFiles()
     filled(tmp_path, 3)
     path = directory_of(tmp_path) / f"{0:020d}.log"
@@ -139,7 +137,7 @@ def test_what_was_found_above_the_flushed_offset_is_written_again_and_synced(tmp
 
 
 def test_when_the_flushed_offset_cannot_be_read_the_segment_is_written_again(tmp_path: Path):
-    """Seed 1848: a failed sync, then damage to the file that would have told how far the log was on disk."""
+    """Seed 1848: a failed sync, then damage to the flushed-offset file."""
     batches = filled(tmp_path, 3)
     damage(directory_of(tmp_path) / "conclave.flushed-offset", 0, bytes(20))
     files = RecordingFiles()
@@ -148,7 +146,7 @@ def test_when_the_flushed_offset_cannot_be_read_the_segment_is_written_again(tmp
     assert not files.unsynced
 
 
-def test_where_nobody_noted_a_flushed_offset_nothing_is_written_again(tmp_path: Path):
+def test_without_a_flushed_offset_nothing_is_written_again(tmp_path: Path):
     """Apache's node left the folder; the log may be large."""
     filled(tmp_path, 3)
     (directory_of(tmp_path) / "conclave.flushed-offset").unlink()
@@ -196,7 +194,7 @@ def test_a_missing_segment_in_the_middle_stops_the_start(tmp_path: Path):
         KafkaRaftLog.open(tmp_path, SMALL)
 
 
-def test_an_open_needs_little_memory_whatever_the_size(tmp_path: Path):
+def test_opening_a_log_needs_little_memory_for_any_size(tmp_path: Path):
     import tracemalloc
 
     log = KafkaRaftLog.open(tmp_path)
@@ -245,7 +243,7 @@ def test_damage_at_the_end_of_a_segment_with_another_after_it_is_no_unfinished_w
 
 
 @pytest.mark.parametrize("shift", [-100, -61, -60, -20, -1, 0, 1, 40])
-def test_a_good_batch_is_found_wherever_it_lies_behind_the_damage(tmp_path: Path, shift: int):
+def test_a_good_batch_is_found_anywhere_after_the_damage(tmp_path: Path, shift: int):
     """Also across the border of two of the pieces that the search reads."""
     path = directory_of(tmp_path) / f"{0:020d}.log"
     KafkaRaftLog.open(tmp_path).close()
@@ -269,7 +267,7 @@ def test_a_log_whose_segments_were_removed_emptied_or_cut_is_refused(tmp_path: P
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_log_that_ends_early_is_no_loss_when_a_snapshot_holds_the_rest(tmp_path: Path, *, damaged: bool):
+def test_a_log_that_ends_early_is_accepted_when_a_snapshot_covers_the_rest(tmp_path: Path, *, damaged: bool):
     batches = filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     newest = with_snapshot(log, 12)
@@ -294,7 +292,7 @@ def test_the_epoch_checkpoint_follows_the_log(tmp_path: Path):
     log.close()
 
 
-def test_files_that_are_not_ours_are_passed_over_also_behind_an_empty_segment(tmp_path: Path):
+def test_foreign_files_are_ignored_also_after_an_empty_segment(tmp_path: Path):
     batches = filled(tmp_path)
     stray = directory_of(tmp_path) / "notes.log"
     stray.write_bytes(b"not a segment")

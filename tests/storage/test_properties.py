@@ -23,7 +23,7 @@ from kraft_core.storage.properties import format_properties, parse_properties
         ("a=one\\", {"a": "one"}),
     ],
 )
-def test_text_reads_as_java_reads_it(text: str, expected: dict[str, str]):
+def test_text_is_parsed_as_in_java(text: str, expected: dict[str, str]):
     assert parse_properties(text) == expected
 
 
@@ -33,5 +33,5 @@ def test_a_broken_escape_names_its_line():
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
-def test_what_is_written_reads_back(properties: dict[str, str]):
+def test_written_properties_can_be_read_back(properties: dict[str, str]):
     assert parse_properties(format_properties(properties, "written\nby a test")) == properties

@@ -1,4 +1,4 @@
-"""What --add-scram takes. The statements of ScramParserTest, and that no message repeats a secret."""
+"""Parsing --add-scram: the statements of ScramParserTest, and that no message contains a secret."""
 
 import hashlib
 import hmac
@@ -110,15 +110,15 @@ def test_a_wrong_argument_is_one_line_without_the_secret(argument: str, message:
         ("name=bob,password=", PerMechanismData(SCRAM_SHA_256, "bob", password="")),
     ],
 )
-def test_what_an_argument_says(text: str, expected: PerMechanismData):
+def test_an_argument_is_parsed_into_its_parts(text: str, expected: PerMechanismData):
     assert parse_scram_argument(f"SCRAM-SHA-256=[{text}]") == expected
 
 
-def test_iterations_are_4096_unless_said():
+def test_iterations_are_4096_by_default():
     assert parse_scram_argument("SCRAM-SHA-256=[name=a,password=b]").iterations == 4096
 
 
-def test_the_record_holds_the_keys_of_rfc_5802_and_no_password():
+def test_the_record_contains_the_keys_of_rfc_5802_and_no_password():
     (record,) = parse_scram_arguments(["SCRAM-SHA-256=[name=bob,password=my pass,iterations=8192,salt=MTIz]"])
     salted = hashlib.pbkdf2_hmac("sha256", b"my pass", b"123", 8192)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
@@ -134,7 +134,7 @@ def test_a_salted_password_gives_the_same_record_as_the_password():
     assert by_password.mechanism == 2
 
 
-def test_each_salt_is_drawn_anew():
+def test_each_salt_is_random():
     data = PerMechanismData(SCRAM_SHA_256, "bob", password="p")
     first, second = data.to_record(), data.to_record()
     assert first.salt != second.salt
@@ -142,7 +142,7 @@ def test_each_salt_is_drawn_anew():
     assert first.stored_key != second.stored_key
 
 
-def test_what_was_read_does_not_show_secrets():
+def test_parsed_arguments_do_not_show_secrets():
     text = repr(PerMechanismData(SCRAM_SHA_256, "bob", SALT, 4096, "hunter2", SALTED_PASSWORD))
     assert "hunter2" not in text
     assert "1lv4" not in text

@@ -1,4 +1,4 @@
-"""A leader's snapshot replaces the log: a crash at any file operation leaves a folder that opens as before or as after."""
+"""A leader's snapshot replaces the log: after a crash at any file operation the old or the new log opens."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,7 @@ def _several_segments_and_epochs(log: KafkaRaftLog) -> OffsetAndEpoch:
 
 
 def _a_diverging_tail_beyond_the_snapshot(log: KafkaRaftLog) -> OffsetAndEpoch:
-    """What this node wrote as the leader of epoch 2 and nobody else took."""
+    """The records that this node wrote as the leader of epoch 2 and that no other node got."""
     for offset in range(12):
         log.append(batch(offset, 2, (b"z" * 90,)))
     log.flush()

@@ -47,7 +47,7 @@ def test_an_aborted_or_unfinished_snapshot_leaves_no_file(tmp_path: Path):
     unfinished.abort()
 
 
-def test_a_snapshot_that_is_not_whole_cannot_be_frozen(tmp_path: Path):
+def test_an_incomplete_snapshot_cannot_be_frozen(tmp_path: Path):
     log = KafkaRaftLog.open(tmp_path)
     sink = log.begin_snapshot(OffsetAndEpoch(0, 1))
     sink.append(snapshot_bytes()[:-20])
@@ -58,7 +58,7 @@ def test_a_snapshot_that_is_not_whole_cannot_be_frozen(tmp_path: Path):
     log.close()
 
 
-def test_a_snapshot_without_its_footer_gives_way_to_the_older_one_and_the_log(tmp_path: Path):
+def test_a_snapshot_without_its_footer_is_ignored_for_the_older_one_and_the_log(tmp_path: Path):
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     older, newer = with_snapshot(log, 4), with_snapshot(log, 8)

@@ -47,7 +47,7 @@ class FetchRequestForgottenTopic(Message):
 
 
 class FetchRequest(Message):
-    """Ask for records from an offset on; apiKey 1, v4-18. Source: FetchRequest.json."""
+    """Fetch records from an offset on; apiKey 1, v4-18. Source: FetchRequest.json."""
 
     API_KEY = 1
     VERSIONS = (4, 18)
@@ -139,7 +139,7 @@ class FetchResponseNodeEndpoint(Message):
 
 
 class FetchResponse(Message):
-    """Records, or why and where to go on; apiKey 1, v4-18. Source: FetchResponse.json."""
+    """Records, or an error with the epoch or leader to continue with; apiKey 1, v4-18. Source: FetchResponse.json."""
 
     API_KEY = 1
     VERSIONS = (4, 18)
@@ -179,7 +179,7 @@ class FetchSnapshotRequestTopicSnapshot(Message):
 
 
 class FetchSnapshotRequest(Message):
-    """Ask for a piece of a snapshot; apiKey 59, v0-1. Source: FetchSnapshotRequest.json."""
+    """Fetch a piece of a snapshot; apiKey 59, v0-1. Source: FetchSnapshotRequest.json."""
 
     API_KEY = 59
     VERSIONS = (0, 1)

@@ -67,7 +67,7 @@ class AlterPartitionResponseTopicData(Message):
 
 
 class AlterPartitionResponse(Message):
-    """The partitions as they are now; apiKey 56, v2-3. Source: AlterPartitionResponse.json."""
+    """The partitions' current state; apiKey 56, v2-3. Source: AlterPartitionResponse.json."""
 
     API_KEY = 56
     VERSIONS = (2, 3)
@@ -132,7 +132,7 @@ class AssignReplicasToDirsResponseDirectoryData(Message):
 
 
 class AssignReplicasToDirsResponse(Message):
-    """Whether the directories were taken over; apiKey 73, v0. Source: AssignReplicasToDirsResponse.json."""
+    """Whether the directories were recorded; apiKey 73, v0. Source: AssignReplicasToDirsResponse.json."""
 
     API_KEY = 73
     VERSIONS = (0, 0)

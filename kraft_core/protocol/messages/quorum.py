@@ -31,7 +31,7 @@ class VoteRequestTopicData(Message):
 
 
 class VoteRequest(Message):
-    """Ask a voter for its vote or pre-vote; apiKey 52, v0-2. Source: VoteRequest.json."""
+    """Request a voter's vote or pre-vote; apiKey 52, v0-2. Source: VoteRequest.json."""
 
     API_KEY = 52
     VERSIONS = (0, 2)
@@ -68,7 +68,7 @@ class VoteResponseNodeEndpoint(Message):
 
 
 class VoteResponse(Message):
-    """Say whether the vote was granted, and who leads; apiKey 52, v0-2. Source: VoteResponse.json."""
+    """Whether the vote was granted, and the leader; apiKey 52, v0-2. Source: VoteResponse.json."""
 
     API_KEY = 52
     VERSIONS = (0, 2)
@@ -106,7 +106,7 @@ class BeginQuorumEpochRequestLeaderEndpoint(Message):
 
 
 class BeginQuorumEpochRequest(Message):
-    """Tell a voter that the sender leads the epoch; apiKey 53, v0-1. Source: BeginQuorumEpochRequest.json."""
+    """Announce the epoch's leader to a voter; apiKey 53, v0-1. Source: BeginQuorumEpochRequest.json."""
 
     API_KEY = 53
     VERSIONS = (0, 1)
@@ -145,7 +145,7 @@ class BeginQuorumEpochResponseNodeEndpoint(Message):
 
 
 class BeginQuorumEpochResponse(Message):
-    """Take note of the leader, or name a newer one; apiKey 53, v0-1. Source: BeginQuorumEpochResponse.json."""
+    """Acknowledge the leader, or return a newer one; apiKey 53, v0-1. Source: BeginQuorumEpochResponse.json."""
 
     API_KEY = 53
     VERSIONS = (0, 1)
@@ -193,7 +193,7 @@ class EndQuorumEpochRequestLeaderEndpoint(Message):
 
 
 class EndQuorumEpochRequest(Message):
-    """Tell voters that the sender gives up the epoch; apiKey 54, v0-1. Source: EndQuorumEpochRequest.json."""
+    """Announce the leader's resignation to a voter; apiKey 54, v0-1. Source: EndQuorumEpochRequest.json."""
 
     API_KEY = 54
     VERSIONS = (0, 1)
@@ -231,7 +231,7 @@ class EndQuorumEpochResponseNodeEndpoint(Message):
 
 
 class EndQuorumEpochResponse(Message):
-    """Take note, or name a newer epoch; apiKey 54, v0-1. Source: EndQuorumEpochResponse.json."""
+    """Acknowledge the resignation, or return a newer epoch; apiKey 54, v0-1. Source: EndQuorumEpochResponse.json."""
 
     API_KEY = 54
     VERSIONS = (0, 1)

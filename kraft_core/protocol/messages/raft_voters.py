@@ -46,7 +46,7 @@ class AddRaftVoterResponse(Message):
 
 
 class RemoveRaftVoterRequest(Message):
-    """Take a voter out of the voter set; apiKey 81, v0. Source: RemoveRaftVoterRequest.json."""
+    """Remove a voter from the voter set; apiKey 81, v0. Source: RemoveRaftVoterRequest.json."""
 
     API_KEY = 81
     VERSIONS = (0, 0)
@@ -111,7 +111,7 @@ class UpdateRaftVoterResponseCurrentLeader(Message):
 
 
 class UpdateRaftVoterResponse(Message):
-    """Whether the voter was updated, and who leads; apiKey 82, v0. Source: UpdateRaftVoterResponse.json."""
+    """Whether the voter was updated, and the leader; apiKey 82, v0. Source: UpdateRaftVoterResponse.json."""
 
     API_KEY = 82
     VERSIONS = (0, 0)

@@ -1,4 +1,4 @@
-"""How brokers and controllers make themselves known to the active controller (KIP-631, 919).
+"""Registration of brokers and controllers with the active controller (KIP-631, 919).
 
 The fields are those of Kafka 4.3.1's message schemas, which document them.
 """
@@ -58,7 +58,7 @@ class BrokerRegistrationResponse(Message):
 
 
 class BrokerHeartbeatRequest(Message):
-    """Say that a broker lives and what it wants; apiKey 63, v0-2. Source: BrokerHeartbeatRequest.json."""
+    """A broker's heartbeat with the state it requests; apiKey 63, v0-2. Source: BrokerHeartbeatRequest.json."""
 
     API_KEY = 63
     VERSIONS = (0, 2)
@@ -74,7 +74,7 @@ class BrokerHeartbeatRequest(Message):
 
 
 class BrokerHeartbeatResponse(Message):
-    """What the controller thinks of the broker; apiKey 63, v0-2. Source: BrokerHeartbeatResponse.json."""
+    """The broker's state in the controller; apiKey 63, v0-2. Source: BrokerHeartbeatResponse.json."""
 
     API_KEY = 63
     VERSIONS = (0, 2)
@@ -88,7 +88,7 @@ class BrokerHeartbeatResponse(Message):
 
 
 class UnregisterBrokerRequest(Message):
-    """Forget a broker; apiKey 64, v0. Source: UnregisterBrokerRequest.json."""
+    """Unregister a broker; apiKey 64, v0. Source: UnregisterBrokerRequest.json."""
 
     API_KEY = 64
     VERSIONS = (0, 0)
@@ -98,7 +98,7 @@ class UnregisterBrokerRequest(Message):
 
 
 class UnregisterBrokerResponse(Message):
-    """Whether the broker was forgotten; apiKey 64, v0. Source: UnregisterBrokerResponse.json."""
+    """Whether the broker was unregistered; apiKey 64, v0. Source: UnregisterBrokerResponse.json."""
 
     API_KEY = 64
     VERSIONS = (0, 0)

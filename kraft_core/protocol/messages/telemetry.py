@@ -53,7 +53,7 @@ class PushTelemetryRequest(Message):
 
 
 class PushTelemetryResponse(Message):
-    """Whether the metrics were taken; apiKey 72, v0. Source: PushTelemetryResponse.json."""
+    """Whether the metrics were accepted; apiKey 72, v0. Source: PushTelemetryResponse.json."""
 
     API_KEY = 72
     VERSIONS = (0, 0)

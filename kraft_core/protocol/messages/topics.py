@@ -142,7 +142,7 @@ class CreatePartitionsRequestCreatePartitionsTopic(Message):
 
 
 class CreatePartitionsRequest(Message):
-    """Give topics more partitions; apiKey 37, v0-3. Source: CreatePartitionsRequest.json."""
+    """Add partitions to topics; apiKey 37, v0-3. Source: CreatePartitionsRequest.json."""
 
     API_KEY = 37
     VERSIONS = (0, 3)

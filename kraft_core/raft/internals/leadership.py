@@ -161,11 +161,11 @@ def handle_begin(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     """
     request = event.message
     assert isinstance(request, BeginQuorumEpochRequest)
-    said, error = _announced(core, request, now_ms)
-    if said is None:
+    announced, error = _check_announcement(core, request, now_ms)
+    if announced is None:
         core.respond(event.request_id, BeginQuorumEpochResponse(error_code=error))
         return
-    if error == ErrorCode.NONE and not core.is_meant(request.voter_id, said.voter_directory_id):
+    if error == ErrorCode.NONE and not core.is_meant(request.voter_id, announced.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
     state, endpoint = core.state, core.leader_endpoint()
     nodes: tuple[BeginQuorumEpochResponseNodeEndpoint, ...] = ()
@@ -178,23 +178,23 @@ def handle_begin(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     core.respond(event.request_id, BeginQuorumEpochResponse(topics=(topic,), node_endpoints=nodes))
 
 
-def _announced(
+def _check_announcement(
     core: RaftCore, request: BeginQuorumEpochRequest | EndQuorumEpochRequest, now_ms: int
 ) -> tuple[Any | None, ErrorCode]:
     """Return the request's partition entry and its error; with None the error is a top-level one."""
     if core.is_foreign(request.cluster_id):
         return None, ErrorCode.INCONSISTENT_CLUSTER_ID
-    said = only_partition(request.topics)
-    if said is None:
+    announced = only_partition(request.topics)
+    if announced is None:
         return None, ErrorCode.INVALID_REQUEST
-    if said.leader_id < 0:
-        return said, ErrorCode.INVALID_REQUEST
-    if said.leader_epoch < core.state.epoch:
-        return said, ErrorCode.FENCED_LEADER_EPOCH
+    if announced.leader_id < 0:
+        return announced, ErrorCode.INVALID_REQUEST
+    if announced.leader_epoch < core.state.epoch:
+        return announced, ErrorCode.FENCED_LEADER_EPOCH
     endpoint = listener_endpoint(request.leader_endpoints, core.config.listener_name)
-    if not core.observe(said.leader_id, said.leader_epoch, endpoint, now_ms):
-        return said, ErrorCode.INVALID_REQUEST
-    return said, ErrorCode.NONE
+    if not core.observe(announced.leader_id, announced.leader_epoch, endpoint, now_ms):
+        return announced, ErrorCode.INVALID_REQUEST
+    return announced, ErrorCode.NONE
 
 
 def on_begin_response(core: RaftCore, pending: Pending, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
@@ -258,13 +258,13 @@ def handle_end(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     """Handle a leader's resignation: start a pre-vote, earlier as a preferred successor. Errors as BeginQuorumEpoch."""
     request = event.message
     assert isinstance(request, EndQuorumEpochRequest)
-    said, error = _announced(core, request, now_ms)
-    if said is None:
+    announced, error = _check_announcement(core, request, now_ms)
+    if announced is None:
         core.respond(event.request_id, EndQuorumEpochResponse(error_code=error))
         return
     state = core.state
-    if error == ErrorCode.NONE and isinstance(state, Follower) and state.leader_id == said.leader_id:
-        state.deadline_ms = now_ms + _succession_delay_ms(core, event.version, said)
+    if error == ErrorCode.NONE and isinstance(state, Follower) and state.leader_id == announced.leader_id:
+        state.deadline_ms = now_ms + _succession_delay_ms(core, event.version, announced)
         state.has_fetched = False
         core.is_dirty = True
     endpoint = core.leader_endpoint()
@@ -278,17 +278,17 @@ def handle_end(core: RaftCore, event: RequestReceived, now_ms: int) -> None:
     core.respond(event.request_id, EndQuorumEpochResponse(topics=(topic,), node_endpoints=nodes))
 
 
-def _succession_delay_ms(core: RaftCore, version: int, said: Any) -> int:
+def _succession_delay_ms(core: RaftCore, version: int, announced: Any) -> int:
     """Return 0 for the first successor or an empty list, more for later ones.
 
     Source: strictExponentialElectionBackoffMs.
     """
     if version == 0:
-        places = [node_id == core.me.id for node_id in said.preferred_successors]
+        places = [node_id == core.me.id for node_id in announced.preferred_successors]
     else:
         places = [
             each.candidate_id == core.me.id and each.candidate_directory_id in {ZERO_UUID, core.me.directory_id}
-            for each in said.preferred_candidates
+            for each in announced.preferred_candidates
         ]
     longest, count = core.config.election_backoff_max_ms, len(places)
     place = places.index(True) if True in places else count

@@ -42,7 +42,7 @@ def test_several_lists_share_a_batch_as_if_they_were_one() -> None:
     assert (completed.timestamp_ms, completed.is_control) == (5, False)
 
 
-def test_nothing_is_drained_twice_and_offsets_go_on() -> None:
+def test_nothing_is_drained_twice_and_offsets_continue() -> None:
     """testForceDrainBeforeAppendInSeparateBatches, testIsEmptyAfterDrain."""
     accumulator = BatchAccumulator(EPOCH, 0)
     assert accumulator.drain(1) == []
@@ -84,12 +84,12 @@ def test_no_batch_is_too_large_and_no_list_is_split(lists: list[list[bytes]], ma
     assert all(batch.size <= max_batch_bytes for batch in batches)
     starts = {batch.base_offset for batch in batches}
     for values, end in zip(taken, ends, strict=True):
-        assert not starts.intersection(range(end - len(values) + 2, end + 1)), "a list lies in two batches"
+        assert not starts.intersection(range(end - len(values) + 2, end + 1)), "a list is split over two batches"
     bases = [batch.base_offset for batch in batches]
     assert bases == [10, *(batch.last_offset + 1 for batch in batches)][: len(bases)]
 
 
-def test_a_list_above_the_maximum_is_refused_and_leaves_no_trace() -> None:
+def test_a_list_above_the_maximum_is_refused_and_changes_nothing() -> None:
     """testRecordBatchTooLarge: KafkaRaftClientTest.testAppendFailedWithRecordBatchTooLargeException."""
     accumulator = BatchAccumulator(EPOCH, 0, max_batch_bytes=200)
     accumulator.append(EPOCH, [b"a"])
@@ -100,7 +100,7 @@ def test_a_list_above_the_maximum_is_refused_and_leaves_no_trace() -> None:
     assert [batch.values() for batch in batches_of(accumulator)] == [[b"a", b"b"]]
 
 
-def test_the_largest_list_that_fits_is_taken() -> None:
+def test_the_largest_list_that_fits_is_accepted() -> None:
     values = [b"x" * 100, b"y" * 39]
     size = len(encode_batch(0, EPOCH, 5, values))
     assert BatchAccumulator(EPOCH, 0, max_batch_bytes=size).append(EPOCH, values) == 1
@@ -108,7 +108,7 @@ def test_the_largest_list_that_fits_is_taken() -> None:
         BatchAccumulator(EPOCH, 0, max_batch_bytes=size - 1).append(EPOCH, values)
 
 
-def test_memory_is_bounded_and_free_again_after_a_drain() -> None:
+def test_waiting_bytes_are_bounded_and_released_by_a_drain() -> None:
     """testAppendWhenBufferIsFull: BufferAllocationException."""
     accumulator = BatchAccumulator(EPOCH, 0, max_batch_bytes=500, max_waiting_bytes=1_000)
     for _ in range(8):
@@ -160,7 +160,7 @@ def test_an_empty_list_is_refused() -> None:
     ],
     ids=lambda record: type(record).__name__,
 )
-def test_control_records_are_a_batch_of_their_own_in_their_place(record: ControlRecord) -> None:
+def test_control_records_are_a_separate_batch_in_order(record: ControlRecord) -> None:
     """testLeaderChangeMessageWritten, testVoterSetWritten, testSnapshotHeader/FooterWritten."""
     accumulator = BatchAccumulator(EPOCH, 20)
     accumulator.append(EPOCH, [b"before"])

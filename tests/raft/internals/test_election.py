@@ -46,7 +46,7 @@ def asked_in(request: SendRequest) -> VoteRequestPartitionData:
     return request.message.topics[0].partitions[0]
 
 
-# --- standing -----------------------------------------------------------------------------------------------------------
+# --- standing ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_only_voter_leads_at_once_when_its_timeout_is_over() -> None:
@@ -68,7 +68,7 @@ def test_pre_vote_does_not_raise_the_epoch() -> None:
     assert not any(isinstance(each, StoreElection) and each.election.leader_epoch for each in node.effects)
 
 
-def test_a_candidates_epoch_and_vote_are_stored_before_anybody_is_asked() -> None:
+def test_a_candidates_epoch_and_vote_are_stored_before_any_request_is_sent() -> None:
     node = OneNode()
     node.become_prospective()
     node.effects.clear()
@@ -116,7 +116,7 @@ def test_a_refused_pre_vote_without_a_leader_goes_back_to_unattached() -> None:
     assert node.client.epoch == 0
 
 
-def test_a_candidate_waits_its_timeout_out_after_losing() -> None:
+def test_a_candidate_waits_for_its_timeout_after_losing() -> None:
     """testCandidateWaitsRestOfElectionTimeoutAfterElectionLoss."""
     node = OneNode()
     node.become_candidate()
@@ -136,8 +136,8 @@ def test_a_voter_without_pre_vote_makes_a_prospective_a_candidate_at_once() -> N
     assert node.client.state_name == "candidate"
 
 
-def test_nobody_stands_with_a_log_that_is_not_durable() -> None:
-    """After a crash the log would be shorter than what the votes were given for."""
+def test_no_candidacy_with_a_log_that_is_not_durable() -> None:
+    """After a crash the log would be shorter than the one that the votes were granted for."""
     node = OneNode()
     node.follow(1, 1)
     node.holds_flushes = True
@@ -151,7 +151,7 @@ def test_nobody_stands_with_a_log_that_is_not_durable() -> None:
     assert node.sent(VoteRequest)
 
 
-def test_an_observer_never_stands() -> None:
+def test_an_observer_never_stands_for_election() -> None:
     """testFollowerAsObserverDoesNotBecomeProspectiveAfterFetchTimeout."""
     node = OneNode((1, 2, 3))
     node.pass_time(20_000)
@@ -160,7 +160,7 @@ def test_an_observer_never_stands() -> None:
     assert node.sent(FetchRequest)
 
 
-# --- answering ----------------------------------------------------------------------------------------------------------
+# --- answering --------------------------------------------------------------------------------------------------------
 
 
 def test_a_vote_is_on_disk_before_it_is_answered() -> None:
@@ -173,7 +173,7 @@ def test_a_vote_is_on_disk_before_it_is_answered() -> None:
     assert stored[-1] == ElectionState(1, -1, 1, key(1).directory_id)
 
 
-def test_a_vote_goes_to_one_candidate_and_to_it_again() -> None:
+def test_a_vote_goes_to_one_candidate_also_when_it_asks_again() -> None:
     """testHandleVoteRequestAsFollowerWithVotedCandidate."""
     node = OneNode()
     assert only(node.request(vote_request(1, 1), 2)).vote_granted
@@ -184,7 +184,7 @@ def test_a_vote_goes_to_one_candidate_and_to_it_again() -> None:
 @pytest.mark.parametrize(
     ("last_epoch", "offset", "granted"), [(1, 1, False), (1, 9, False), (2, 1, False), (2, 2, True), (3, 1, True)]
 )
-def test_a_vote_goes_only_to_a_log_as_long_as_ones_own(last_epoch: int, offset: int, granted: bool) -> None:
+def test_a_vote_goes_only_to_a_log_that_is_up_to_date(last_epoch: int, offset: int, granted: bool) -> None:
     node = OneNode(log=log_with(batch(0, 1), batch(1, 2)))
     assert only(node.request(vote_request(1, 5, last_epoch, offset), 2)).vote_granted is granted
 
@@ -253,7 +253,7 @@ def test_a_vote_request_without_cluster_id_passes() -> None:
     assert only(node.request(vote_request(1, 1, cluster_id=None), 2)).vote_granted
 
 
-# --- restart ------------------------------------------------------------------------------------------------------------
+# --- restart ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_former_leader_starts_resigned_and_never_votes_in_its_epoch() -> None:
@@ -265,14 +265,14 @@ def test_a_former_leader_starts_resigned_and_never_votes_in_its_epoch() -> None:
     assert only(node.request(vote_request(1, 5, 3, 99), 2)).vote_granted
 
 
-def test_a_candidate_takes_its_candidacy_up_again() -> None:
+def test_a_candidate_resumes_its_candidacy_after_a_restart() -> None:
     """testInitializeAsCandidateFromStateStore."""
     node = OneNode(election=ElectionState(4, -1, 0, key(0).directory_id))
     assert node.client.state_name == "candidate"
     assert all(asked_in(each).replica_epoch == 4 for each in node.sent(VoteRequest))
 
 
-def test_a_candidacy_whose_winner_is_known_is_not_taken_up_again() -> None:
+def test_a_candidacy_whose_winner_is_known_is_not_resumed() -> None:
     node = OneNode(election=ElectionState(4, 2, 0, key(0).directory_id))
     assert node.client.leader_and_epoch == LeaderAndEpoch(2, 4)
 
@@ -291,7 +291,7 @@ def test_the_only_voter_does_not_resume_its_epoch() -> None:
     assert node.client.epoch > 4
 
 
-# --- losing and handing over --------------------------------------------------------------------------------------------
+# --- losing and handing over ------------------------------------------------------------------------------------------
 
 
 def test_a_leader_without_a_majority_of_fetches_resigns() -> None:
@@ -314,7 +314,7 @@ def test_a_leader_that_a_majority_fetches_from_stays() -> None:
     assert node.client.is_leader
 
 
-def test_begin_quorum_epoch_is_repeated_to_silent_voters_alone() -> None:
+def test_begin_quorum_epoch_is_repeated_only_to_silent_voters() -> None:
     """testBeginQuorumEpochHeartbeat."""
     node = OneNode()
     node.become_leader()
@@ -326,7 +326,7 @@ def test_begin_quorum_epoch_is_repeated_to_silent_voters_alone() -> None:
     assert [each.destination.node_id for each in node.sent(BeginQuorumEpochRequest)] == [2]
 
 
-def test_shutdown_hands_over_to_those_with_the_longest_log_first() -> None:
+def test_shutdown_hands_over_to_the_voters_with_the_longest_log_first() -> None:
     """testLeaderGracefulShutdown, testEndQuorumEpochSentBasedOnFetchOffset."""
     node = OneNode()
     node.become_leader()
@@ -379,7 +379,7 @@ def test_a_later_successor_waits() -> None:
     assert node.client.state_name == "prospective"
 
 
-def test_two_leaders_of_one_epoch_are_not_believed() -> None:
+def test_a_second_leader_of_an_epoch_is_rejected() -> None:
     node = OneNode()
     node.follow(1, 1)
     assert only(node.request(begin_request(2, 1), 1)).error_code == ErrorCode.INVALID_REQUEST

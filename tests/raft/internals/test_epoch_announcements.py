@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: what is refused, what is asked again, who stands. Names in docstrings are Kafka's own tests."""
+"""BeginQuorumEpoch and EndQuorumEpoch: refusals, retries, elections. Names in docstrings are Kafka's tests."""
 
 import logging
 from typing import Any
@@ -53,7 +53,7 @@ def test_an_announcement_for_another_cluster_or_topic_is_refused_as_a_whole(name
     [(-1, 5, ErrorCode.INVALID_REQUEST), (1, 3, ErrorCode.FENCED_LEADER_EPOCH), (0, 5, ErrorCode.INVALID_REQUEST)],
     ids=["no leader", "old epoch", "this node, which does not lead"],
 )
-def test_a_senseless_announcement_changes_nothing_and_is_told_who_leads(
+def test_an_invalid_announcement_changes_nothing_and_gets_the_leader(
     name: str, leader: int, epoch: int, error: int
 ) -> None:
     node = OneNode()
@@ -66,8 +66,8 @@ def test_a_senseless_announcement_changes_nothing_and_is_told_who_leads(
     assert (node.client.state_name, node.client.epoch) == ("follower", 4)
 
 
-def test_an_announcement_meant_for_another_voter_is_believed_but_refused() -> None:
-    """KafkaRaftClientReconfigTest.testBeginQuorumEpochWithInvalidVoterKey: the leader has the wrong address for that voter."""
+def test_an_announcement_for_another_voter_is_adopted_but_refused() -> None:
+    """KafkaRaftClientReconfigTest.testBeginQuorumEpochWithInvalidVoterKey: the leader has a wrong address of the voter."""
     node = OneNode()
     assert only(node.request(begin_request(1, 4, voter=2), 1)).error_code == ErrorCode.INVALID_VOTER_KEY
     assert (node.client.leader_id, node.client.epoch) == (1, 4)
@@ -82,7 +82,7 @@ def test_the_end_of_an_epoch_whose_leader_was_not_known_starts_an_election_too()
     assert node.client.epoch == 4
 
 
-def test_a_pre_vote_that_nobody_answers_ends_without_a_new_epoch() -> None:
+def test_a_pre_vote_without_responses_ends_without_a_new_epoch() -> None:
     """testProspectiveTransitionsToUnattachedOnElectionFailure: its timeout."""
     node = OneNode()
     node.become_prospective()
@@ -98,7 +98,7 @@ def ended(error: int = 0) -> EndQuorumEpochResponse:
     return EndQuorumEpochResponse(topics=(topic,))
 
 
-def test_the_end_of_an_epoch_is_told_again_until_each_voter_has_answered() -> None:
+def test_end_quorum_epoch_is_retried_until_each_voter_has_responded() -> None:
     """testEndQuorumEpochRetriesWhileShuttingDown."""
     node = OneNode()
     node.become_leader()
@@ -118,13 +118,13 @@ def test_the_end_of_an_epoch_is_told_again_until_each_voter_has_answered() -> No
     assert not node.sent(EndQuorumEpochRequest)
 
 
-def test_a_refusal_of_the_whole_request_is_said_once_and_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_top_level_error_is_logged_once_and_the_request_retried(caplog: pytest.LogCaptureFixture) -> None:
     """KafkaRaftClientClusterAuthTest has Apache's node end here; rights may be given later."""
     caplog.set_level(logging.WARNING)
     node = OneNode()
     node.follow(1, 3)
     for _ in range(20):
-        for request in node.sent(FetchRequest):  # to others too, who may know another leader
+        for request in node.sent(FetchRequest):  # to other nodes as well, which may know another leader
             node.answer(request, FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
         node.pass_time(10)
     said = [vars(each) for each in caplog.records if each.message == "raft_request_refused"]

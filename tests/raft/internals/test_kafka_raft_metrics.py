@@ -18,7 +18,7 @@ def measured(node: OneNode) -> dict[str, object]:
     return dict(node.client.metrics(node.now))
 
 
-def told(node: OneNode) -> tuple[object, ...]:
+def state_of(node: OneNode) -> tuple[object, ...]:
     """State, leader, vote, vote's directory and epoch."""
     values = measured(node)
     names = ("current-state", "current-leader", "current-vote", "current-vote-directory-id", "current-epoch")
@@ -26,37 +26,37 @@ def told(node: OneNode) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
-def test_a_voters_states_are_told_in_kafkas_words(kraft_version: int) -> None:
+def test_a_voters_states_have_kafkas_names(kraft_version: int) -> None:
     """shouldRecordVoterQuorumState."""
     node = OneNode(kraft_version=kraft_version)
-    assert told(node) == ("unattached", -1, -1, ZERO, 0)
+    assert state_of(node) == ("unattached", -1, -1, ZERO, 0)
     node.become_prospective()
-    assert told(node) == ("prospective", -1, -1, ZERO, 0)
+    assert state_of(node) == ("prospective", -1, -1, ZERO, 0)
     node.grant_votes()
     own = uuid_to_text(key(0).directory_id)
-    assert told(node) == ("candidate", -1, 0, own, 1)
+    assert state_of(node) == ("candidate", -1, 0, own, 1)
     node.grant_votes()
-    assert told(node) == ("leader", 0, 0, own, 1)
+    assert state_of(node) == ("leader", 0, 0, own, 1)
     node.client.resign(1)
     node.pass_time(0)
     node.client.take_effects(node.now)
-    assert told(node)[0] == "unattached", "Kafka has no word for resigned"
+    assert state_of(node)[0] == "unattached", "Kafka has no name for resigned"
     node.follow(2, 3)
-    assert told(node) == ("follower", 2, -1, ZERO, 3)
+    assert state_of(node) == ("follower", 2, -1, ZERO, 3)
     node.request(vote_request(1, 4, 3, 100), 2)
     voted = uuid_to_text(key(1).directory_id)
-    assert told(node) == ("unattached-voted", -1, 1, voted, 4)
+    assert state_of(node) == ("unattached-voted", -1, 1, voted, 4)
     while node.client.state_name != "prospective":
         node.pass_time(100)
-    assert told(node) == ("prospective-voted", -1, 1, voted, 4)
+    assert state_of(node) == ("prospective-voted", -1, 1, voted, 4)
 
 
-def test_an_observer_is_told_as_such() -> None:
+def test_an_observers_state_is_observer() -> None:
     """shouldRecordNonVoterQuorumState."""
     node = OneNode((1, 2, 3))
-    assert told(node) == ("unattached", -1, -1, ZERO, 0)
+    assert state_of(node) == ("unattached", -1, -1, ZERO, 0)
     node.follow(1, 2)
-    assert told(node) == ("observer", 1, -1, ZERO, 2)
+    assert state_of(node) == ("observer", 1, -1, ZERO, 2)
     assert measured(node)["is-observer"] == 1
     assert measured(OneNode())["is-observer"] == 0
 
@@ -72,8 +72,8 @@ def test_log_and_high_watermark_are_those_of_now() -> None:
     assert (values["log-end-offset"], values["log-end-epoch"], values["high-watermark"]) == (3, 1, 3)
 
 
-def test_what_only_a_leader_knows_is_absent_elsewhere() -> None:
-    """LeaderState adds number-of-observers and uncommitted-voter-change, and takes them away when it ends."""
+def test_metrics_of_a_leader_are_absent_on_other_nodes() -> None:
+    """LeaderState adds number-of-observers and uncommitted-voter-change, and removes them when it ends."""
     node = OneNode()
     assert "number-of-observers" not in measured(node)
     node.become_leader()
@@ -149,7 +149,7 @@ def test_records_appended_and_fetched_are_counted_on_their_sides() -> None:
     assert measured(follower)["append-records-rate"] == 0
 
 
-def test_records_found_at_the_start_or_brought_by_a_snapshot_are_not_counted() -> None:
+def test_records_from_the_start_or_a_snapshot_are_not_counted() -> None:
     log = MemoryRaftLog()
     log.append(batch(0, 1, *[b"x"] * 50))
     log.flush()
@@ -158,7 +158,7 @@ def test_records_found_at_the_start_or_brought_by_a_snapshot_are_not_counted() -
     assert measured(node)["fetch-records-rate"] == 0
 
 
-def test_idle_time_is_a_share_of_the_time_since_the_last_question() -> None:
+def test_the_idle_ratio_covers_the_time_since_the_last_measurement() -> None:
     """shouldRecordPollIdleRatio, with its numbers."""
     node = OneNode((1, 2, 3))
     ratio = "poll-idle-ratio-avg"
@@ -179,10 +179,10 @@ def test_idle_time_is_a_share_of_the_time_since_the_last_question() -> None:
     assert measured(node)[ratio] == 0.0
 
 
-# --- the stats ----------------------------------------------------------------------------------------------------------
+# --- the stats --------------------------------------------------------------------------------------------------------
 
 
-def test_numbers_are_forgotten_window_by_window() -> None:
+def test_values_expire_window_by_window() -> None:
     """SampledStatTest: three samples of 30 s at most, and none whose last event is 60 s old."""
     stat = SampledStat()
     stat.record(10, 0)
@@ -196,7 +196,7 @@ def test_numbers_are_forgotten_window_by_window() -> None:
     assert (stat.average(100_000), stat.maximum(100_000)) == (5, 5)
 
 
-def test_the_oldest_of_three_windows_gives_way_to_the_fourth() -> None:
+def test_the_fourth_window_replaces_the_oldest_of_three() -> None:
     stat = SampledStat()
     for number, at_ms in enumerate((0, 30_000, 60_000, 90_000), start=1):
         stat.record(number, at_ms)

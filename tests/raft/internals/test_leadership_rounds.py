@@ -1,4 +1,4 @@
-"""A leader that is asked to read asks the quorum first: which answers count, and which are too old to. Raft thesis, 6.4."""
+"""A leader confirms its leadership before a read: which responses count, and which are too old. Raft thesis, 6.4."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def leading(*voters: int, kraft_version: int = 1) -> OneNode:
         node.pass_time(2_000)
     for voter in voters[1:]:
         catch_up(node, voter)
-    for request in asked(node):
+    for request in begin_requests(node):
         node.answer(request, agreed(node))
     assert node.client.is_leader
     assert node.client.high_watermark == node.log.end_offset
@@ -44,7 +44,7 @@ def catch_up(node: OneNode, voter: int) -> None:
     node.request(fetch_request(voter, node.client.epoch, node.log.end_offset, node.log.last_epoch))
 
 
-def asked(node: OneNode) -> list[SendRequest]:
+def begin_requests(node: OneNode) -> list[SendRequest]:
     return node.sent(BeginQuorumEpochRequest)
 
 
@@ -62,7 +62,7 @@ def answer(node: OneNode, voter: int, **more: Any) -> None:
 
 
 def read(node: OneNode) -> int:
-    """Want a round; what that makes the node do is done."""
+    """Request a round and carry out its effects."""
     number = node.client.confirm_leadership(node.client.epoch)
     node.step(Timer())
     return number
@@ -72,11 +72,11 @@ def is_confirmed(node: OneNode, number: int) -> bool:
     return node.client.confirmed_round >= number
 
 
-def test_a_single_voter_needs_nobody() -> None:
+def test_a_single_voter_needs_no_other_node() -> None:
     node = leading(0)
     assert is_confirmed(node, read(node))
     assert is_confirmed(node, read(node))
-    assert not asked(node)
+    assert not begin_requests(node)
 
 
 @pytest.mark.parametrize(("voters", "needed"), [(2, 1), (3, 1), (4, 2), (5, 2)])
@@ -84,15 +84,15 @@ def test_a_single_voter_needs_nobody() -> None:
 def test_a_majority_with_the_leader_confirms(voters: int, needed: int, kraft_version: int) -> None:
     node = leading(*range(voters), kraft_version=kraft_version)
     number = read(node)
-    assert {each.destination.node_id for each in asked(node)} == set(range(1, voters))
+    assert {each.destination.node_id for each in begin_requests(node)} == set(range(1, voters))
     for voter in range(1, needed + 1):
         assert not is_confirmed(node, number)
         answer(node, voter)
     assert is_confirmed(node, number)
 
 
-def test_an_answer_to_what_was_sent_before_the_round_does_not_count() -> None:
-    """The voter may have given it, voted for another, and only then have been asked again."""
+def test_a_response_to_a_request_before_the_round_does_not_count() -> None:
+    """The voter may have sent it, then voted for another candidate, and then got the next request."""
     node = leading(0, 1, 2)
     first = read(node)
     answer(node, 1)
@@ -101,12 +101,12 @@ def test_an_answer_to_what_was_sent_before_the_round_does_not_count() -> None:
     second = read(node)
     node.answer(late, agreed(node))
     assert not is_confirmed(node, second)
-    answer(node, 2)  # asked anew
+    answer(node, 2)  # the repeated request
     assert is_confirmed(node, second)
 
 
 def test_no_fetch_counts_that_acknowledges_nothing_new() -> None:
-    """Nothing tells when it was sent: in flight, sent again, or after a connection that broke."""
+    """Its time of sending is unknown: in flight, sent again, or after a broken connection."""
     node = leading(0, 1, 2)
     number = read(node)
     for _ in range(3):
@@ -115,11 +115,11 @@ def test_no_fetch_counts_that_acknowledges_nothing_new() -> None:
     assert not is_confirmed(node, number)
 
 
-def test_a_record_that_is_younger_than_the_round_confirms_it_once_it_is_committed() -> None:
+def test_a_record_appended_after_the_rounds_start_confirms_it_once_committed() -> None:
     """So it is under writes, and for a leader that cannot connect to voters which fetch from it."""
     node = leading(0, 1, 2)
     number = read(node)
-    for request in asked(node):
+    for request in begin_requests(node):
         node.fail(request)
     node.append([b"younger"])
     assert not is_confirmed(node, number)
@@ -143,14 +143,14 @@ def test_reads_that_come_before_a_round_begins_share_it_and_later_ones_share_the
     assert len(set(first)) == 1
     later = [read(node) for _ in range(50)]
     assert set(later) == {first[0] + 1}
-    assert len(asked(node)) == 2  # one round at a time
+    assert len(begin_requests(node)) == 2  # one round at a time
     answer(node, 1)
     assert is_confirmed(node, first[0])
     assert not is_confirmed(node, later[0])
     answer(node, 1)
     assert is_confirmed(node, later[0])
     answer(node, 2)
-    assert not asked(node)  # nobody wants another
+    assert not begin_requests(node)  # no other round is requested
 
 
 def test_a_voter_that_refuses_does_not_count() -> None:
@@ -161,10 +161,10 @@ def test_a_voter_that_refuses_does_not_count() -> None:
     assert not is_confirmed(node, number)
 
 
-def test_a_voter_that_could_not_be_asked_is_asked_again() -> None:
+def test_a_failed_request_to_a_voter_is_retried() -> None:
     node = leading(0, 1, 2)
     number = read(node)
-    for request in asked(node):
+    for request in begin_requests(node):
         node.fail(request, FailureReason.TIMED_OUT)
     node.pass_time(100)
     answer(node, 2)
@@ -192,11 +192,11 @@ def test_rounds_of_another_epoch_are_refused() -> None:
         follower.client.confirm_leadership(1)
 
 
-def test_nothing_is_confirmed_before_a_record_of_the_own_epoch_is_committed() -> None:
+def test_nothing_is_confirmed_before_a_record_of_the_leaders_epoch_is_committed() -> None:
     """The leader does not know yet what was committed before it."""
     node = OneNode()
     node.become_leader()
-    for request in asked(node):  # the first announcements
+    for request in begin_requests(node):  # the first announcements
         node.answer(request, agreed(node))
     number = read(node)
     answer(node, 1)

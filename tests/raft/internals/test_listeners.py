@@ -1,4 +1,4 @@
-"""The client API: what a listener is told, when, and how often. Names in docstrings are Kafka's own tests."""
+"""The client API: the calls of a listener, when and how often. Names in docstrings are Kafka's tests."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def log_with_snapshot() -> MemoryRaftLog:
     return log
 
 
-# --- commits ------------------------------------------------------------------------------------------------------------
+# --- commits ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_listener_sees_a_write_of_the_leader_once_and_only_when_it_is_committed() -> None:
@@ -68,7 +68,7 @@ def test_batches_of_a_follower_come_in_order_each_once() -> None:
     assert listener.values == [b"a", b"b", b"c", b"d"]
 
 
-def test_half_of_a_batch_is_not_given() -> None:
+def test_part_of_a_batch_is_not_returned() -> None:
     node, listener = OneNode(), Recorder()
     node.client.register(listener)
     node.follow(1, 3)
@@ -97,7 +97,7 @@ def test_the_next_reader_comes_after_the_last_was_closed() -> None:
     assert len(slow.readers) == 2
 
 
-def test_a_long_catch_up_is_given_in_bounded_pieces_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_catch_up_is_read_in_bounded_pieces_per_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_reader, "READ_BYTES", 1_000)
     node, _ = leading()
     for number in range(50):
@@ -107,7 +107,7 @@ def test_a_long_catch_up_is_given_in_bounded_pieces_a_step(monkeypatch: pytest.M
     node.client.register(late)
     steps = 0
     while len(late.values) < 50:
-        assert node.client.next_deadline_ms() <= node.now, "it asks for the next step at once"
+        assert node.client.next_deadline_ms() <= node.now, "the next step is due at once"
         node.step(Timer())
         steps += 1
         assert len(late.readers) == steps, "one reader a step"
@@ -116,7 +116,7 @@ def test_a_long_catch_up_is_given_in_bounded_pieces_a_step(monkeypatch: pytest.M
     assert node.client.next_deadline_ms() > node.now
 
 
-def test_a_reader_says_what_it_holds_before_it_is_read() -> None:
+def test_a_reader_knows_its_offsets_and_size_before_it_is_read() -> None:
     node, _ = leading()
     listener = Recorder(keeps_open=True)
     node.client.register(listener)
@@ -131,7 +131,7 @@ def test_a_reader_says_what_it_holds_before_it_is_read() -> None:
     assert reader.size_bytes == len(node.log.read(start, 10_000))
 
 
-def test_what_the_leader_appended_itself_is_not_read_back_from_the_log() -> None:
+def test_the_leaders_own_batches_are_not_read_back_from_the_log() -> None:
     node, listener = leading()
     node.append([b"one"])
     node.append([b"two"])
@@ -140,7 +140,7 @@ def test_what_the_leader_appended_itself_is_not_read_back_from_the_log() -> None
     assert [batch.values() for batch in listener.readers[-1]] == [[b"one"], [b"two"]]
 
 
-# --- registration -------------------------------------------------------------------------------------------------------
+# --- registration -----------------------------------------------------------------------------------------------------
 
 
 def test_a_listener_registered_late_is_served_from_the_logs_start() -> None:
@@ -162,7 +162,7 @@ def test_a_listener_registered_late_is_served_from_the_logs_start() -> None:
     node.commit_epoch()
     while again.values != [b"one", b"two"]:
         node.step(Timer())
-    assert late.values == [b"one"], "who has left is told no more"
+    assert late.values == [b"one"], "an unregistered listener is not called"
 
 
 def test_a_listener_registered_late_is_served_from_the_newest_snapshot() -> None:
@@ -172,7 +172,7 @@ def test_a_listener_registered_late_is_served_from_the_newest_snapshot() -> None
     node.client.register(late)
     node.step(Timer())
     assert late.snapshots == [[b"state"]]
-    assert late.values == [], "what comes after the snapshot is not known to be committed"
+    assert late.values == [], "the records after the snapshot may not be committed"
     node.follow(1, 3)
     node.answer(node.fetch_out(), fetch_response(1, 3, b"", high_watermark=51))
     assert late.values == [b"after"]
@@ -185,7 +185,7 @@ def test_the_bootstrap_checkpoint_is_no_state_to_load() -> None:
     assert listener.offsets[0] == 0
 
 
-def test_unregistering_a_stranger_does_nothing() -> None:
+def test_unregistering_an_unknown_listener_does_nothing() -> None:
     node, listener = leading()
     node.client.unregister(Recorder())
     node.append([b"one"])
@@ -193,7 +193,7 @@ def test_unregistering_a_stranger_does_nothing() -> None:
     assert listener.values == [b"one"]
 
 
-# --- snapshots ----------------------------------------------------------------------------------------------------------
+# --- snapshots --------------------------------------------------------------------------------------------------------
 
 
 def test_a_leaders_listener_that_is_below_the_logs_start_gets_the_snapshot_then_the_log() -> None:
@@ -240,7 +240,7 @@ def test_a_followers_listener_gets_the_snapshot_that_replaced_its_log() -> None:
     assert listener.calls.count("snapshot") == 1
 
 
-def test_a_snapshot_that_goes_while_it_is_loaded_gives_way_to_the_next() -> None:
+def test_a_snapshot_deleted_while_it_is_loaded_is_replaced_by_the_next() -> None:
     """testListenerRenotified."""
     node, slow = OneNode(log=log_with_snapshot()), Recorder(keeps_open=True)
     node.client.register(slow)
@@ -256,10 +256,10 @@ def test_a_snapshot_that_goes_while_it_is_loaded_gives_way_to_the_next() -> None
     assert node.client._listeners._contexts[0].next_offset == 80
 
 
-# --- leadership ---------------------------------------------------------------------------------------------------------
+# --- leadership -------------------------------------------------------------------------------------------------------
 
 
-def test_leadership_is_told_when_the_listener_has_reached_the_epochs_start() -> None:
+def test_leadership_is_reported_when_the_listener_has_reached_the_epochs_start() -> None:
     """testHandleLeaderChangeFiresAfterListenerReachesEpochStartOffset."""
     node = OneNode(log=log_of(batch(0, 1, b"a"), batch(1, 1, b"b")))
     slow = Recorder(keeps_open=True)
@@ -268,7 +268,7 @@ def test_leadership_is_told_when_the_listener_has_reached_the_epochs_start() -> 
     assert slow.leaders[-1] == LeaderAndEpoch(-1, 2), "an epoch without a leader so far"
     node.commit_epoch()
     assert slow.values == [b"a", b"b"]
-    assert slow.leaders[-1] == LeaderAndEpoch(-1, 2), "given, but not handled"
+    assert slow.leaders[-1] == LeaderAndEpoch(-1, 2), "passed on, but not handled"
     slow.keeps_open = False
     slow.readers[0].close()
     node.step(Timer())
@@ -276,19 +276,19 @@ def test_leadership_is_told_when_the_listener_has_reached_the_epochs_start() -> 
     assert slow.calls.index("leader", slow.calls.index("commit")) > slow.calls.index("commit")
 
 
-def test_another_leader_is_told_at_once() -> None:
+def test_another_leader_is_reported_at_once() -> None:
     """testHandleLeaderChangeFiresAfterUnattachedRegistration and for a follower."""
     node, listener = OneNode(), Recorder()
     node.client.register(listener)
     node.follow(1, 3)
     assert listener.leaders == [LeaderAndEpoch(1, 3)]
     node.request(fetch_request(2, 3, 0, 0))
-    assert listener.leaders == [LeaderAndEpoch(1, 3)], "told once"
+    assert listener.leaders == [LeaderAndEpoch(1, 3)], "reported once"
     node.follow(2, 5)
     assert listener.leaders[-1] == LeaderAndEpoch(2, 5)
 
 
-def test_the_end_of_the_own_leadership_is_told_at_once() -> None:
+def test_the_end_of_this_nodes_leadership_is_reported_at_once() -> None:
     node, listener = leading()
     assert listener.leaders[-1] == LeaderAndEpoch(0, 1)
     node.client.resign(1)
@@ -296,7 +296,7 @@ def test_the_end_of_the_own_leadership_is_told_at_once() -> None:
     assert listener.leaders[-1] == LeaderAndEpoch(-1, 1)
 
 
-def test_epochs_told_never_go_back_and_a_leader_is_told_once() -> None:
+def test_reported_epochs_never_decrease_and_a_leader_is_reported_once() -> None:
     node, listener = leading()
     node.follow(1, 4)
     node.pass_time(10_000)
@@ -306,7 +306,7 @@ def test_epochs_told_never_go_back_and_a_leader_is_told_once() -> None:
     assert len(set(listener.leaders)) == len(listener.leaders)
 
 
-def test_a_listener_may_append_as_soon_as_it_is_told_that_it_leads() -> None:
+def test_a_listener_may_append_as_soon_as_its_leadership_is_reported() -> None:
     """testAppendPreparedFromHandleLeaderChange: what a listener does in its call is part of the same step."""
     node = OneNode((0,))
 
@@ -324,10 +324,10 @@ def test_a_listener_may_append_as_soon_as_it_is_told_that_it_leads() -> None:
     assert listener.values == [b"first"]
 
 
-# --- appends ------------------------------------------------------------------------------------------------------------
+# --- appends ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_prepared_is_written_when_it_is_scheduled() -> None:
+def test_prepared_records_are_written_when_scheduled() -> None:
     node, _ = leading()
     end = node.log.end_offset
     assert node.client.prepare_append(1, [b"one"]) == end
@@ -353,7 +353,7 @@ def test_an_append_in_an_epoch_that_is_over_is_refused_and_nothing_is_written() 
     assert node.client.next_append_offset == node.log.end_offset
 
 
-def test_who_does_not_lead_can_neither_prepare_nor_schedule() -> None:
+def test_a_node_that_does_not_lead_can_neither_prepare_nor_schedule() -> None:
     """testAppendFailedWithNotLeaderException."""
     node = OneNode()
     node.follow(1, 3)
@@ -363,7 +363,7 @@ def test_who_does_not_lead_can_neither_prepare_nor_schedule() -> None:
         node.client.schedule_prepared_append()
 
 
-def test_what_was_prepared_and_not_written_is_dropped_with_the_leadership() -> None:
+def test_prepared_records_are_dropped_with_the_leadership() -> None:
     node, listener = leading()
     end = node.log.end_offset
     node.client.prepare_append(1, [b"lost"])
@@ -373,7 +373,7 @@ def test_what_was_prepared_and_not_written_is_dropped_with_the_leadership() -> N
     assert listener.leaders[-1] == LeaderAndEpoch(1, 2)
 
 
-# --- resignation and shutdown -------------------------------------------------------------------------------------------
+# --- resignation and shutdown -----------------------------------------------------------------------------------------
 
 
 def test_resign_is_for_the_epoch_that_is_led() -> None:
@@ -399,7 +399,7 @@ def test_a_follower_cannot_resign() -> None:
         node.client.resign(3)
 
 
-def test_listeners_are_told_that_the_node_shuts_down() -> None:
+def test_a_shutdown_is_reported_to_the_listeners() -> None:
     node, listener = leading()
     node.step(Shutdown(1_000))
     assert listener.calls.count("shutdown") == 1

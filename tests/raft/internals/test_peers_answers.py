@@ -1,4 +1,4 @@
-"""What every answer of a peer says about epoch and leader, whatever was asked. Source: maybeHandleCommonResponse, Kafka 4.3.1."""
+"""Epoch and leader in any peer's response. Source: maybeHandleCommonResponse, Kafka 4.3.1."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def following() -> OneNode:
         "no error, another leader of the epoch",
     ],
 )
-def test_a_follower_believes_a_newer_epoch_and_nothing_that_contradicts_its_own(
+def test_a_follower_adopts_a_newer_epoch_and_nothing_that_contradicts_its_own(
     leader: int, epoch: int, error: int, then: LeaderAndEpoch
 ) -> None:
     node = following()
@@ -58,7 +58,7 @@ def test_a_follower_believes_a_newer_epoch_and_nothing_that_contradicts_its_own(
     assert node.log.end_offset == 0
 
 
-def test_a_prospective_that_hears_of_the_leader_in_a_vote_answer_follows_it() -> None:
+def test_a_prospective_follows_the_leader_named_in_a_vote_response() -> None:
     node = OneNode()
     node.become_prospective()
     node.answer(node.sent(VoteRequest, 2)[0], vote_response(0, granted=False, leader=1))
@@ -72,11 +72,11 @@ def test_a_candidate_that_hears_of_the_winner_follows_it() -> None:
     assert (node.client.state_name, node.client.leader_id) == ("follower", 2)
 
 
-def test_a_leader_that_hears_of_a_newer_epoch_in_an_answer_steps_down() -> None:
+def test_a_leader_steps_down_at_a_response_with_a_newer_epoch() -> None:
     node = OneNode()
     node.become_leader()
     asked = node.sent(BeginQuorumEpochRequest, 1)[0]
-    answer = node.request(asked.message, 1)  # as the peer would, but its epoch is another
+    answer = node.request(asked.message, 1)  # as the peer would, but with another epoch
     assert isinstance(answer, BeginQuorumEpochResponse)
     topic = answer.topics[0]
     newer = type(topic.partitions[0])(leader_id=-1, leader_epoch=7, error_code=ErrorCode.FENCED_LEADER_EPOCH)
@@ -86,7 +86,7 @@ def test_a_leader_that_hears_of_a_newer_epoch_in_an_answer_steps_down() -> None:
 
 
 @pytest.mark.parametrize("answer", [VoteResponse(), VoteResponse(error_code=-1)], ids=["no partition", "error"])
-def test_a_senseless_answer_to_a_vote_counts_for_nothing_and_is_asked_again(answer: VoteResponse) -> None:
+def test_an_invalid_vote_response_does_not_count_and_is_retried(answer: VoteResponse) -> None:
     node = OneNode()
     node.become_prospective()
     node.answer(node.sent(VoteRequest, 1)[0], answer)
@@ -96,7 +96,7 @@ def test_a_senseless_answer_to_a_vote_counts_for_nothing_and_is_asked_again(answ
     assert node.sent(VoteRequest, 1), "after a back-off"
 
 
-def test_a_fetch_answer_without_a_partition_is_no_sign_of_life() -> None:
+def test_a_fetch_response_without_a_partition_does_not_count_as_contact() -> None:
     node = following()
     node.answer(node.fetch_out(), fetch_response(1, 3))
     node.step(PeerDisconnected(1))
@@ -107,14 +107,14 @@ def test_a_fetch_answer_without_a_partition_is_no_sign_of_life() -> None:
 
 
 def test_a_snapshot_that_ends_below_what_is_committed_is_not_fetched() -> None:
-    """It would take back what the own state machine has applied."""
+    """It would remove records that the state machine has applied."""
     node = following()
     node.answer(node.fetch_out(), fetch_response(1, 3, batch(0, 3, b"a", b"b"), high_watermark=2))
     assert node.client.high_watermark == 2
     node.answer(node.fetch_out(), fetch_response(1, 3, snapshot_id=(1, 3)))
     assert node.log.end_offset == 2
     for _ in range(10):
-        for request in node.sent(FetchRequest):  # it asks others who leads, before it asks this one again
+        for request in node.sent(FetchRequest):  # it sends requests to other nodes before it retries this one
             if request.destination.node_id != 1:
                 node.fail(request)
         node.pass_time(10)

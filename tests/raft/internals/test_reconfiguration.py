@@ -134,7 +134,7 @@ def test_a_voter_that_cannot_take_part_is_not_added(answer: ApiVersionsResponse,
     catch_up(node, 3)
     node.request(add_request(3), 1)
     node.answer(probe(node), answer)
-    assert node.answers[node.last_request_id()].error_code == error  # type: ignore[attr-defined]  # as above
+    assert node.answers[node.last_request_id()].error_code == error  # type: ignore[attr-defined]  # above
     assert list(node.client.voters.by_id) == [0, 1, 2]
 
 
@@ -143,7 +143,7 @@ def test_a_lagging_voter_is_not_added() -> None:
     node = leading()
     node.request(add_request(3), 1)
     node.answer(probe(node), supports())
-    assert node.answers[node.last_request_id()].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
+    assert node.answers[node.last_request_id()].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # above
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_wrong_change_gets_kafkas_error(request_: Any, error: int) -> None:
 
 
 @pytest.mark.parametrize("request_", [add_request(3), remove_request(1), update_request(1)])
-def test_no_change_before_a_record_of_the_own_epoch_is_committed(request_: Any) -> None:
+def test_no_change_before_a_record_of_the_leaders_epoch_is_committed(request_: Any) -> None:
     """testAddVoterWithoutFencedPreviousLeaders."""
     node = leading(commits=False)
     assert node.request(request_, 0).error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -207,23 +207,23 @@ def test_a_change_that_is_not_committed_in_time_times_out() -> None:
     node.request(remove_request(2), 0)
     asked = node.last_request_id()
     node.pass_time(2001)
-    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
+    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # above
 
 
-def test_a_new_voter_that_cannot_be_asked_is_not_added() -> None:
+def test_a_new_voter_that_cannot_be_reached_is_not_added() -> None:
     """testAddVoterTimeout: it does not say which versions it has."""
     node = leading()
     catch_up(node, 3)
     assert node.request(add_request(3), 1) is None
     asked = node.last_request_id()
     node.fail(probe(node))
-    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
+    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # above
     assert list(node.client.voters.by_id) == [0, 1, 2]
     node.pass_time(100)
     assert node.request(add_request(3), 1) is None, "another try may begin"
 
 
-def test_a_change_that_timed_out_keeps_others_from_being_made_until_it_is_committed() -> None:
+def test_a_change_that_timed_out_blocks_others_until_it_is_committed() -> None:
     """testRemoveVoterTimedOut: its record is in the log."""
     node = leading()
     node.request(remove_request(2), 0)
@@ -244,10 +244,10 @@ def test_a_pending_addition_ends_with_the_leadership(*, is_appended: bool) -> No
     if is_appended:
         node.answer(probe(node), supports())
     node.follow(1, 5)
-    assert node.answers[asked].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # type: ignore[attr-defined]  # as above
+    assert node.answers[asked].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # type: ignore[attr-defined]  # above
 
 
-def test_auto_join_is_tried_again_until_it_is_done() -> None:
+def test_auto_join_is_retried_until_it_succeeds() -> None:
     """KIP-1186; the leader may be busy with another change."""
     node = OneNode((1, 2, 3), auto_join=True)
     node.follow(1, 1)
@@ -265,7 +265,7 @@ def test_auto_join_is_tried_again_until_it_is_done() -> None:
 @pytest.mark.parametrize(
     "settings", [{"auto_join": False}, {"auto_join": True, "kraft_version": 0}], ids=["not told to", "static voters"]
 )
-def test_one_that_may_not_join_by_itself_does_not_ask(settings: dict[str, Any]) -> None:
+def test_a_node_without_auto_join_sends_no_add_request(settings: dict[str, Any]) -> None:
     """testObserverDoesNotAddItselfWhenAutoJoinDisabled, testObserverDoesNotAutoJoinWithKRaftVersion0."""
     node = OneNode((1, 2, 3), **settings)
     node.follow(1, 1)
@@ -284,7 +284,7 @@ def test_a_removed_leader_commits_without_itself_and_resigns() -> None:
     catch_up(node, 1)
     assert asked not in node.answers  # one of two: it does not count itself
     catch_up(node, 2)
-    assert node.answers[asked].error_code == ErrorCode.NONE  # type: ignore[attr-defined]  # as above
+    assert node.answers[asked].error_code == ErrorCode.NONE  # type: ignore[attr-defined]  # above
     assert not node.client.is_leader
 
 
@@ -303,7 +303,7 @@ def test_a_truncated_voter_set_loses_its_effect() -> None:
     assert list(node.client.voters.by_id) == [0, 1, 2]
 
 
-def test_a_voter_set_is_found_again_after_a_restart() -> None:
+def test_a_voter_set_is_restored_after_a_restart() -> None:
     node = leading()
     node.request(remove_request(2), 0)
     again = OneNode(log=node.log)
@@ -312,7 +312,7 @@ def test_a_voter_set_is_found_again_after_a_restart() -> None:
     assert list(again.client._core.control.voters_at(3).by_id) == [0, 1, 2]
 
 
-def test_one_whose_removal_is_not_committed_may_still_be_elected() -> None:
+def test_a_voter_whose_removal_is_not_committed_can_still_be_elected() -> None:
     """Else a quorum is stuck whose only long log is that of a leader which began to remove itself."""
     node = leading(0, 1)
     node.request(remove_request(0), 0)
@@ -323,7 +323,7 @@ def test_one_whose_removal_is_not_committed_may_still_be_elected() -> None:
     assert not again.client.is_leader  # committed: now it goes
 
 
-def test_one_whose_removal_is_committed_does_not_stand() -> None:
+def test_a_voter_whose_removal_is_committed_does_not_stand() -> None:
     node = OneNode((0, 1, 2))
     node.follow(1, 1)
     leader = leading()
@@ -341,7 +341,7 @@ def test_an_observer_may_grant_a_vote() -> None:
     assert answer.topics[0].partitions[0].vote_granted
 
 
-# --- UpdateRaftVoter ----------------------------------------------------------------------------------------------------
+# --- UpdateRaftVoter --------------------------------------------------------------------------------------------------
 
 
 def test_an_update_changes_the_entry_at_once() -> None:
@@ -366,7 +366,7 @@ def test_a_follower_whose_entry_differs_says_so_every_two_seconds() -> None:
     assert (said.voter_id, said.listeners[0].host) == (0, "host0")
 
 
-def test_static_voters_tell_each_new_leader_once_and_can_then_go_to_version_1() -> None:
+def test_static_voters_update_each_new_leader_once_and_can_then_upgrade_to_version_1() -> None:
     follower = OneNode(kraft_version=0)
     follower.follow(1, 1)
     for _ in range(5):
@@ -410,7 +410,7 @@ def test_auto_join_adds_itself_after_removing_its_old_directory(known: Any, sent
     assert request.message.voter_id == 0  # type: ignore[attr-defined]  # of both kinds
 
 
-# --- voter sets ---------------------------------------------------------------------------------------------------------
+# --- voter sets -------------------------------------------------------------------------------------------------------
 
 
 def test_a_voter_set_survives_its_record() -> None:
@@ -445,7 +445,7 @@ def test_a_control_batch_counts_from_its_append() -> None:
 
 
 @pytest.mark.parametrize("ids", [(), (1, 1)], ids=["nobody", "one of them twice"])
-def test_a_voter_set_that_cannot_be_is_not_taken_from_a_peer(ids: tuple[int, ...]) -> None:
+def test_an_invalid_voter_set_is_not_accepted_from_a_peer(ids: tuple[int, ...]) -> None:
     """The good batches before it are kept; it is not in the log, so it counts for nothing after a restart either."""
     node = OneNode()
     node.follow(1, 1)

@@ -40,7 +40,7 @@ def leading(**settings: object) -> OneNode:
     return node
 
 
-# --- the leader's side --------------------------------------------------------------------------------------------------
+# --- the leader's side ------------------------------------------------------------------------------------------------
 
 
 def test_a_fetch_acknowledges_all_below_its_offset() -> None:
@@ -196,7 +196,7 @@ def test_a_leader_that_shuts_down_answers_broker_not_available_or_not_leader() -
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_diverging_log_is_told_where() -> None:
+def test_a_diverging_log_gets_the_point_of_divergence() -> None:
     node = leading(log=_log(batch(0, 1), batch(1, 1), batch(2, 3)))
     assert node.client.epoch == 4
     answer = only(node.request(fetch_request(1, 4, 5, 2)))
@@ -242,7 +242,7 @@ def test_a_batch_over_the_limit_is_refused_as_a_whole() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), max_size=40))
-def test_high_watermark_never_goes_back(fetches: list[tuple[int, int]]) -> None:
+def test_the_high_watermark_never_decreases(fetches: list[tuple[int, int]]) -> None:
     """Whatever offsets five replicas claim, also lower ones (testDescribeQuorumNonMonotonicFollowerFetch)."""
     leader = Leader(
         epoch=3,
@@ -265,7 +265,7 @@ def test_high_watermark_never_goes_back(fetches: list[tuple[int, int]]) -> None:
     assert all(each == -1 or each > 5 for each in seen)
 
 
-def test_the_high_watermark_stays_when_a_voter_that_is_behind_joins() -> None:
+def test_the_high_watermark_does_not_fall_when_a_lagging_voter_joins() -> None:
     """testHighWatermarkDoesNotDecreaseFromNewVoter."""
     leader = Leader(
         epoch=1,
@@ -283,7 +283,7 @@ def test_the_high_watermark_stays_when_a_voter_that_is_behind_joins() -> None:
     assert leader.high_watermark == 10
 
 
-# --- the follower's side ------------------------------------------------------------------------------------------------
+# --- the follower's side ----------------------------------------------------------------------------------------------
 
 
 def following(**settings: object) -> OneNode:
@@ -393,7 +393,7 @@ def test_failed_fetches_back_off_more_and_more() -> None:
     assert node.client._core.next_correlation < 40
 
 
-# --- limits and ends ----------------------------------------------------------------------------------------------------
+# --- limits and ends --------------------------------------------------------------------------------------------------
 
 
 def test_a_fetch_of_another_cluster_or_by_the_leaders_own_id_is_refused(caplog: pytest.LogCaptureFixture) -> None:
@@ -412,7 +412,7 @@ def test_a_fetch_of_another_cluster_or_by_the_leaders_own_id_is_refused(caplog: 
     assert only(node.request(itself)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_parked_fetch_whose_place_was_cleaned_away_gets_the_snapshot() -> None:
+def test_a_parked_fetch_whose_offset_was_cleaned_gets_the_snapshot() -> None:
     node = leading()
     node.append([b"a"])
     node.commit_epoch()
@@ -429,7 +429,7 @@ def test_a_parked_fetch_whose_place_was_cleaned_away_gets_the_snapshot() -> None
     assert told.records == b""
 
 
-def test_of_too_many_observers_the_one_that_is_silent_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_observers_the_one_with_the_oldest_fetch_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader_state, "MAX_OBSERVERS", 3)
     node = leading()
     for observer in (7, 8, 9, 7, 10):
@@ -462,7 +462,7 @@ def test_a_follower_that_stops_waits_for_its_flush() -> None:
     assert any(isinstance(each, Stopped) for each in node.effects)
 
 
-def test_a_node_that_stops_waits_for_its_disk_no_longer_than_it_may() -> None:
+def test_a_node_that_stops_waits_for_its_disk_until_the_timeout() -> None:
     node = OneNode()
     node.follow()
     node.holds_flushes = True

@@ -137,7 +137,7 @@ def test_a_vote_of_every_version_is_granted(api_key: ApiKey, version: int) -> No
 
 
 @parametrized(ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH)
-def test_a_leader_of_every_version_is_followed_and_its_end_noticed(api_key: ApiKey, version: int) -> None:
+def test_a_leader_of_every_version_is_followed_until_its_resignation(api_key: ApiKey, version: int) -> None:
     node = OneNode()
     if api_key is ApiKey.END_QUORUM_EPOCH:
         node.follow(1, 1)
@@ -146,12 +146,12 @@ def test_a_leader_of_every_version_is_followed_and_its_end_noticed(api_key: ApiK
     assert (only(answer).leader_id, only(answer).leader_epoch) == (1, 1)
     assert len(answer.node_endpoints) == (1 if version >= 1 else 0)
     expected = "prospective" if api_key is ApiKey.END_QUORUM_EPOCH else "follower"
-    assert node.client.state_name == expected, "as the first successor it stands at once"
+    assert node.client.state_name == expected, "the first successor stands at once"
 
 
 @parametrized(ApiKey.FETCH)
 def test_a_fetch_names_the_topic_by_id_or_is_refused(api_key: ApiKey, version: int) -> None:
-    """Versions below 13 name the topic, below 12 have no last fetched epoch: to Kafka's raft too they are no request."""
+    """Versions below 13 name the topic, below 12 lack the last fetched epoch: Kafka's raft refuses them as well."""
     answer = over_the_wire(leading(), api_key, version)
     if version < 13:
         assert answer.error_code == (ErrorCode.INVALID_REQUEST if version >= 7 else 0), "6 has no field for it"

@@ -1,4 +1,4 @@
-"""Who stands first when a leader dies, so that two who notice it together do not split the votes. KIP-996."""
+"""The order of elections when a leader dies, so that two voters that suspect it do not split the votes. KIP-996."""
 
 from itertools import pairwise
 from random import Random
@@ -54,31 +54,31 @@ def standing(node_id: int = 0) -> OneNode:
 
 @pytest.mark.parametrize("voters", [(0, 1, 2), (0, 1, 2, 3, 4)], ids=["3 voters", "5 voters"])
 @pytest.mark.parametrize("seed", range(5))
-def test_voters_that_notice_a_death_together_stand_one_after_another(voters: tuple[int, ...], seed: int) -> None:
+def test_voters_that_suspect_the_leader_together_stand_one_after_another(voters: tuple[int, ...], seed: int) -> None:
     moments = []
     for node_id in voters:
         if node_id != 1:
             node = following(node_id, voters)
             node.client._core.random = Random(seed + node_id)
             moments.append(stands_after_ms(node))
-    assert 1 <= moments[0] <= 6, "the first one stands at once"
+    assert 1 <= moments[0] <= 6, "the first voter stands at once"
     assert all(later - earlier >= 6 for earlier, later in pairwise(moments)), moments
     assert moments[-1] < 12 * len(moments)
 
 
-def test_who_gave_a_pre_vote_makes_way_for_its_candidate() -> None:
+def test_a_node_that_granted_a_pre_vote_lets_its_candidate_go_first() -> None:
     node = following()
     lose_leader(node)
     assert pre_vote_by(node, 2)
     for _ in range(40):
         node.pass_time(1)
         for request in node.sent(FetchRequest):
-            node.fail(request)  # which raises the suspicion anew
+            node.fail(request)  # which raises the suspicion again
     assert node.client.state_name == "follower"
     assert only(node.request(vote_request(2, 4, 3, 1), 2)).vote_granted
 
 
-def test_who_made_way_for_nothing_stands_soon() -> None:
+def test_a_node_whose_candidate_never_stood_stands_soon_itself() -> None:
     """The candidate may have died too."""
     node = following()
     lose_leader(node)
@@ -88,7 +88,7 @@ def test_who_made_way_for_nothing_stands_soon() -> None:
 
 
 def test_making_way_never_takes_longer_than_the_fetch_timeout() -> None:
-    """One who asks for pre-votes again and again, and never for a vote, does not keep others from standing."""
+    """A node that requests pre-votes again and again, and never a vote, does not prevent others from standing."""
     node = following()
     lose_leader(node)
     lost = node.now
@@ -98,7 +98,7 @@ def test_making_way_never_takes_longer_than_the_fetch_timeout() -> None:
     assert node.now - lost <= node.config.fetch_timeout_ms + 20
 
 
-def test_one_that_waits_without_a_leader_makes_way_once() -> None:
+def test_an_unattached_node_delays_its_election_once() -> None:
     node = OneNode()
     began = node.now
     while node.client.state_name == "unattached":
@@ -107,7 +107,7 @@ def test_one_that_waits_without_a_leader_makes_way_once() -> None:
         node.pass_time(20)
 
 
-def test_one_that_waits_without_a_leader_makes_way_too() -> None:
+def test_an_unattached_node_delays_its_election_after_a_pre_vote() -> None:
     node = OneNode()
     while node.client.next_deadline_ms() > node.now + 5:
         node.pass_time(1)
@@ -118,12 +118,12 @@ def test_one_that_waits_without_a_leader_makes_way_too() -> None:
     assert node.client.state_name == "prospective"
 
 
-def test_of_two_that_stand_together_the_lower_id_wins_its_pre_vote() -> None:
+def test_of_two_simultaneous_candidates_the_lower_id_wins_its_pre_vote() -> None:
     assert not pre_vote_by(standing(0), 2)
     assert pre_vote_by(standing(2), 0)
 
 
-def test_a_rival_with_a_longer_log_wins_its_pre_vote_whatever_its_id() -> None:
+def test_a_rival_with_a_longer_log_wins_its_pre_vote_with_any_id() -> None:
     assert pre_vote_by(standing(0), 2, offset=2)
 
 
@@ -135,7 +135,7 @@ def test_a_rival_that_has_refused_gets_the_pre_vote_all_the_same() -> None:
     assert pre_vote_by(node, 2)
 
 
-def test_a_rival_gets_the_pre_vote_after_a_moment() -> None:
+def test_a_rival_gets_the_pre_vote_after_a_short_delay() -> None:
     """This node does not seem to win: its own requests may not get through."""
     node = standing(0)
     node.pass_time(50)
@@ -143,13 +143,13 @@ def test_a_rival_gets_the_pre_vote_after_a_moment() -> None:
     assert pre_vote_by(node, 2)
 
 
-def test_a_vote_is_given_to_a_rival_whatever_its_id() -> None:
-    """Only pre-votes, which bind nobody, are decided by ids."""
+def test_a_vote_is_granted_to_a_rival_with_any_id() -> None:
+    """Ids decide only pre-votes, which are not binding."""
     node = standing(0)
     assert only(node.request(vote_request(2, 4, 3, 1), 2)).vote_granted
 
 
-def test_an_observer_goes_on_looking_for_a_leader() -> None:
+def test_an_observer_keeps_looking_for_a_leader() -> None:
     node = following(7)
     lose_leader(node)
     for _ in range(200):

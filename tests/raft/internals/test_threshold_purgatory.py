@@ -18,7 +18,7 @@ def waiting(*thresholds: int, deadlines: Iterable[int] = ()) -> ThresholdPurgato
     return purgatory
 
 
-def test_what_is_reached_leaves_and_the_rest_stays() -> None:
+def test_values_with_a_reached_threshold_leave_and_the_others_stay() -> None:
     """testThresholdCompletion."""
     purgatory = waiting(3, 1, 2)
     assert purgatory.complete(0) == []
@@ -33,7 +33,7 @@ def test_equal_thresholds_leave_together_in_the_order_they_came() -> None:
     assert waiting(1, 1, 1).complete(1) == ["1@0", "1@1", "1@2"]
 
 
-def test_everything_can_be_taken_out_to_complete_or_fail_it() -> None:
+def test_all_values_can_be_removed_to_complete_or_fail_them() -> None:
     """testCompleteAll, testCompleteAllExceptionally."""
     purgatory = waiting(2, 1, deadlines=[10, 20])
     assert purgatory.complete_all() == ["1@1", "2@0"]
@@ -42,7 +42,7 @@ def test_everything_can_be_taken_out_to_complete_or_fail_it() -> None:
     assert purgatory.next_deadline_ms() == NEVER_MS
 
 
-def test_a_deadline_takes_out_what_waited_too_long() -> None:
+def test_a_value_leaves_at_its_deadline() -> None:
     """testExpiration."""
     purgatory = waiting(5, 4, 6, deadlines=[30, 10, NEVER_MS])
     assert purgatory.next_deadline_ms() == 10
@@ -53,7 +53,7 @@ def test_a_deadline_takes_out_what_waited_too_long() -> None:
     assert purgatory.complete(6) == ["6@2"]
 
 
-def test_what_was_completed_does_not_expire() -> None:
+def test_completed_values_do_not_expire() -> None:
     """testCompletionAfterTimeout."""
     purgatory = waiting(1, 2, deadlines=[10, 20])
     purgatory.complete(1)
@@ -61,7 +61,7 @@ def test_what_was_completed_does_not_expire() -> None:
     assert purgatory.expire(15) == []
 
 
-def test_a_ticket_takes_out_its_value_once() -> None:
+def test_a_ticket_removes_its_value_once() -> None:
     purgatory: ThresholdPurgatory[str] = ThresholdPurgatory()
     first, second = purgatory.wait(1, "first", 10), purgatory.wait(1, "second", 20)
     assert purgatory.cancel(first) == "first"

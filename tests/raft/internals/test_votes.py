@@ -1,4 +1,4 @@
-"""More of elections: who grants what in which state, and when a voter stands. Docstrings name Kafka's own tests."""
+"""More of elections: granting votes in each state, and starting elections. Docstrings name Kafka's tests."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def log_of(*batches: bytes) -> MemoryRaftLog:
     return log
 
 
-def test_one_who_resigned_from_its_epoch_votes_in_a_higher_one() -> None:
+def test_a_resigned_leader_votes_in_a_higher_epoch() -> None:
     """testGrantVotesFromHigherEpochAfterResigningLeadership, ..Candidacy; the vote is on disk with the answer."""
     node = OneNode(election=ElectionState(4, 0), log=log_of(batch(0, 3)))
     assert node.client.state_name == "resigned"
@@ -54,15 +54,15 @@ def test_a_candidate_grants_pre_vote_without_giving_up_its_own_vote() -> None:
 @pytest.mark.parametrize(
     ("last_epoch", "offset", "granted"), [(3, 1, True), (4, 0, True), (3, 0, False), (2, 9, False)]
 )
-def test_pre_vote_too_goes_only_to_a_log_as_long_as_ones_own(last_epoch: int, offset: int, granted: bool) -> None:
+def test_a_pre_vote_goes_only_to_a_log_that_is_up_to_date(last_epoch: int, offset: int, granted: bool) -> None:
     """testRejectPreVoteIfRemoteLogIsNotUpToDate: KafkaRaftClientPreVoteTest."""
     node = OneNode(log=log_of(batch(0, 3)))
     asked = vote_request(1, 4, last_epoch, offset, pre_vote=True)
     assert only(node.request(asked, 2)).vote_granted is granted
-    assert node.client._core.state.voted is None, "a pre-vote binds nobody"
+    assert node.client._core.state.voted is None, "a pre-vote is not binding"
 
 
-def test_who_knows_no_leader_grants_and_has_it_on_disk_before_the_answer() -> None:
+def test_a_node_without_a_leader_grants_a_vote_that_is_on_disk_before_the_response() -> None:
     """testHandleValidVoteRequestAsFollower: the epoch of the request is known, its leader is not."""
     node = OneNode(election=ElectionState(3))
     node.effects.clear()
@@ -71,7 +71,7 @@ def test_who_knows_no_leader_grants_and_has_it_on_disk_before_the_answer() -> No
     assert kinds.index("StoreElection") < kinds.index("Respond")
 
 
-def test_who_knows_the_leader_of_the_epoch_does_not_vote_in_it() -> None:
+def test_a_node_that_knows_the_epochs_leader_does_not_vote_in_it() -> None:
     """testHandleVoteRequestAsFollowerWithElectedLeader."""
     node = OneNode()
     node.follow(1, 3)
@@ -79,7 +79,7 @@ def test_who_knows_the_leader_of_the_epoch_does_not_vote_in_it() -> None:
     assert node.client.leader_id == 1
 
 
-def test_a_voter_whose_leader_answers_nothing_good_stands_after_the_fetch_timeout() -> None:
+def test_a_voter_without_valid_responses_starts_a_pre_vote_after_the_fetch_timeout() -> None:
     """testVoterBecomeProspectiveAfterFetchTimeout: the epoch stays."""
     node = OneNode()
     node.follow(1, 3)
@@ -94,7 +94,7 @@ def test_a_voter_whose_leader_answers_nothing_good_stands_after_the_fetch_timeou
     assert node.client.epoch == 3
 
 
-def test_nobody_leads_without_a_majority_of_votes() -> None:
+def test_no_leader_without_a_majority_of_votes() -> None:
     """QuorumStateTest.testCandidateToLeaderWithoutGrantedVote."""
     node = OneNode()
     node.become_candidate()
@@ -104,7 +104,7 @@ def test_nobody_leads_without_a_majority_of_votes() -> None:
         become_leader(node.client._core, state, node.now)
 
 
-def test_after_a_change_of_the_voters_the_new_majority_is_asked_for() -> None:
+def test_after_a_change_of_the_voters_the_new_majority_counts() -> None:
     """LeaderStateTest.testCheckQuorumAfterVoterSetChanges: of 0-3, 0 leads, 1 fetches; with 3 gone that is enough."""
     few, enough = OneNode((0, 1, 2, 3)), OneNode((0, 1, 2, 3))
     for node in (few, enough):
@@ -133,8 +133,8 @@ def test_a_vote_for_a_candidate_without_a_directory_holds_for_its_id() -> None:
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_a_node_that_knows_no_voters_gives_no_vote(*, pre_vote: bool) -> None:
-    """It may be a voter that has lost its log: Apache's node would vote for whoever asks first."""
+def test_a_node_without_a_voter_set_grants_no_vote(*, pre_vote: bool) -> None:
+    """It may be a voter that has lost its log: Apache's node would vote for the first candidate."""
     asked = vote_request(1, 4, 3, 10, pre_vote=pre_vote)
     assert not only(OneNode(voters=()).request(asked, 2)).vote_granted
     assert only(OneNode().request(asked, 2)).vote_granted

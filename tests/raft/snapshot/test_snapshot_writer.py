@@ -65,7 +65,7 @@ def test_a_snapshot_of_a_later_epoch_than_the_log_has_there_is_refused() -> None
         wanted(5, 7)
 
 
-def test_a_snapshot_below_the_logs_start_or_one_that_exists_is_not_wanted() -> None:
+def test_a_snapshot_below_the_logs_start_or_an_existing_one_is_not_written() -> None:
     """testCreateSnapshotBeforeLogStartOffset, testCreateExistingSnapshot."""
     log = log_of(*LOG)
     snapshot_id = OffsetAndEpoch(3, 1)
@@ -76,7 +76,7 @@ def test_a_snapshot_below_the_logs_start_or_one_that_exists_is_not_wanted() -> N
     assert wanted(4, 4, log=log)
 
 
-def test_the_client_checks_the_id_too() -> None:
+def test_the_client_id_length_is_checked_as_well() -> None:
     """testCreateSnapshotAsLeaderWithInvalidSnapshotId."""
     node = OneNode()
     node.become_leader()
@@ -151,7 +151,7 @@ def test_nothing_is_left_of_a_snapshot_that_is_closed_without_freeze() -> None:
         writer.freeze()
 
 
-def test_a_frozen_snapshot_takes_no_more_and_stays_when_it_is_closed() -> None:
+def test_a_frozen_snapshot_accepts_no_more_records_and_survives_close() -> None:
     """testAppendToFrozenSnapshot."""
     log = log_of()
     writer = writer_over(log)
@@ -162,7 +162,7 @@ def test_a_frozen_snapshot_takes_no_more_and_stays_when_it_is_closed() -> None:
     assert list(log.snapshots) == [OffsetAndEpoch(5, 2)]
 
 
-def test_the_file_is_made_with_the_first_record_not_before() -> None:
+def test_the_file_is_created_with_the_first_record() -> None:
     """So that a full disk shows itself on the thread that writes."""
     begun: list[OffsetAndEpoch] = []
     log = log_of()
@@ -188,7 +188,7 @@ def test_a_large_batch_is_read_over_several_pieces_of_the_file(monkeypatch: pyte
     assert [each.values() for each in batches if not each.is_control] == [values]
 
 
-def test_old_voter_sets_are_forgotten_once_a_snapshot_stands_for_them() -> None:
+def test_old_voter_sets_are_removed_once_a_snapshot_covers_them() -> None:
     """VoterSetHistoryTest.testTruncateOldEntries: the last one below the snapshot stays."""
     node = OneNode()
     node.become_leader()

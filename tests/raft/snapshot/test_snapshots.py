@@ -50,19 +50,19 @@ def _log(*batches: bytes) -> MemoryRaftLog:
 
 
 def piece_wanted(node: OneNode) -> tuple[SendRequest, int]:
-    """The FetchSnapshot that waits for an answer, and the position it asks for."""
+    """The FetchSnapshot in flight, and its position."""
     (request,) = node.sent(FetchSnapshotRequest)
     assert isinstance(request.message, FetchSnapshotRequest)
     return request, request.message.topics[0].partitions[0].position
 
 
-# --- snapshots ----------------------------------------------------------------------------------------------------------
+# --- snapshots --------------------------------------------------------------------------------------------------------
 
 SNAPSHOT_ID = OffsetAndEpoch(50, 2)
 
 
 def test_a_snapshot_replaces_the_log() -> None:
-    """testFetchSnapshotResponsePartialData, and what it holds of the voters takes effect."""
+    """testFetchSnapshotResponsePartialData, and the snapshot's voters take effect."""
     voters = dynamic_voters(0, 1, 2, 3)
     data = snapshot_bytes(SNAPSHOT_ID, 1, voters, [b"state" * 50])
     node = following(fetch_snapshot_max_bytes=100, log=_log(batch(0, 1)))
@@ -117,7 +117,7 @@ def test_a_bad_snapshot_is_dropped_and_never_loaded(spoil: str) -> None:
     assert node.sent(FetchRequest)
 
 
-# --- DescribeQuorum -----------------------------------------------------------------------------------------------------
+# --- DescribeQuorum ---------------------------------------------------------------------------------------------------
 
 
 def describe(topic: str = METADATA_TOPIC) -> DescribeQuorumRequest:
@@ -125,7 +125,7 @@ def describe(topic: str = METADATA_TOPIC) -> DescribeQuorumRequest:
     return DescribeQuorumRequest(topics=(DescribeQuorumRequestTopicData(topic_name=topic, partitions=(partition,)),))
 
 
-def test_describe_quorum_tells_voters_observers_and_lag() -> None:
+def test_describe_quorum_returns_voters_observers_and_lag() -> None:
     node = leading()
     node.pass_time(100)
     node.commit_epoch()
@@ -140,7 +140,7 @@ def test_describe_quorum_tells_voters_observers_and_lag() -> None:
     assert [each.node_id for each in answer.nodes] == [0, 1, 2]
 
 
-def test_observers_are_forgotten_after_five_minutes() -> None:
+def test_observers_are_removed_after_five_minutes() -> None:
     node = leading()
     node.request(fetch_request(9, 1, 0, 0))
     for _ in range(310):
@@ -154,7 +154,7 @@ def test_describe_quorum_elsewhere_gets_kafkas_error() -> None:
     assert only(leading().request(describe("other"), 2)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_replica_that_fetches_further_back_is_shown_where_it_is() -> None:
+def test_a_replica_that_fetches_an_earlier_offset_is_reported_there() -> None:
     """testDescribeQuorumNonMonotonicFollowerFetch: it has lost its disk; what is committed stays committed."""
     node = leading()
     node.append([b"a", b"b"])
@@ -167,7 +167,7 @@ def test_a_replica_that_fetches_further_back_is_shown_where_it_is() -> None:
     assert told.high_watermark == end
 
 
-# --- FetchSnapshot, the leader's side -------------------------------------------------------------------------------------
+# --- FetchSnapshot, the leader's side ---------------------------------------------------------------------------------
 
 
 def snapshot_request(position: int = 0, **changes: Any) -> FetchSnapshotRequest:
@@ -221,7 +221,7 @@ def test_a_follower_serves_no_snapshot_and_names_the_leader() -> None:
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, 3)
 
 
-def test_a_snapshot_is_served_in_pieces_of_the_size_asked_for() -> None:
+def test_a_snapshot_is_served_in_pieces_of_the_requested_size() -> None:
     """testPartialFetchSnapshotRequestAsLeader."""
     node, data = serving()
     got = b""
@@ -245,7 +245,7 @@ def test_the_bootstrap_checkpoint_is_not_served() -> None:
     assert answer.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
 
 
-def test_a_voter_that_fetches_a_snapshot_keeps_the_leader_in_office() -> None:
+def test_a_voter_that_fetches_a_snapshot_counts_for_check_quorum() -> None:
     """testFetchSnapshotRequestResetsCheckQuorum: a large snapshot may take longer than the leader waits for a fetch."""
     node, _ = serving()
     for _ in range(10):
@@ -272,7 +272,7 @@ def test_a_piece_of_a_newer_epoch_ends_the_download_and_moves_the_follower() -> 
     assert node.fetch_out()
 
 
-def test_pieces_of_a_leader_that_is_none_any_more_are_ignored() -> None:
+def test_pieces_from_a_former_leader_are_ignored() -> None:
     """testFetchSnapshotResponseToNotFollower."""
     data = snapshot_bytes(SNAPSHOT_ID, 1, dynamic_voters(0, 1, 2), [b"state" * 50])
     node = following(log=_log(batch(0, 1)))
