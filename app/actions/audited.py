@@ -6,7 +6,7 @@ not audited.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from app.cluster.cluster import Cluster
@@ -25,10 +25,9 @@ class Caller:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The result of a change: the offset of its commit, more details for the audit, and the error."""
+    """The result of a change: the offset of its commit, or the error."""
 
     offset: int | None = None
-    detail: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
 
 
@@ -54,25 +53,17 @@ class Audited:
         try:
             yield outcome
         except BaseException as error:  # also when the client disconnects: the controller may have made the change
+            outcome.error = str(error) or type(error).__name__
+            raise
+        finally:
             if not dry_run:
                 await self._security.record(
                     caller.principal.actor,
                     action,
                     resource,
-                    "failed",
+                    "failed" if outcome.error else "ok",
                     caller.info,
-                    error=str(error) or type(error).__name__,
+                    error=outcome.error,
                     detail=detail,
+                    metadata_offset=outcome.offset,
                 )
-            raise
-        if not dry_run:
-            await self._security.record(
-                caller.principal.actor,
-                action,
-                resource,
-                "failed" if outcome.error else "ok",
-                caller.info,
-                error=outcome.error,
-                detail=detail,
-                metadata_offset=outcome.offset,
-            )

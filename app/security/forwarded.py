@@ -23,8 +23,8 @@ class Origin:
 def origin_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Network]) -> Origin:
     """Return the origin of a request.
 
-    X-Forwarded-For is read from its end, which the nearest proxy wrote. An entry counts as long as the address after it is
-    trusted, so a client cannot forge its address by sending the header itself.
+    X-Forwarded-For is read from its end, which the nearest proxy wrote. An entry counts as long as the address after it
+    is trusted, so a client cannot forge its address by sending the header itself.
     """
     if not trusted or not _is_trusted(peer, trusted):
         return Origin(peer, scheme)
