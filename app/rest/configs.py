@@ -106,8 +106,8 @@ class ConfigKind:
     def changes(self, view: View, resource: str | int | None, entries: Sequence[AlterEntry]) -> list[ConfigChange]:
         """Return the changes that the entries ask for.
 
-        Raises NotFoundError for an unknown config, as REST v3 does before it asks Kafka; KafkaError INVALID_CONFIG for a
-        missing value, INVALID_REQUEST for a repeated config.
+        Raises NotFoundError for an unknown config, as REST v3 does before it asks Kafka; KafkaError INVALID_CONFIG for
+        a missing value, INVALID_REQUEST for a repeated config.
         """
         known = config_def(self.resource_type)
         changes: list[ConfigChange] = []

@@ -91,7 +91,7 @@ async def page_of(
     page_size: Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="largest number of items")] = PAGE_SIZE_MAX,
     page_token: Annotated[str | None, Query(max_length=2_000, description="from `metadata.next`")] = None,
 ) -> Page:
-    """Return the page that a request asks for. Raises BadRequestError for a token of another list or a malformed one."""
+    """Return the requested page. Raises BadRequestError for a malformed token and for one of another list."""
     if page_token is None:
         return Page(request, view, page_size)
     try:

@@ -1,4 +1,4 @@
-"""What a flood of at most 20 MiB makes a node hold: three times the bytes that were sent at most, and nothing of it afterwards."""
+"""Memory of a node under a flood of 20 MiB: at most three times the bytes sent, and released afterwards."""
 
 import asyncio
 import itertools
@@ -40,7 +40,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedNode]:
 
 
 def growth(node: EmbeddedNode, frames: list[bytes]) -> float:
-    """Send SENT_BYTES over many connections; return by how many MiB the node grew at most, once it is as small as before."""
+    """Send SENT_BYTES over many connections. Return the largest growth in MiB, once the memory is released."""
     assert node.process is not None
     process, before = node.process, resident_mb(node.process)
 
@@ -87,8 +87,8 @@ def test_20_mib_of_record_bombs_take_no_more_than_three_times_their_size(
     assert growth(node, frames) < GROWTH_MIB_MAX
 
 
-def test_fetches_whose_answers_nobody_reads_take_a_bounded_amount_of_memory(node: EmbeddedNode) -> None:
-    """A hundred bytes ask for 50 MB, many times over; a consumer of the same address is served meanwhile."""
+def test_unread_fetch_answers_take_a_bounded_amount_of_memory(node: EmbeddedNode) -> None:
+    """A hundred bytes request 50 MB, repeatedly. A consumer at the same address is served meanwhile."""
     partition = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=50 * MIB)
     fetch = FetchRequest(
         max_wait_ms=500,
