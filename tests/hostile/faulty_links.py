@@ -18,7 +18,7 @@ from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.framing import decode_request_header, decode_response
 from kraft_core.protocol.messages import FetchResponse
 
-NOBODY = 0
+CLIENT = 0
 _SOURCE = re.compile(r"(?:raft-client-)?(\d+)")
 _ELECTORAL = {ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH}
 _REMEMBERED = {*_ELECTORAL, ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.UPDATE_RAFT_VOTER}
@@ -116,7 +116,7 @@ class FaultyLinks:
     def reset(self, node_id: int | None = None) -> None:
         """Reset all connections between nodes, or those of one node, but not those of clients."""
         for each in list(self._connections):
-            if each.source != NOBODY and node_id in (None, each.source, each.target):
+            if each.source != CLIENT and node_id in (None, each.source, each.target):
                 each.reset()
 
     def cut(self, source: int, target: int) -> None:
@@ -207,7 +207,7 @@ class FaultyLinks:
 
     def _remember(self, connection: _Connection, frame: bytes) -> None:
         api_key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
-        if connection.source != NOBODY and api_key in _REMEMBERED:
+        if connection.source != CLIENT and api_key in _REMEMBERED:
             self.old_requests[connection.target].append((api_key, frame))
             if api_key == ApiKey.FETCH:
                 connection.fetches[correlation_id] = version
@@ -233,10 +233,10 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def _source_of(frame: bytes) -> int:
-    """Return the node that sent a request, NOBODY for a client."""
+    """Return the node that sent a request, CLIENT for a client."""
     try:
         client_id = decode_request_header(frame[4:])[0].client_id or ""
     except KafkaError:
-        return NOBODY
+        return CLIENT
     match = _SOURCE.fullmatch(client_id)
-    return int(match[1]) if match else NOBODY
+    return int(match[1]) if match else CLIENT

@@ -208,7 +208,7 @@ UNUSUAL = [
     envelope("with what may not be forwarded", INNER),
     envelope("with an unknown api", frame(header(999, 0))[4:]),
     envelope("with an envelope", encode_request(EnvelopeRequest(request_data=b""), 0, 3, "x")[4:]),
-    envelope("of nobody", INNER_TOPICS, None),
+    envelope("without a principal", INNER_TOPICS, None),
     envelope("of an unreadable principal", INNER_TOPICS, b"\x00\x00\x05Us"),
     envelope("of a principal of another version", INNER_TOPICS, b"\x00\x09"),
     envelope("from an address of one byte", INNER_TOPICS, PRINCIPAL, b"\x7f"),

@@ -327,7 +327,7 @@ def _epoch_cases() -> Iterator[tuple[str, Build, range]]:
         yield f"{name} of another cluster", make(cluster_id=WRONG_CLUSTER), range(2)
         yield f"{name} for another topic", make(topic="__other"), range(2)
         yield f"{name} for another partition", make(partition_index=1), range(2)
-        yield f"{name} of nobody", make(leader_id=-1), range(2)
+        yield f"{name} without a leader", make(leader_id=-1), range(2)
         yield f"stale {name} by a stranger", make(epoch=stale, leader_id=STRANGER), range(2)
     yield "begin of the leader", begin(), range(2)
     yield "begin of the leader for another node", begin(voter_id=other), range(1, 2)
@@ -369,7 +369,7 @@ def _snapshot_cases() -> Iterator[tuple[str, Build, range]]:
     for version in range(2):
         only = range(version, version + 1)
         for name, changed in {
-            "snapshot that nobody has": {},
+            "unknown snapshot": {},
             "snapshot 0-0": {"end_offset": 0, "of_epoch": 0},
             "snapshot in a stale epoch": {"epoch": stale},
             "snapshot in an epoch to come": {"epoch": 3},

@@ -186,14 +186,14 @@ def test_an_acl_of_any_or_unknown_kind_is_refused_and_not_written(
         resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1,
         resource_name_filter=None, principal_filter=None, host_filter=None,
     )  # fmt: skip
-    told: list[Any] = []
+    results: list[Any] = []
     for port in ports:
         *_, created = asyncio.run(talk(port, [*login(), creation(**changed)]))
-        told.append(created if isinstance(created, str) else created.results[0])
+        results.append(created if isinstance(created, str) else created.results[0])
         *_, listed = asyncio.run(talk(port, [*login(), (every, 3)]))
         assert listed.resources == ()
-    assert told[0] == told[1]
-    assert told[0] == CLOSED or told[0].error_code in {ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST}
+    assert results[0] == results[1]
+    assert results[0] == CLOSED or results[0].error_code in {ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST}
 
 
 TOKENS: list[Asked] = [

@@ -294,7 +294,7 @@ UNREADABLE = {
     "an unknown version": bytes([1, TOPIC_RECORD, 99]),
     "a frame of another version": bytes([2, TOPIC_RECORD, 0]),
     "its end missing": bytes([1, TOPIC_RECORD, 0, 9]) + b"name",
-    "a topic nobody has": encode_record(
+    "an unknown topic": encode_record(
         PartitionRecord(partition_id=0, topic_id=METADATA_TOPIC_ID, replicas=(1,), isr=(1,)), 1
     ),
 }
@@ -329,7 +329,7 @@ WRONG_SETTINGS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("controller.quorum.fetch.timeout.ms", "-7"),
     ),
     "no log dir": ("log.dirs=", "log.dirs=\n#", ("log.dirs",)),
-    "voters and bootstrap of nobody": ("controller.quorum.bootstrap.servers=", "#", ("controller.quorum",)),
+    "neither voters nor bootstrap servers": ("controller.quorum.bootstrap.servers=", "#", ("controller.quorum",)),
 }
 
 
