@@ -369,7 +369,7 @@ def _snapshot_cases() -> Iterator[tuple[str, Build, range]]:
     for version in range(2):
         only = range(version, version + 1)
         for name, changed in {
-            "unknown snapshot": {},
+            "snapshot that does not exist": {},
             "snapshot 0-0": {"end_offset": 0, "of_epoch": 0},
             "snapshot in a stale epoch": {"epoch": stale},
             "snapshot in an epoch to come": {"epoch": 3},
