@@ -331,7 +331,7 @@ def test_a_large_snapshot_is_loaded_in_steps_and_the_node_answers_in_between(mon
     steps = 0
     while behind.node._loading is not None:
         assert behind.node.image is before, "the old image stays until the new one is whole"
-        assert behind.node.next_deadline_ms() <= cluster.now_ms, "it asks for the next step at once"
+        assert behind.node.next_deadline_ms() <= cluster.now_ms, "it requests the next step at once"
         assert behind.asked_to_vote() is not None, "others are answered meanwhile"
         steps += 1
     assert steps > 15
@@ -372,15 +372,15 @@ def test_log_cleaning_is_requested_once_a_minute() -> None:
     """metadata.max.retention.bytes and .ms."""
     cluster = Cluster(1)
     active = cluster.active()
-    asked: list[int] = []
+    requested: list[int] = []
     carry_out = active.carry_out
 
     def watched(effects: Iterable[NodeEffect]) -> None:
         found = list(effects)
-        asked.extend(cluster.now_ms for each in found if isinstance(each, CleanLog))
+        requested.extend(cluster.now_ms for each in found if isinstance(each, CleanLog))
         carry_out(found)
 
     active.carry_out = watched  # type: ignore[method-assign]  # watched
     cluster.run(200_000, 500)
-    assert len(asked) == 3
-    assert all(60_000 <= later - earlier <= 61_000 for earlier, later in pairwise(asked))
+    assert len(requested) == 3
+    assert all(60_000 <= later - earlier <= 61_000 for earlier, later in pairwise(requested))

@@ -148,12 +148,12 @@ def test_a_storm_of_reads_costs_two_rounds() -> None:
     cluster = Cluster(3)
     active = cluster.active()
     cluster.run(1000)
-    asked: list[SendRequest] = []
+    sent: list[SendRequest] = []
     send = cluster.send
 
     def counted(sender: Member, effect: SendRequest) -> None:
         if isinstance(effect.message, BeginQuorumEpochRequest):
-            asked.append(effect)
+            sent.append(effect)
         send(sender, effect)
 
     cluster.send = counted  # type: ignore[method-assign]  # counts, and passes on
@@ -162,4 +162,4 @@ def test_a_storm_of_reads_costs_two_rounds() -> None:
     ]  # the first begins a round, the others share one
     cluster.settle()
     assert {read_value(active, each) for each in reads} == {"1"}
-    assert len(asked) == 2 * 2
+    assert len(sent) == 2 * 2

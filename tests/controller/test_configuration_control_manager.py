@@ -246,8 +246,10 @@ def test_enabling_elr_moves_the_minimum_isr_to_the_cluster() -> None:
     context.set_config(BROKER, "1", MIN_ISR, "3")
     context.set_config(BROKER, "2", "compression.type", "gzip")
     records = context.configs.elr_safety_records(context.image)
-    said = [(record.resource_name, record.name, record.value) for record in records if isinstance(record, ConfigRecord)]
-    assert said == [("", MIN_ISR, "2"), ("1", MIN_ISR, None)]
+    changed = [
+        (record.resource_name, record.name, record.value) for record in records if isinstance(record, ConfigRecord)
+    ]
+    assert changed == [("", MIN_ISR, "2"), ("1", MIN_ISR, None)]
     context.apply(records)
     assert context.configs.elr_safety_records(context.image) == []
 

@@ -1,6 +1,6 @@
 """The administrators of the virtual cluster, and checks of their acknowledged changes: durable and atomic.
 
-Requests go over the virtual network to whoever seems to be the active controller. Numbers are those of
+Requests go over the virtual network to the presumed active controller. Numbers are those of
 docs/invariants.md.
 """
 
@@ -112,9 +112,9 @@ class AdminLoad(SimClient):
         """Check 14: a new topic matches its request completely."""
         count = len(self.model.indexes[topic_id])
         values = self.model.configs.get((TOPIC, name), {})
-        wishes = self._wanted.get(name, ())
-        whole = any(count >= wanted and set(configs) <= set(values) for wanted, configs in wishes)
-        check(whole, "a topic that nobody wanted, or half of one", name, count, values, wishes)
+        wanted_topics = self._wanted.get(name, ())
+        whole = any(count >= wanted and set(configs) <= set(values) for wanted, configs in wanted_topics)
+        check(whole, "an unrequested topic, or half of one", name, count, values, wanted_topics)
 
     def _on_removal(self, name: str, topic_id: UUID) -> None:
         check(name in self._unwanted or topic_id in self._unwanted, "deleted a topic unasked", name, topic_id)
@@ -196,12 +196,12 @@ class AdminLoad(SimClient):
         name = self._name()
         topic_id = self.model.by_name.get(name)
         if topic_id is not None and self.random.random() < 0.5:
-            wish = m.DeleteTopicsRequestDeleteTopicState(name=None, topic_id=topic_id)
+            state = m.DeleteTopicsRequestDeleteTopicState(name=None, topic_id=topic_id)
             self._unwanted.add(topic_id)
         else:
-            wish = m.DeleteTopicsRequestDeleteTopicState(name=name)
+            state = m.DeleteTopicsRequestDeleteTopicState(name=name)
             self._unwanted.add(name)
-        self._request(m.DeleteTopicsRequest(topics=(wish,)), self._on_deleted)
+        self._request(m.DeleteTopicsRequest(topics=(state,)), self._on_deleted)
 
     def _on_deleted(self, node: SimNode, before: int, answer: m.DeleteTopicsResponse) -> None:
         for each in answer.responses:
@@ -303,12 +303,12 @@ class AdminLoad(SimClient):
     def _check_existed(self, node: SimNode, name: str, low: int) -> None:
         lives = [life for life in self.model.topics.values() if life.name == name]
         existed = any(life.created <= self.model.offset and life.deleted > low for life in lives)
-        check(existed, "a topic is said to be there that was not", node, name, low, lives)
+        check(existed, "a missing topic was reported", node, name, low, lives)
 
     def _check_missed(self, node: SimNode, name: str, low: int) -> None:
         lives = [life for life in self.model.topics.values() if life.name == name]
         there = any(life.created <= low and life.deleted > self.model.offset for life in lives)
-        check(not there, "a topic is said not to be there that was", node, name, low, lives)
+        check(not there, "an existing topic was reported missing", node, name, low, lives)
 
     # --- partitions -------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class _Loud(logging.Handler):
 def loud_faults() -> Iterator[None]:
     """Fail the run if a controller logs a fault, even if it continues.
 
-    Its event queue swallows what is raised while an event is told of its fault, and logs it: that is raised once more.
+    The event queue logs an exception of an event's handle_exception and continues; this raises it again.
     """
     logger, handler = logging.getLogger("kraft_core.controller"), _Loud()
     level_before = logger.level
@@ -148,7 +148,7 @@ class ControllerStory:
                 missing.append((key, it))
         return missing
 
-    def tell(self, report: "Report") -> None:
+    def add_to(self, report: "Report") -> None:
         """Add the counts of the run."""
         controller = self.scenario.oracle.controller
         report.registrations = sum(broker.registrations for broker in self.brokers)

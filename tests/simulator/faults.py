@@ -181,7 +181,7 @@ class Faults:
     def _damage(self, kind: str) -> None:
         """Damage a file of a node that is down or is killed for it, so that its cache was written back.
 
-        Together with a power loss nobody could tell damage at the log's end from a torn write.
+        Together with a power loss, damage at the end of the log would look like a torn write.
         """
         node = self._any()
         if not self.scenario.operator.may_destroy(node) or node.disk.has_lost_power:

@@ -145,7 +145,7 @@ class MetadataModel:
                 check(self._can_lead(it.leader, it), "led by a broker that cannot lead", key, it)
                 continue
             able = [each for each in it.isr or it.elr if self._can_lead(each, it)]
-            check(not able, "nobody leads, although somebody could", key, able, it)
+            check(not able, "no leader, although a replica may lead", key, able, it)
 
     def _can_lead(self, broker_id: int, it: Partition) -> bool:
         return self.is_active(broker_id) and self.is_online(broker_id, it.directory(broker_id))

@@ -133,7 +133,7 @@ class Oracle:
         key = (batch.base_offset, batch.leader_epoch)
         known = self.batches.get(key)
         if known is None:
-            check(node.node is not None, "the disk holds a batch that nobody has written", node, key)
+            check(node.node is not None, "the disk holds a batch that was never appended", node, key)
             self.batches[key] = (batch.raw, epoch_before)
             if batch.is_control:
                 self._on_control(node, batch)
@@ -165,7 +165,7 @@ class Oracle:
             return
         check(len(changed) == 1, "more than one voter changed", node, changed)
         high_watermark = node.raft.high_watermark
-        check(high_watermark > node.led_from >= 0, "voters changed before a commit in the own epoch", node)
+        check(high_watermark > node.led_from >= 0, "voters changed before a commit in the leader's epoch", node)
         assert node.log is not None
         is_open = any(_has_voters(batch) for batch in node.log.batches if high_watermark <= batch.base_offset < offset)
         check(not is_open, "two voter changes at a time", node, offset)

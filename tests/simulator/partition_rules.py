@@ -51,7 +51,7 @@ class Partition:
 
     def changed(self, record: PartitionChangeRecord) -> "Partition":
         """Check 25: each change raises the partition epoch; each record with a leader raises the leader epoch."""
-        said = {
+        fields = {
             "replicas": record.replicas,
             "directories": record.directories,
             "isr": record.isr,
@@ -62,7 +62,7 @@ class Partition:
             "leader": None if record.leader == SAME_LEADER else record.leader,
             "leader_recovery_state": None if record.leader_recovery_state < 0 else record.leader_recovery_state,
         }
-        changed = {name: value for name, value in said.items() if value is not None}
+        changed = {name: value for name, value in fields.items() if value is not None}
         new = replace(self, **changed)  # type: ignore[arg-type]  # each value is of its field's type
         if len(new.directories) != len(new.replicas):
             new = replace(new, directories=(MIGRATING,) * len(new.replicas))
@@ -149,7 +149,7 @@ def check_change(key: Key, was: Partition, now: Partition, record: PartitionChan
             now,
         )
     if not around.elr_enabled:
-        check(bool(now.isr) or not was.isr, "nobody is in sync", key, was, now)
+        check(bool(now.isr) or not was.isr, "no replica is in sync", key, was, now)
         check(set(now.elr) <= set(was.elr), "eligible replicas without the feature", key, was, now)
     check(set(now.elr) <= {*was.elr, *was.isr}, "an eligible replica out of the blue", key, was, now)
     if record.replicas is not None:

@@ -189,7 +189,7 @@ class Scenario:
         report.disks_replaced = self.operator.disks_replaced
         report.kraft_upgrades = self.operator.kraft_upgrades
         if self.story is not None:
-            self.story.tell(report)
+            self.story.add_to(report)
         report.reads_confirmed, report.reads_refused = self.oracle.reads.confirmed, self.oracle.reads.refused
         report.acknowledged, report.epochs = self.workload.acknowledged, len(self.oracle.leaders)
         return report

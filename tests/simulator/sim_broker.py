@@ -255,19 +255,19 @@ class SimBroker(SimClient):
         """Record fetches, and send AlterPartition for ISRs that must change."""
         self.later(REPLICATION_US, self._replicate)
         now_us = self.world.now_us
-        wishes: list[tuple[Led, tuple[int, ...], int]] = []
+        changes: list[tuple[Led, tuple[int, ...], int]] = []
         for key, led in self.led.items():
             for each in led.replicas:
                 if each != self.id and self._is_fetching(led, self.peers[each]):
                     self.fetched[key, each] = now_us, self.peers[each].epoch
             if led.recovery_state:
-                wishes.append((led, (self.id,), 0))
+                changes.append((led, (self.id,), 0))
                 continue
             isr = tuple(each for each in led.replicas if self._is_in_sync(key, led, each))
             if set(isr) != set(led.isr):
-                wishes.append((led, isr, 0))
-        if wishes and not self._is_altering and self.epoch >= 0:
-            self._alter(wishes)
+                changes.append((led, isr, 0))
+        if changes and not self._is_altering and self.epoch >= 0:
+            self._alter(changes)
 
     def _is_in_sync(self, key: Key, led: Led, follower: int) -> bool:
         if follower == self.id:
@@ -278,9 +278,9 @@ class SimBroker(SimClient):
         caught_up = self.random.random() < 0.6  # a follower needs some time
         return caught_up and fetched_us >= led.since_us and self.world.now_us - fetched_us < LAG_US
 
-    def _alter(self, wishes: list[tuple[Led, tuple[int, ...], int]]) -> None:
+    def _alter(self, changes: list[tuple[Led, tuple[int, ...], int]]) -> None:
         topics: dict[UUID, list[m.AlterPartitionRequestPartitionData]] = {}
-        for led, isr, recovery_state in wishes:
+        for led, isr, recovery_state in changes:
             epochs = {each: self.fetched.get(((led.topic_id, led.index), each), (0, -1))[1] for each in isr}
             topics.setdefault(led.topic_id, []).append(
                 m.AlterPartitionRequestPartitionData(

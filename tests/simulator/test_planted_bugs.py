@@ -144,8 +144,8 @@ def test_a_former_leader_that_resumes_its_epoch_is_caught(monkeypatch: pytest.Mo
         return state
 
     monkeypatch.setattr(kafka_raft_client, "initial_state", take_up)
-    said = caught(40, FAULTS)
-    assert "log matching" in said or "an epoch's leader changed" in said or "leader completeness" in said
+    message = caught(40, FAULTS)
+    assert "log matching" in message or "an epoch's leader changed" in message or "leader completeness" in message
 
 
 def test_a_controller_that_keeps_its_tip_after_losing_leadership_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +157,8 @@ def test_a_controller_that_keeps_its_tip_after_losing_leadership_is_caught(monke
         original(self, leader)
 
     monkeypatch.setattr(Node, "handle_leader_change", handle_leader_change)
-    said = caught(60, FAULTS)
-    assert "two images of one offset" in said or "after offset" in said
+    message = caught(60, FAULTS)
+    assert "two images of one offset" in message or "after offset" in message
 
 
 def test_a_controller_that_answers_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

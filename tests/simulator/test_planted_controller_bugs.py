@@ -46,14 +46,14 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-def said(seeds: int = 60, faults: tuple[str, ...] = BROKERS) -> str:
+def failure(seeds: int = 60, faults: tuple[str, ...] = BROKERS) -> str:
     """Return the simulator's message about the bug."""
     return caught(seeds, faults, brokers=3)
 
 
 def test_no_alarm_without_a_bug() -> None:
-    assert said(20) == ""
-    assert said(20, (*BROKERS, *CONTROLLERS)) == ""
+    assert failure(20) == ""
+    assert failure(20, (*BROKERS, *CONTROLLERS)) == ""
 
 
 # --- brokers ----------------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_an_unchecked_broker_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) ->
         return image.cluster.brokers.get(broker_id) or check_broker_epoch(image, broker_id, broker_epoch)
 
     monkeypatch.setattr("kraft_core.controller.partitions.replication_control_manager.check_broker_epoch", check)
-    assert "a stale broker epoch was accepted" in said(120)
+    assert "a stale broker epoch was accepted" in failure(120)
 
 
 def test_an_epoch_that_two_registrations_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,29 +72,29 @@ def test_an_epoch_that_two_registrations_share_is_caught(monkeypatch: pytest.Mon
         return registration_record(image, request, new_epoch // 40 * 40, kraft_version)
 
     monkeypatch.setattr("kraft_core.controller.brokers.cluster_control_manager.registration_record", record)
-    assert "a broker epoch" in said()
+    assert "a broker epoch" in failure()
 
 
 def test_an_incarnation_that_replaces_a_valid_session_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrokerHeartbeatManager, "has_valid_session", lambda *_: False)
-    assert "while another incarnation's session was valid" in said()
+    assert "while another incarnation's session was valid" in failure()
 
 
 def test_a_session_that_never_ends_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrokerHeartbeatManager, "remove_expired", lambda *_: None)
-    assert "a silent broker is not fenced" in said()
+    assert "a silent broker is not fenced" in failure()
 
 
 def test_a_session_that_ends_early_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = BrokerHeartbeatManager.remove_expired
     monkeypatch.setattr(BrokerHeartbeatManager, "remove_expired", lambda self, now_ms: original(self, now_ms + 700))
-    assert "session was" in said()
+    assert "session was" in failure()
 
 
 def test_a_new_controller_without_new_sessions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = BrokerHeartbeatManager.activate
     monkeypatch.setattr(BrokerHeartbeatManager, "activate", lambda self, image, _: original(self, image, 0))
-    assert "before its session was over" in said(faults=("resign",))
+    assert "before its session was over" in failure(faults=("resign",))
 
 
 def test_a_fenced_broker_that_keeps_leading_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,13 +103,13 @@ def test_a_fenced_broker_that_keeps_leading_is_caught(monkeypatch: pytest.Monkey
         return [BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE)]
 
     monkeypatch.setattr(ReplicationControlManager, "handle_broker_fenced", fence)
-    assert "a fenced broker leads" in said()
+    assert "a fenced broker leads" in failure()
 
 
 def test_a_returning_broker_that_is_not_elected_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = ReplicationControlManager.handle_broker_unfenced
     monkeypatch.setattr(ReplicationControlManager, "handle_broker_unfenced", lambda *args: original(*args)[:1])
-    assert "nobody leads, although somebody could" in said()
+    assert "no leader, although a replica may lead" in failure()
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
@@ -117,8 +117,8 @@ def test_a_returning_broker_that_is_not_elected_is_caught(monkeypatch: pytest.Mo
 
 def test_an_election_of_a_fenced_broker_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ClusterDescriber, "leader_acceptor", lambda *_: lambda _: True)
-    words = said()
-    assert "a broker that is not active was elected" in words or "the leader is not in sync" in words
+    message = failure()
+    assert "a broker that is not active was elected" in message or "the leader is not in sync" in message
 
 
 def test_an_election_onto_an_offline_directory_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,12 +126,12 @@ def test_an_election_onto_an_offline_directory_is_caught(monkeypatch: pytest.Mon
         return lambda broker_id: broker_id in (self.active if live is None else live)
 
     monkeypatch.setattr(ClusterDescriber, "leader_acceptor", accept)
-    assert "whose directory is offline" in said(faults=("broker_directory", "broker_kill"))
+    assert "whose directory is offline" in failure(faults=("broker_directory", "broker_kill"))
 
 
 def test_an_unclean_election_without_permission_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReplicationControlManager, "unclean_election_enabled", lambda *_: True)
-    assert "without permission" in said()
+    assert "without permission" in failure()
 
 
 def test_an_unclean_leader_that_need_not_recover_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_an_unclean_leader_that_need_not_recover_is_caught(monkeypatch: pytest.M
         return leader, isr, -1
 
     monkeypatch.setattr(PartitionChangeBuilder, "_try_election", elect)
-    assert "an unclean leader need not recover" in said()
+    assert "an unclean leader need not recover" in failure()
 
 
 def test_a_partition_epoch_that_is_not_raised_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_a_partition_epoch_that_is_not_raised_is_caught(monkeypatch: pytest.Monk
         return msgspec.structs.replace(original(partition, record), partition_epoch=partition.partition_epoch)
 
     monkeypatch.setattr(topics_delta, "merge_partition", merge)
-    assert "an image with another partition" in said()
+    assert "an image with another partition" in failure()
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_an_isr_that_should_be_refused_is_caught(
         return ErrorCode.NONE if code == let_through else code
 
     monkeypatch.setattr(alter_partition, "_check", check)
-    words = said(faults=(*BROKERS, *CONTROLLERS))
-    assert any(each in words for each in reasons)
+    message = failure(faults=(*BROKERS, *CONTROLLERS))
+    assert any(each in message for each in reasons)
 
 
 def test_a_replica_that_is_in_sync_and_eligible_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_a_replica_that_is_in_sync_and_eligible_is_caught(monkeypatch: pytest.Mo
             self.target_elr = self.target_isr
 
     monkeypatch.setattr(PartitionChangeBuilder, "_populate_target_elr", populate)
-    assert "ISR and ELR overlap" in said()
+    assert "ISR and ELR overlap" in failure()
 
 
 # --- ids, promises, reads ---------------------------------------------------------------------------------------------
@@ -210,13 +210,13 @@ def test_a_reused_topic_id_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(TopicCreation, "create_topics", create)
     monkeypatch.setattr(AdminLoad, "_promised", lambda *_: None)
-    assert "a topic id was used before" in said()
+    assert "a topic id was used before" in failure()
 
 
 def test_a_reused_acl_id_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acl_control_manager, "random_uuid", lambda random: UUID(int=(1 << 100) + random.randrange(40)))
     monkeypatch.setitem(OPERATIONS, "acls", 40)
-    assert "an ACL id was used before" in said(faults=())
+    assert "an ACL id was used before" in failure(faults=())
 
 
 def test_blocks_of_producer_ids_that_overlap_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_blocks_of_producer_ids_that_overlap_are_caught(monkeypatch: pytest.Monk
         return ControllerResult([record], answer)
 
     monkeypatch.setitem(WRITES, AllocateProducerIdsRequest, allocate)
-    assert "producer ids" in said()
+    assert "producer ids" in failure()
 
 
 def test_a_partially_created_topic_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_partially_created_topic_is_caught(monkeypatch: pytest.MonkeyPatch) ->
         return ControllerResult([each for each in result.records if each is not first], result.response, is_atomic=True)
 
     monkeypatch.setattr(TopicCreation, "create_topics", create)
-    assert "half of one" in said()
+    assert "half of one" in failure()
 
 
 def test_configs_that_outlive_their_topic_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_configs_that_outlive_their_topic_are_caught(monkeypatch: pytest.MonkeyP
         delta.topics_delta().replay_remove_topic(record)
 
     monkeypatch.setitem(REPLAY, RemoveTopicRecord, remove)
-    assert "settings" in said()
+    assert "settings" in failure()
 
 
 def test_an_answer_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_an_answer_before_the_commit_is_caught(monkeypatch: pytest.MonkeyPatch) 
         self._responses.append((event.request_id, result.response))
 
     monkeypatch.setattr(QuorumController, "_finish", finish)
-    assert "acknowledged" in said()
+    assert "acknowledged" in failure()
 
 
 def test_a_read_of_what_is_not_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,8 +271,8 @@ def test_a_read_of_what_is_not_committed_is_caught(monkeypatch: pytest.MonkeyPat
         return original(managers, Call(image, call.request, call.version, call.context, call.now_ms))
 
     monkeypatch.setitem(READS, DescribeConfigsRequest, describe)
-    words = said(200, ("slow_disk", "delay"))
-    assert "read what is not committed" in words or "a topic is said" in words
+    message = failure(200, ("slow_disk", "delay"))
+    assert "read what is not committed" in message or "reported" in message
 
 
 def test_a_read_older_than_the_last_acknowledgement_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,8 +288,8 @@ def test_a_read_older_than_the_last_acknowledgement_is_caught(monkeypatch: pytes
         return original(managers, Call(image, call.request, call.version, call.context, call.now_ms))
 
     monkeypatch.setitem(READS, DescribeConfigsRequest, describe)
-    words = said(faults=())
-    assert "older than an acknowledgement" in words or "a topic is said" in words or "was old" in words
+    message = failure(faults=())
+    assert "older than an acknowledgement" in message or "reported" in message or "was old" in message
 
 
 def test_a_controller_that_continues_after_a_fault_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,4 +297,4 @@ def test_a_controller_that_continues_after_a_fault_is_caught(monkeypatch: pytest
         raise RuntimeError("planted")
 
     monkeypatch.setattr(PartitionChangeBuilder, "elect_leader", elect)
-    assert "the controller failed" in said(faults=("resign",))
+    assert "the controller failed" in failure(faults=("resign",))

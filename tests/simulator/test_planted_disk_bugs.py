@@ -81,8 +81,8 @@ def test_an_epoch_that_is_sent_before_it_is_on_disk_is_caught(monkeypatch: pytes
         return sorted(original(self, now_ms), key=lambda effect: isinstance(effect, StoreElection))
 
     monkeypatch.setattr(KafkaRaftClient, "take_effects", take_effects)
-    said = caught(10, CRASHES)
-    assert "not on disk" in said or "before it was on disk" in said or "without its own vote on disk" in said
+    message = caught(10, CRASHES)
+    assert "not on disk" in message or "before it was on disk" in message or "without its own vote on disk" in message
 
 
 def _write_in_place(path: Path, data: bytes, files: FileSystem) -> None:
@@ -93,8 +93,8 @@ def _write_in_place(path: Path, data: bytes, files: FileSystem) -> None:
 
 def test_a_quorum_state_without_rename_and_sync_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quorum_state_store, "write_file", _write_in_place)
-    said = caught(60, CRASHES)
-    assert UNDAMAGED in said or "another election on disk" in said
+    message = caught(60, CRASHES)
+    assert UNDAMAGED in message or "another election on disk" in message
 
 
 def test_a_damaged_vote_that_is_believed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,8 +158,8 @@ def test_a_cleaning_that_goes_beyond_the_newest_snapshot_is_caught(monkeypatch: 
         self._start_offset = min(self._start_offset + 5, self._flushed_offset)
 
     monkeypatch.setattr(KafkaRaftLog, "_advance_start", advance_start)
-    said = caught(60, CRASHES)
-    assert "snapshot" in said
+    message = caught(60, CRASHES)
+    assert "snapshot" in message
 
 
 def test_an_empty_disk_under_the_old_identity_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,17 +257,17 @@ def test_cordoned_directories_are_recorded_when_they_differ_and_null_changes_not
     """KIP-1066: null is not the same as an empty list."""
     directory = UUID(int=1001 << 64)
 
-    def told(value: tuple[UUID, ...] | None) -> list[BrokerRegistrationChangeRecord]:
+    def reported(value: tuple[UUID, ...] | None) -> list[BrokerRegistrationChangeRecord]:
         before = len(active.log())
         active.heartbeat(1, cordoned_log_dirs=value)
         return [record for record in active.log()[before:] if isinstance(record, BrokerRegistrationChangeRecord)]
 
-    assert told(None) == []
-    assert [record.cordoned_log_dirs for record in told(())] == [()]
-    assert told(()) == []
-    assert [record.cordoned_log_dirs for record in told((directory,))] == [(directory,)]
+    assert reported(None) == []
+    assert [record.cordoned_log_dirs for record in reported(())] == [()]
+    assert reported(()) == []
+    assert [record.cordoned_log_dirs for record in reported((directory,))] == [(directory,)]
     assert not active.tip.cluster.brokers[1].has_uncordoned_dirs()
-    assert told(None) == []
+    assert reported(None) == []
 
 
 def test_cordoned_directories_are_not_recorded_below_metadata_version_30():

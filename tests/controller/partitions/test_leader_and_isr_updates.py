@@ -62,8 +62,8 @@ def test_partitions_change_together_as_each_would_alone(data: st.DataObject, gon
             context.set_config(TOPIC, name, key, value)
     for topic in context.image.topics.by_id.values():
         refs += [(topic, index, partition) for index, partition in topic.sorted_partitions()]
-    for wish in ({"remove": gone}, {"add": gone}, {"unclean_shutdown": gone}):
+    for change in ({"remove": gone}, {"add": gone}, {"unclean_shutdown": gone}):
         updates = ReplicationControlManager(context.configs, BrokerHeartbeatManager(1)).generate_leader_and_isr_updates
-        together = updates(context.image, refs, **wish)
-        alone = [updates(context.image, [ref], **wish) for ref in refs]
+        together = updates(context.image, refs, **change)
+        alone = [updates(context.image, [ref], **change) for ref in refs]
         assert together == [record for records in alone for record in records]

@@ -61,12 +61,12 @@ def build(
     return builder.build()
 
 
-def changes(registration: PartitionRegistration, **wish: Any) -> dict[str, Any]:
+def changes(registration: PartitionRegistration, **targets: Any) -> dict[str, Any]:
     """Return the changed fields of the record; {} without a record."""
-    record = build(registration, **wish)
+    record = build(registration, **targets)
     if record is None:
         return {}
-    said = {
+    fields = {
         "isr": record.isr,
         "elr": record.eligible_leader_replicas,
         "last_known": record.last_known_elr,
@@ -75,7 +75,7 @@ def changes(registration: PartitionRegistration, **wish: Any) -> dict[str, Any]:
         "removing": record.removing_replicas,
         "directories": record.directories,
     }
-    found = {name: value for name, value in said.items() if value is not None}
+    found = {name: value for name, value in fields.items() if value is not None}
     if record.leader != -2:
         found["leader"] = record.leader
     if record.leader_recovery_state != -1:
@@ -84,7 +84,7 @@ def changes(registration: PartitionRegistration, **wish: Any) -> dict[str, Any]:
 
 
 CASES: list[tuple[str, PartitionRegistration, dict[str, Any], dict[str, Any]]] = [
-    ("no wish", partition(), {}, {}),
+    ("no target", partition(), {}, {}),
     ("shrink", partition(), {"target_isr": (1, 2)}, {"isr": (1, 2)}),
     ("shrink before 3.6", partition(), {"target_isr": (1, 2), "version": 11}, {"isr": (1, 2), "leader": 1}),
     (
@@ -114,7 +114,7 @@ CASES: list[tuple[str, PartitionRegistration, dict[str, Any], dict[str, Any]]] =
         {"election": Election.PREFERRED, "live": (3,)},
         {"leader": 3},
     ),
-    ("nobody without ELR", partition(isr=(1,)), {"target_isr": (), "live": ()}, {"leader": -1}),
+    ("no leader without ELR", partition(isr=(1,)), {"target_isr": (), "live": ()}, {"leader": -1}),
     (
         "unclean",
         partition(isr=(1,)),
@@ -205,7 +205,7 @@ CASES: list[tuple[str, PartitionRegistration, dict[str, Any], dict[str, Any]]] =
     ),
     ("ELR switched off is emptied", partition(elr=(3,), isr=(1, 2)), {}, {"elr": ()}),
     (
-        "last known leader stays while nobody leads",
+        "last known leader stays while there is no leader",
         partition(isr=(), elr=(1,), leader=-1, last_known_elr=(1,)),
         {"elr": True, "live": (), "unclean_shutdown_replicas": (1,)},
         {"elr": ()},
@@ -277,12 +277,12 @@ CASES: list[tuple[str, PartitionRegistration, dict[str, Any], dict[str, Any]]] =
 
 
 @pytest.mark.parametrize(
-    ("registration", "wish", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+    ("registration", "targets", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 def test_the_record_says_exactly_what_changes(
-    registration: PartitionRegistration, wish: dict[str, Any], expected: dict[str, Any]
+    registration: PartitionRegistration, targets: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert changes(registration, **wish) == expected
+    assert changes(registration, **targets) == expected
 
 
 def test_the_record_names_its_partition() -> None:

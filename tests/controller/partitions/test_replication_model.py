@@ -1,7 +1,7 @@
 """Random histories of a small cluster: the partition invariants hold after each step.
 
-Every record is checked as it is replayed (partition_invariants). After each step the whole image is checked: nobody
-leads who may not, and nobody is without a leader who could have one. Topics named "clean…" never allow unclean
+Every record is checked as it is replayed (partition_invariants). After each step the whole image is checked: every
+leader may lead, and no partition lacks a leader that it could have. Topics named "clean…" never allow unclean
 elections.
 """
 
@@ -95,8 +95,8 @@ class ClusterLife(RuleBasedStateMachine):
 
     @rule(name=some_name, count=st.integers(1, 4))
     def grow(self, name: str, count: int) -> None:
-        wish = CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=None)
-        request = CreatePartitionsRequest(topics=(wish,))
+        topic_change = CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=None)
+        request = CreatePartitionsRequest(topics=(topic_change,))
         self.apply(self.context.topics.create_partitions(self.context.image, request).records)
 
     # -- brokers
