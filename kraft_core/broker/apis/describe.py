@@ -5,6 +5,7 @@ volumes).
 """
 
 import shutil
+from pathlib import Path
 from typing import Final
 
 from kraft_core.broker.apis.context import BrokerContext
@@ -83,20 +84,18 @@ class DescribeHandler:
             )
         )
 
-    def log_dirs(self, body: DescribeLogDirsRequest, version: int) -> DescribeLogDirsResponse:
-        """Return each log directory with its volume and partitions; only the listed topics if the request lists any."""
-        wanted = (
-            None
-            if body.topics is None
-            else {(topic.topic, index) for topic in body.topics for index in topic.partitions}
-        )
+    def log_dirs(self, body: DescribeLogDirsRequest, request: Request) -> None:
+        """Return each log directory with its volume and partitions, one partition per step.
+
+        If the request lists topics, only their partitions are returned.
+        """
+        self._context.work(request, self._log_dirs(body, request))
+
+    def _log_dirs(self, body: DescribeLogDirsRequest, request: Request) -> Work[None]:
+        by_directory = yield from self._logs_by_directory(body)
         manager = self._context.replicas.logs
         results = []
         for directory in manager.directories:
-            by_topic: dict[str, list[UnifiedLog]] = {}
-            for key, partition_log in sorted(manager.logs.items()):
-                if partition_log.directory.parent == directory.path and (wanted is None or key in wanted):
-                    by_topic.setdefault(key[0], []).append(partition_log)
             try:
                 usage = shutil.disk_usage(directory.path) if manager.failures.is_online(directory.path) else None
             except OSError:
@@ -108,30 +107,46 @@ class DescribeHandler:
                     )
                 )
                 continue
-            cordoned = self._cordoned()
+            topics = []
+            for name, logs in by_directory.get(directory.path, {}).items():
+                topic = yield from _directory_topic(name, logs)
+                topics.append(topic)
             results.append(
                 DescribeLogDirsResponseDescribeLogDirsResult(
                     log_dir=str(directory.path.absolute()),
-                    topics=tuple(_directory_topic(name, logs) for name, logs in by_topic.items()),
+                    topics=tuple(topics),
                     total_bytes=usage.total,
                     usable_bytes=usage.free,
-                    is_cordoned=directory.directory_id in cordoned,
+                    is_cordoned=directory.directory_id in self._cordoned(),
                 )
             )
-        return DescribeLogDirsResponse(results=tuple(results))
+        request.respond(DescribeLogDirsResponse(results=tuple(results)))
+
+    def _logs_by_directory(self, body: DescribeLogDirsRequest) -> Work[dict[Path, dict[str, list[UnifiedLog]]]]:
+        """Return the requested logs by log directory and topic, sorted by topic and partition."""
+        wanted: set[tuple[str, int]] = set()
+        for topic in body.topics or ():
+            wanted.update((topic.topic, index) for index in topic.partitions)
+            yield 0
+        found: dict[Path, dict[str, list[UnifiedLog]]] = {}
+        for key, partition_log in sorted(self._context.replicas.logs.logs.items()):
+            if body.topics is None or key in wanted:
+                found.setdefault(partition_log.directory.parent, {}).setdefault(key[0], []).append(partition_log)
+            yield 0
+        return found
 
     def _cordoned(self) -> frozenset[object]:
         broker = self._context.metadata.image.cluster.brokers.get(self._context.node_id)
         return frozenset() if broker is None else frozenset(broker.cordoned_directories or ())
 
 
-def _directory_topic(name: str, logs: list[UnifiedLog]) -> DescribeLogDirsResponseDescribeLogDirsTopic:
-    return DescribeLogDirsResponseDescribeLogDirsTopic(
-        name=name,
-        partitions=tuple(
+def _directory_topic(name: str, logs: list[UnifiedLog]) -> Work[DescribeLogDirsResponseDescribeLogDirsTopic]:
+    partitions = []
+    for entry in logs:
+        partitions.append(
             DescribeLogDirsResponseDescribeLogDirsPartition(
                 partition_index=entry.partition, partition_size=entry.size, offset_lag=0
             )
-            for entry in logs
-        ),
-    )
+        )
+        yield 0
+    return DescribeLogDirsResponseDescribeLogDirsTopic(name=name, partitions=tuple(partitions))

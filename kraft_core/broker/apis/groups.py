@@ -8,6 +8,7 @@ from typing import Final
 from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState
 from kraft_core.broker.coordinator.group_coordinator import commit_refused
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.messages import (
     DeleteGroupsRequest,
@@ -166,11 +167,19 @@ class GroupsHandler:
 
     # -- administration
 
-    def describe(self, body: DescribeGroupsRequest, version: int) -> DescribeGroupsResponse:
-        """Return members and assignments. An unknown group is Dead, and GROUP_ID_NOT_FOUND since version 6."""
-        return DescribeGroupsResponse(
-            groups=tuple(self._described(group_id, version) for group_id in dict.fromkeys(body.groups))
-        )
+    def describe(self, body: DescribeGroupsRequest, request: Request) -> None:
+        """Return members and assignments, one group per step.
+
+        An unknown group is Dead, and GROUP_ID_NOT_FOUND since version 6.
+        """
+        self._context.work(request, self._describe(body, request))
+
+    def _describe(self, body: DescribeGroupsRequest, request: Request) -> Work[None]:
+        found = []
+        for group_id in dict.fromkeys(body.groups):
+            found.append(self._described(group_id, request.header.api_version))
+            yield 0
+        request.respond(DescribeGroupsResponse(groups=tuple(found)))
 
     def _described(self, group_id: str, version: int) -> DescribeGroupsResponseDescribedGroup:
         error = self._context.coordinator.check(group_id)
@@ -204,30 +213,38 @@ class GroupsHandler:
             ),
         )
 
-    def list(self, body: ListGroupsRequest) -> ListGroupsResponse:
-        """Return the groups that this broker coordinates, filtered by state and type, both case-insensitive."""
+    def list(self, body: ListGroupsRequest, request: Request) -> None:
+        """Return the groups that this broker coordinates, one per step.
+
+        They are filtered by state and type, both case-insensitive. Error: COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._context.work(request, self._list(body, request))
+
+    def _list(self, body: ListGroupsRequest, request: Request) -> Work[None]:
         states = {state.lower() for state in body.states_filter}
         types = {kind.lower() for kind in body.types_filter}
         coordinator = self._context.coordinator
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if coordinator.is_loading else ErrorCode.NONE
         if error is not ErrorCode.NONE:
-            return ListGroupsResponse(error_code=error)
+            request.respond(ListGroupsResponse(error_code=error))
+            return
 
         def wanted(group: ClassicGroup) -> bool:
             return (not states or group.state.value.lower() in states) and (not types or "classic" in types)
 
-        return ListGroupsResponse(
-            groups=tuple(
-                ListGroupsResponseListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type="classic",
+        found = []
+        for group in tuple(coordinator.groups.groups.values()):
+            yield 0
+            if wanted(group):
+                found.append(
+                    ListGroupsResponseListedGroup(
+                        group_id=group.group_id,
+                        protocol_type=group.protocol_type or "",
+                        group_state=group.state.value,
+                        group_type="classic",
+                    )
                 )
-                for group in coordinator.groups.groups.values()
-                if wanted(group)
-            )
-        )
+        request.respond(ListGroupsResponse(groups=tuple(found)))
 
     def delete(self, body: DeleteGroupsRequest) -> DeleteGroupsResponse:
         """Delete empty groups."""

@@ -147,7 +147,12 @@ class KafkaApis:
         self._describe = DescribeHandler(context)
         self._deferred: dict[int, Callable[[Any, Request], None]] = {
             ApiKey.METADATA: self._metadata.metadata,
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: self._metadata.describe_topic_partitions,
             ApiKey.DESCRIBE_CONFIGS: self._describe.configs,
+            ApiKey.DESCRIBE_LOG_DIRS: self._describe.log_dirs,
+            ApiKey.DESCRIBE_GROUPS: self._groups.describe,
+            ApiKey.LIST_GROUPS: self._groups.list,
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(context).handle,
             ApiKey.JOIN_GROUP: self._groups.join,
             ApiKey.SYNC_GROUP: self._groups.sync,
             ApiKey.INIT_PRODUCER_ID: self._producer_ids.handle,
@@ -158,17 +163,12 @@ class KafkaApis:
     def _direct_answers(self) -> dict[int, Answer]:
         groups, metadata = self._groups, self._metadata
         offsets, describe = self._offsets, self._describe
-        offset_fetch = OffsetFetchHandler(self._context)
         return {
             ApiKey.OFFSET_COMMIT: lambda body, request: groups.commit(body),
-            ApiKey.OFFSET_FETCH: lambda body, request: offset_fetch.handle(body, request.header.api_version),
             ApiKey.FIND_COORDINATOR: groups.find_coordinator,
             ApiKey.HEARTBEAT: lambda body, request: groups.heartbeat(body),
             ApiKey.LEAVE_GROUP: lambda body, request: groups.leave(body, request.header.api_version),
-            ApiKey.DESCRIBE_GROUPS: lambda body, request: groups.describe(body, request.header.api_version),
-            ApiKey.LIST_GROUPS: lambda body, request: groups.list(body),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda body, request: offsets.offset_for_leader_epoch(body),
-            ApiKey.DESCRIBE_LOG_DIRS: lambda body, request: describe.log_dirs(body, request.header.api_version),
             ApiKey.DELETE_GROUPS: lambda body, request: groups.delete(body),
             ApiKey.OFFSET_DELETE: lambda body, request: groups.delete_offsets(body),
             ApiKey.DESCRIBE_CLUSTER: metadata.describe_cluster,
@@ -176,7 +176,6 @@ class KafkaApis:
             ApiKey.LIST_CONFIG_RESOURCES: lambda body, request: describe.config_resources(
                 body, request.header.api_version
             ),
-            ApiKey.DESCRIBE_TOPIC_PARTITIONS: metadata.describe_topic_partitions,
             ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda body, request: _NO_CONSUMER_PROTOCOL,
             ApiKey.CONSUMER_GROUP_DESCRIBE: lambda body, request: _undescribed(body),
             ApiKey.SASL_HANDSHAKE: lambda body, request: _NO_HANDSHAKE,

@@ -150,13 +150,20 @@ class MetadataHandler:
             if not self._context.metadata.is_replica_online(partition, broker_id)
         )
 
-    def describe_topic_partitions(
-        self, body: DescribeTopicPartitionsRequest, request: Request
-    ) -> DescribeTopicPartitionsResponse:
-        """Return partitions with their ELR, and a cursor when there are more.
+    def describe_topic_partitions(self, body: DescribeTopicPartitionsRequest, request: Request) -> None:
+        """Return partitions with their ELR, one per step, and a cursor when there are more.
 
         The page has at most as many partitions as the request and max.request.partition.size.limit allow.
         """
+        self._context.work(request, self._describe_topic_partitions(body, request))
+
+    def _describe_topic_partitions(self, body: DescribeTopicPartitionsRequest, request: Request) -> Work[None]:
+        answer = yield from self._partitions_page(body, request)
+        request.respond(answer)
+
+    def _partitions_page(
+        self, body: DescribeTopicPartitionsRequest, request: Request
+    ) -> Work[DescribeTopicPartitionsResponse]:
         topics = self._context.metadata.image.topics
         names = sorted({topic.name for topic in body.topics}) if body.topics else sorted(topics.by_name)
         first = 0
@@ -166,6 +173,7 @@ class MetadataHandler:
         limit = max(1, min(body.response_partition_limit, self._context.config.max_request_partition_size_limit))
         answered: list[DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic] = []
         for name in names:
+            yield 0
             if limit == 0:
                 return DescribeTopicPartitionsResponse(
                     topics=tuple(answered),
@@ -181,7 +189,8 @@ class MetadataHandler:
                 continue
             partitions = [entry for entry in topic.sorted_partitions() if entry[0] >= start]
             page = partitions[:limit]
-            answered.append(self._described(topic, page, request))
+            described = yield from self._described(topic, page, request)
+            answered.append(described)
             limit -= len(page)
             if len(page) < len(partitions):
                 cursor = DescribeTopicPartitionsResponseCursor(
@@ -192,12 +201,10 @@ class MetadataHandler:
 
     def _described(
         self, topic: TopicImage, page: list[tuple[int, PartitionRegistration]], request: Request
-    ) -> DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic:
-        return DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic(
-            name=topic.name,
-            topic_id=topic.id,
-            is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=tuple(
+    ) -> Work[DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic]:
+        partitions = []
+        for index, partition in page:
+            partitions.append(
                 DescribeTopicPartitionsResponseDescribeTopicPartitionsResponsePartition(
                     error_code=self._partition_error(partition, request),
                     partition_index=index,
@@ -209,8 +216,13 @@ class MetadataHandler:
                     last_known_elr=partition.last_known_elr,
                     offline_replicas=self._offline(partition),
                 )
-                for index, partition in page
-            ),
+            )
+            yield 0
+        return DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=tuple(partitions),
         )
 
     def describe_cluster(self, body: DescribeClusterRequest, request: Request) -> DescribeClusterResponse:
