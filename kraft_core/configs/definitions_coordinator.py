@@ -32,7 +32,7 @@ group.max.size | INT/ro | 2147483647 | MEDIUM | [1,...] | The most members of a 
 group.min.session.timeout.ms | INT/ro | 6000 | MEDIUM |  | The smallest session timeout that a member of a classic group may ask for, in ms.
 group.share.assignment.interval.ms | INT/cw | 1000 | MEDIUM | [0,...] | The least time between two assignments of a share group, in ms.
 group.share.assignors | LIST/ro | simple | MEDIUM | distinct+ | The assignor for share groups, by name or class.
-group.share.delivery.count.limit | INT/ro | 5 | MEDIUM | [2,...,10] | How many times a record is offered to a share group before it is given up.
+group.share.delivery.count.limit | INT/ro | 5 | MEDIUM | [2,...,10] | Maximum number of delivery attempts of a record to a share group.
 group.share.heartbeat.interval.ms | INT/ro | 5000 | MEDIUM | [1,...] | How often the members of a share group send a heartbeat, in ms.
 group.share.initialize.retry.interval.ms! | INT/ro | 30000 | LOW | [1,...] | How long to wait before the state of a share group is initialized again after a failure, in ms.
 group.share.max.assignment.interval.ms | INT/ro | 15000 | MEDIUM | [0,...] | The largest assignment interval that a share group may have, in ms.
@@ -49,7 +49,7 @@ group.share.min.heartbeat.interval.ms | INT/ro | 5000 | MEDIUM | [1,...] | The s
 group.share.min.partition.max.record.locks | INT/ro | 100 | MEDIUM | [100,...,2000] | The smallest number of locked records per partition that a share group may have.
 group.share.min.record.lock.duration.ms | INT/ro | 15000 | MEDIUM | [1000,...,30000] | The shortest lock on a record that a share group may have, in ms.
 group.share.min.session.timeout.ms | INT/ro | 45000 | MEDIUM | [1,...] | The smallest session timeout that a share group may have, in ms.
-group.share.partition.max.record.locks | INT/ro | 2000 | MEDIUM | [100,...,10000] | How many records of one partition a share group may hold locked at a time.
+group.share.partition.max.record.locks | INT/ro | 2000 | MEDIUM | [100,...,10000] | How many records of one partition a share group may lock at a time.
 group.share.persister.class.name! | STRING/ro | org.apache.kafka.server.share.persister.DefaultStatePersister | MEDIUM |  | The class that stores the state of share groups.
 group.share.record.lock.duration.ms | INT/ro | 30000 | MEDIUM | [1000,...,3600000] | How long a record stays locked for a member of a share group, in ms.
 group.share.session.timeout.ms | INT/ro | 45000 | MEDIUM | [1,...] | How long a member of a share group may stay silent, in ms.
@@ -69,17 +69,17 @@ group.streams.session.timeout.ms | INT/ro | 45000 | MEDIUM | [1,...] | How long 
 offset.metadata.max.bytes | INT/ro | 4096 | HIGH |  | The longest note that may go with a committed offset, in bytes.
 offsets.commit.timeout.ms | INT/ro | 5000 | HIGH | [1,...] | How long a commit of offsets waits for its replicas, in ms.
 offsets.load.buffer.size | INT/ro | 5242880 | HIGH | [1,...] | How much is read at a time when committed offsets are loaded, in bytes.
-offsets.retention.check.interval.ms | LONG/ro | 600000 | HIGH | [1,...] | How often committed offsets are looked at for expiry, in ms.
+offsets.retention.check.interval.ms | LONG/ro | 600000 | HIGH | [1,...] | How often committed offsets are checked for expiry, in ms.
 offsets.retention.minutes | INT/ro | 10080 | HIGH | [1,...] | How long committed offsets are kept after a group has become empty, in minutes.
 offsets.topic.compression.codec | INT/ro | 0 | HIGH |  | The codec of the topic of committed offsets, by its number.
 offsets.topic.num.partitions | INT/ro | 50 | HIGH | [1,...] | How many partitions the topic of committed offsets has; not to be changed later.
 offsets.topic.replication.factor | SHORT/ro | 3 | HIGH | [1,...] | How many replicas the topic of committed offsets has.
 offsets.topic.segment.bytes | INT/ro | 104857600 | HIGH | [1,...] | Size of a segment of the topic of committed offsets, in bytes.
-producer.id.expiration.check.interval.ms! | INT/ro | 600000 | LOW | [1,...] | How often producer ids are looked at for expiry, in ms.
+producer.id.expiration.check.interval.ms! | INT/ro | 600000 | LOW | [1,...] | How often producer ids are checked for expiry, in ms.
 producer.id.expiration.ms | INT/cw | 86400000 | LOW | [1,...] | How long a partition remembers a producer that is silent, in ms.
 share.coordinator.append.linger.ms | INT/ro | -1 | MEDIUM | [-1,...] | How long the share coordinator collects writes, in ms; -1 adapts to the load.
 share.coordinator.cached.buffer.max.bytes | INT/cw | 1048588 | MEDIUM | [524288,...] | The largest buffer that the share coordinator keeps for later use, in bytes.
-share.coordinator.cold.partition.snapshot.interval.ms! | INT/ro | 300000 | LOW | [1,...] | How often the state of idle share partitions is written anew, in ms.
+share.coordinator.cold.partition.snapshot.interval.ms! | INT/ro | 300000 | LOW | [1,...] | How often a snapshot of the state of idle share partitions is written, in ms.
 share.coordinator.load.buffer.size | INT/ro | 5242880 | HIGH | [1,...] | How much is read at a time when share state is loaded, in bytes.
 share.coordinator.snapshot.update.records.per.snapshot | INT/ro | 500 | MEDIUM | [0,...,500] | How many updates are written between two snapshots of share state.
 share.coordinator.state.topic.compression.codec | INT/ro | 0 | HIGH |  | The codec of the topic of share state, by its number.
@@ -91,7 +91,7 @@ share.coordinator.state.topic.segment.bytes | INT/ro | 104857600 | HIGH | [1,...
 share.coordinator.threads | INT/ro | 1 | MEDIUM | [1,...] | How many threads the share coordinator has.
 share.coordinator.write.timeout.ms | INT/ro | 5000 | HIGH | [1,...] | How long a write of share state waits for its replicas, in ms.
 share.fetch.purgatory.purge.interval.requests | INT/ro | 1000 | MEDIUM |  | After how many requests finished waits of share fetches are cleared away.
-transaction.abort.timed.out.transaction.cleanup.interval.ms | INT/ro | 10000 | LOW | [1,...] | How often transactions are looked at for having run out of time, in ms.
+transaction.abort.timed.out.transaction.cleanup.interval.ms | INT/ro | 10000 | LOW | [1,...] | How often transactions are checked for their timeout, in ms.
 transaction.max.timeout.ms | INT/ro | 900000 | HIGH | [1,...] | The longest timeout that a transaction may ask for, in ms.
 transaction.partition.verification.enable | BOOLEAN/cw | true | LOW |  | Whether a write in a transaction is checked against the partitions that the transaction has named.
 transaction.remove.expired.transaction.cleanup.interval.ms | INT/ro | 3600000 | LOW | [1,...] | How often expired transactional ids are removed, in ms.

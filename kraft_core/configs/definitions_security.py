@@ -8,15 +8,15 @@ run time.
 from typing import Final
 
 SECURITY_TABLE: Final = """
-authorizer.class.name | STRING/ro |  | LOW | non-null string | The class that decides who may do what; empty allows everything.
+authorizer.class.name | STRING/ro |  | LOW | non-null string | The class that authorizes requests; empty allows everything.
 connection.failed.authentication.delay.ms | INT/ro | 100 | LOW | [0,...] | How long a connection stays open after a failed login, so that guessing is slow, in ms.
 connections.max.reauth.ms | LONG/ro | 0 | MEDIUM |  | After how long a client must log in again, in ms; 0 never.
 delegation.token.expiry.check.interval.ms | LONG/ro | 3600000 | LOW | [1,...] | How often expired delegation tokens are removed, in ms.
 delegation.token.expiry.time.ms | LONG/ro | 86400000 | MEDIUM | [1,...] | How long a delegation token is valid without being renewed, in ms.
 delegation.token.max.lifetime.ms | LONG/ro | 604800000 | MEDIUM | [1,...] | How long a delegation token can be renewed at all, in ms.
 delegation.token.secret.key | PASSWORD/ro | null | MEDIUM |  | The secret that delegation tokens are made with; the same on every node.
-principal.builder.class | CLASS/pb | org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder | MEDIUM |  | The class that makes a principal from a connection's identity.
-sasl.client.callback.handler.class | CLASS/ro | null | MEDIUM |  | The class that answers for the client side of SASL.
+principal.builder.class | CLASS/pb | org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder | MEDIUM |  | The class that creates a principal from a connection's identity.
+sasl.client.callback.handler.class | CLASS/ro | null | MEDIUM |  | The callback handler of the client side of SASL.
 sasl.enabled.mechanisms | LIST/pb | GSSAPI | MEDIUM | distinct | The SASL mechanisms that the server offers.
 sasl.jaas.config | PASSWORD/pb | null | MEDIUM |  | The login module and its options, in the form of a JAAS file.
 sasl.kerberos.kinit.cmd | STRING/pb | /usr/bin/kinit | MEDIUM |  | The path of kinit.
@@ -25,8 +25,8 @@ sasl.kerberos.principal.to.local.rules | LIST/pb | DEFAULT | MEDIUM | distinct |
 sasl.kerberos.service.name | STRING/pb | null | MEDIUM |  | The Kerberos name that the brokers run under.
 sasl.kerberos.ticket.renew.jitter | DOUBLE/pb | 0.05 | MEDIUM |  | The share by which the renewal of a Kerberos ticket varies at random.
 sasl.kerberos.ticket.renew.window.factor | DOUBLE/pb | 0.8 | MEDIUM |  | After what share of its life a Kerberos ticket is renewed.
-sasl.login.callback.handler.class | CLASS/ro | null | MEDIUM |  | The class that answers when the node itself logs in.
-sasl.login.class | CLASS/ro | null | MEDIUM |  | The class that performs the node's own login.
+sasl.login.callback.handler.class | CLASS/ro | null | MEDIUM |  | The callback handler of the node's login.
+sasl.login.class | CLASS/ro | null | MEDIUM |  | The class that performs the node's login.
 sasl.login.connect.timeout.ms | INT/ro | null | LOW |  | How long a connection to the identity provider may take, in ms.
 sasl.login.read.timeout.ms | INT/ro | null | LOW |  | How long the identity provider's answer may take, in ms.
 sasl.login.refresh.buffer.seconds | SHORT/pb | 300 | MEDIUM |  | How long before its end a credential is renewed at the latest, in seconds.
@@ -41,7 +41,7 @@ sasl.oauthbearer.assertion.algorithm | STRING/ro | RS256 | MEDIUM | (case insens
 sasl.oauthbearer.assertion.claim.aud | STRING/ro | null | MEDIUM |  | The audience claim of the assertion.
 sasl.oauthbearer.assertion.claim.exp.seconds | INT/ro | 300 | LOW | [0,...,86400] | How long the assertion is valid, in seconds.
 sasl.oauthbearer.assertion.claim.iss | STRING/ro | null | MEDIUM |  | The issuer claim of the assertion.
-sasl.oauthbearer.assertion.claim.jti.include | BOOLEAN/ro | false | MEDIUM |  | Whether the assertion carries an id of its own.
+sasl.oauthbearer.assertion.claim.jti.include | BOOLEAN/ro | false | MEDIUM |  | Whether the assertion contains a unique id.
 sasl.oauthbearer.assertion.claim.nbf.seconds | INT/ro | 60 | LOW | [0,...,3600] | How far in the past the assertion's validity begins, in seconds.
 sasl.oauthbearer.assertion.claim.sub | STRING/ro | null | MEDIUM |  | The subject claim of the assertion.
 sasl.oauthbearer.assertion.file | STRING/ro | null | MEDIUM |  | A file with a ready-made assertion.
@@ -59,21 +59,21 @@ sasl.oauthbearer.jwks.endpoint.retry.backoff.ms | LONG/ro | 100 | LOW |  | The f
 sasl.oauthbearer.jwks.endpoint.url | STRING/ro | null | MEDIUM |  | Where the identity provider's keys are read.
 sasl.oauthbearer.jwt.retriever.class | CLASS/ro | org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever | MEDIUM |  | The class that gets tokens.
 sasl.oauthbearer.jwt.validator.class | CLASS/ro | org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator | MEDIUM |  | The class that checks tokens.
-sasl.oauthbearer.scope | STRING/ro | null | MEDIUM |  | The scope that is asked of the identity provider.
+sasl.oauthbearer.scope | STRING/ro | null | MEDIUM |  | The scope requested from the identity provider.
 sasl.oauthbearer.scope.claim.name | STRING/ro | scope | LOW |  | The claim of a token that holds its scope.
 sasl.oauthbearer.sub.claim.name | STRING/ro | sub | LOW |  | The claim of a token that holds its subject.
-sasl.oauthbearer.token.endpoint.url | STRING/ro | null | MEDIUM |  | Where tokens are got from.
-sasl.server.callback.handler.class | CLASS/ro | null | MEDIUM |  | The class that answers for the server side of SASL.
+sasl.oauthbearer.token.endpoint.url | STRING/ro | null | MEDIUM |  | The URL of the token endpoint.
+sasl.server.callback.handler.class | CLASS/ro | null | MEDIUM |  | The callback handler of the server side of SASL.
 sasl.server.max.receive.size | INT/ro | 524288 | MEDIUM |  | The largest message accepted before a client has logged in, in bytes.
-security.inter.broker.protocol | STRING/ro | PLAINTEXT | MEDIUM | [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL] | The security protocol between brokers, unless inter.broker.listener.name says it.
+security.inter.broker.protocol | STRING/ro | PLAINTEXT | MEDIUM | [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL] | The security protocol between brokers, unless inter.broker.listener.name is set.
 security.providers | STRING/ro | null | LOW |  | Java classes that provide security algorithms.
 ssl.allow.dn.changes | BOOLEAN/ro | false | LOW |  | Whether a new certificate may have another distinguished name when it is exchanged at run time.
 ssl.allow.san.changes | BOOLEAN/ro | false | LOW |  | Whether a new certificate may lack alternative names of the old one when it is exchanged at run time.
 ssl.cipher.suites | LIST/pb |  | MEDIUM | distinct | The cipher suites that may be used; empty allows all that are available.
-ssl.client.auth | STRING/pb | none | MEDIUM | [required, requested, none] | Whether clients must, may, or need not show a certificate.
+ssl.client.auth | STRING/pb | none | MEDIUM | [required, requested, none] | Whether a client certificate is required, requested or not used.
 ssl.enabled.protocols | LIST/pb | TLSv1.2,TLSv1.3 | MEDIUM | distinct | The versions of TLS that may be used.
 ssl.endpoint.identification.algorithm | STRING/pb | https | LOW |  | How a server's name is compared with its certificate; empty does not compare.
-ssl.engine.factory.class | CLASS/pb | null | LOW |  | The class that makes TLS engines.
+ssl.engine.factory.class | CLASS/pb | null | LOW |  | The class that creates TLS engines.
 ssl.key.password | PASSWORD/pb | null | MEDIUM |  | The password of the private key.
 ssl.keymanager.algorithm | STRING/pb | SunX509 | MEDIUM |  | The algorithm of the key manager.
 ssl.keystore.certificate.chain | PASSWORD/pb | null | MEDIUM |  | The certificate chain itself, as PEM.

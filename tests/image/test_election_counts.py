@@ -26,7 +26,8 @@ def counted(*records: r.MetadataRecord) -> tuple[int, int]:
 
 
 def change(index: int, **fields: object) -> r.PartitionChangeRecord:
-    return r.PartitionChangeRecord(topic_id=topic_id(1), partition_id=index, **fields)  # type: ignore[arg-type]  # fields
+    id_ = topic_id(1)
+    return r.PartitionChangeRecord(topic_id=id_, partition_id=index, **fields)  # type: ignore[arg-type]  # its fields
 
 
 def test_a_leader_from_the_elr_is_counted() -> None:

@@ -61,7 +61,7 @@ def test_a_version_outside_the_range_is_unsupported(version: int) -> None:
         (messages.BrokerHeartbeatRequest(broker_id=INT32_MAX + 1), "broker_id"),
         (messages.VoteResponse(error_code=40_000), "error_code"),
         (messages.BrokerRegistrationRequest(cluster_id="x" * 32_768), "cluster_id"),
-        (messages.BrokerRegistrationRequest(cluster_id=None), "cluster_id"),  # type: ignore[arg-type]  # null on purpose
+        (messages.BrokerRegistrationRequest(cluster_id=None), "cluster_id"),  # type: ignore[arg-type]  # null
         (messages.BrokerRegistrationRequest(listeners=None), "listeners"),  # type: ignore[arg-type]  # null on purpose
         (messages.BrokerRegistrationRequest(cluster_id="\ud800"), "cluster_id"),
         (

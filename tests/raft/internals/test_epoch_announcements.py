@@ -67,7 +67,7 @@ def test_an_invalid_announcement_changes_nothing_and_gets_the_leader(
 
 
 def test_an_announcement_for_another_voter_is_adopted_but_refused() -> None:
-    """KafkaRaftClientReconfigTest.testBeginQuorumEpochWithInvalidVoterKey: the leader has a wrong address of the voter."""
+    """KafkaRaftClientReconfigTest.testBeginQuorumEpochWithInvalidVoterKey: the leader has a wrong address."""
     node = OneNode()
     assert only(node.request(begin_request(1, 4, voter=2), 1)).error_code == ErrorCode.INVALID_VOTER_KEY
     assert (node.client.leader_id, node.client.epoch) == (1, 4)

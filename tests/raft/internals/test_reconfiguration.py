@@ -134,7 +134,7 @@ def test_a_voter_that_cannot_take_part_is_not_added(answer: ApiVersionsResponse,
     catch_up(node, 3)
     node.request(add_request(3), 1)
     node.answer(probe(node), answer)
-    assert node.answers[node.last_request_id()].error_code == error  # type: ignore[attr-defined]  # above
+    assert node.answers[node.last_request_id()].error_code == error  # type: ignore[attr-defined]  # as above
     assert list(node.client.voters.by_id) == [0, 1, 2]
 
 
@@ -143,7 +143,8 @@ def test_a_lagging_voter_is_not_added() -> None:
     node = leading()
     node.request(add_request(3), 1)
     node.answer(probe(node), supports())
-    assert node.answers[node.last_request_id()].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # above
+    response = node.answers[node.last_request_id()]
+    assert response.error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ def test_a_change_that_is_not_committed_in_time_times_out() -> None:
     node.request(remove_request(2), 0)
     asked = node.last_request_id()
     node.pass_time(2001)
-    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # above
+    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
 
 
 def test_a_new_voter_that_cannot_be_reached_is_not_added() -> None:
@@ -217,7 +218,7 @@ def test_a_new_voter_that_cannot_be_reached_is_not_added() -> None:
     assert node.request(add_request(3), 1) is None
     asked = node.last_request_id()
     node.fail(probe(node))
-    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # above
+    assert node.answers[asked].error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]  # as above
     assert list(node.client.voters.by_id) == [0, 1, 2]
     node.pass_time(100)
     assert node.request(add_request(3), 1) is None, "another try may begin"
@@ -244,7 +245,7 @@ def test_a_pending_addition_ends_with_the_leadership(*, is_appended: bool) -> No
     if is_appended:
         node.answer(probe(node), supports())
     node.follow(1, 5)
-    assert node.answers[asked].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # type: ignore[attr-defined]  # above
+    assert node.answers[asked].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # type: ignore[attr-defined]  # as above
 
 
 def test_auto_join_is_retried_until_it_succeeds() -> None:
@@ -284,7 +285,7 @@ def test_a_removed_leader_commits_without_itself_and_resigns() -> None:
     catch_up(node, 1)
     assert asked not in node.answers  # one of two: it does not count itself
     catch_up(node, 2)
-    assert node.answers[asked].error_code == ErrorCode.NONE  # type: ignore[attr-defined]  # above
+    assert node.answers[asked].error_code == ErrorCode.NONE  # type: ignore[attr-defined]  # as above
     assert not node.client.is_leader
 
 
