@@ -13,26 +13,23 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from kraft_core.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kraft_core.broker.coordinator.coordinator_loader import CoordinatorLoader
 from kraft_core.broker.coordinator.group_coordinator import GroupCoordinator
 from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig, KeyAndValue
-from kraft_core.broker.coordinator.group_records import GroupRecord
 from kraft_core.broker.coordinator.subscriptions import subscribed_topics
 from kraft_core.broker.log.log_manager import PartitionKey
-from kraft_core.broker.log.unified_log import UnifiedLog
 from kraft_core.broker.metadata_cache import MetadataCache
 from kraft_core.broker.replica_manager import ReplicaManager
-from kraft_core.broker.slices import Slices, Work
+from kraft_core.broker.slices import Slices
 from kraft_core.protocol.batch_header import read_header
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
-from kraft_core.protocol.record_batch import RecordBatch, encode_batch
+from kraft_core.protocol.record_batch import encode_batch
 
 log = logging.getLogger(__name__)
 
 _NO_LEADER: Final = -1
 _EXPIRY_INTERVAL_S: Final = 600.0  # offsets.retention.check.interval.ms
-_BYTES_A_READ: Final = 1024 * 1024
-_RECORDS_A_STEP: Final = 64
 _OWNER: Final = ("", "group coordinator")
 
 
@@ -48,19 +45,6 @@ def java_hash(text: str) -> int:
 def partition_for(group_id: str, partitions: int) -> int:
     """Return the partition of __consumer_offsets for a group. Source: Utils.abs, which masks the sign bit."""
     return (java_hash(group_id) & 0x7FFFFFFF) % partitions
-
-
-class _Unreadable:
-    """The number of batches and records that a load could not read, and the first cause, for one log line."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first = ""
-
-    def note(self, cause: str) -> None:
-        """Count one unreadable batch or record."""
-        self.count += 1
-        self.first = self.first or cause
 
 
 class GroupCoordinatorService:
@@ -168,16 +152,16 @@ class GroupCoordinatorService:
         except KafkaError:
             self._loading.discard(index)
             return
-        unreadable = _Unreadable()
+        loader = CoordinatorLoader(self.groups, lambda: index in self._loading, self._clock_ms)
         try:
-            groups = await self._slices.run(self._replay(index, partition_log, unreadable), _OWNER)
+            groups = await self._slices.run(loader.load(partition_log), _OWNER)
         except OSError as error:
             extra = {"partition": index, "cause": str(error)}
             log.error("groups_not_loaded", extra=extra)  # noqa: TRY400 # the cause is enough
             self._loading.discard(index)
             return
-        if unreadable.count:
-            extra = {"partition": index, "count": unreadable.count, "first": unreadable.first}
+        if loader.skipped:
+            extra = {"partition": index, "count": loader.skipped, "first": loader.first_cause}
             log.warning("group_records_skipped", extra=extra)
         if groups is None:
             return
@@ -185,51 +169,6 @@ class GroupCoordinatorService:
         self._loaded.add(index)
         self.reschedule()
         log.info("groups_loaded", extra={"partition": index, "groups": groups})
-
-    def _replay(self, index: int, partition_log: UnifiedLog, unreadable: "_Unreadable") -> Work[int | None]:
-        """Replay the batches of a partition and restore its groups.
-
-        Return the number of groups, None if this broker stopped being the leader meanwhile.
-        """
-        records: dict[str, GroupRecord] = {}
-        offset = partition_log.log_start_offset
-        while batches := partition_log.some_batches(offset, _BYTES_A_READ):
-            offset = batches[-1].last_offset + 1
-            for batch in batches:
-                try:
-                    yield batch.decoder_bytes
-                    yield from self._replay_batch(batch, records, unreadable)
-                except KafkaError as error:
-                    unreadable.note(f"batch at offset {batch.base_offset}: {error}")
-                if index not in self._loading:
-                    return None
-        yield from self.groups.loaded(records, self._clock_ms())
-        return len(records) if index in self._loading else None
-
-    def _replay_batch(
-        self, batch: RecordBatch, records: dict[str, GroupRecord], unreadable: "_Unreadable"
-    ) -> Work[None]:
-        if batch.is_control:
-            return
-        some: list[tuple[bytes, bytes | None]] = []
-        for record in batch.paced_records():
-            if record is not None:
-                some.append((record.key or b"", record.value))
-            if record is None or len(some) == _RECORDS_A_STEP:
-                self._replay_some(batch, some, records, unreadable)
-                some.clear()
-                yield 0
-        self._replay_some(batch, some, records, unreadable)
-
-    def _replay_some(
-        self,
-        batch: RecordBatch,
-        some: list[tuple[bytes, bytes | None]],
-        records: dict[str, GroupRecord],
-        unreadable: "_Unreadable",
-    ) -> None:
-        for cause in self.groups.replay(some, records):
-            unreadable.note(f"record of the batch at offset {batch.base_offset}: {cause}")
 
     # -- writing
 

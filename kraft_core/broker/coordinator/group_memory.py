@@ -1,8 +1,9 @@
-"""What groups hold in memory, counted, and the limits of it.
+"""The memory that groups hold, and its limits.
 
-A member brings its protocols' metadata and ids that contain its client's name, and a group's metadata goes to its leader
-with every rebalance, so a few large JoinGroups would cost a broker much. Kafka bounds the number of members
-(`group.max.size`) and the record of a group (`max.message.bytes` of __consumer_offsets); these limits bound the rest.
+A member sends the metadata of its protocols and has ids that contain its client's name, and each rebalance sends all
+metadata to the group's leader, so a few large JoinGroups could exhaust a broker. Kafka bounds the number of members
+(`group.max.size`) and the size of a group's record (`max.message.bytes` of __consumer_offsets); these limits bound the
+rest.
 """
 
 from collections.abc import Iterable
@@ -12,13 +13,13 @@ from kraft_core.broker.coordinator.classic_group import ClassicGroup, Member
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 MEMBER_BYTES_MAX: Final = 1024 * 1024
-"""Names and metadata of one member's protocols together; a group's record could not hold more."""
+"""Upper bound of the names and metadata of one member's protocols; a group's record could not contain more."""
 GROUP_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Members, members that have not come back with their id yet, and assignments of one group."""
+"""Upper bound of one group: members, pending member ids and assignments."""
 GROUP_MEMBERS_MAX: Final = 10_000
-"""Members of one group, and ids handed out to members that have not come back with them; `group.max.size` may be less."""
+"""Upper bound of the members and pending member ids of one group; `group.max.size` may be less."""
 GROUPS_BYTES_MAX: Final = 128 * 1024 * 1024
-"""All groups of a broker."""
+"""Upper bound of all groups of a broker."""
 
 _GROUP_BYTES: Final = 1024
 _MEMBER_BYTES: Final = 1024
@@ -26,7 +27,7 @@ _PENDING_BYTES: Final = 256
 
 
 def protocols_bytes(protocols: Iterable[tuple[str, bytes]]) -> int:
-    """Size of a member's protocols."""
+    """Return the size of a member's protocols in bytes."""
     return sum(len(name) + len(metadata) for name, metadata in protocols)
 
 
@@ -36,13 +37,13 @@ def _member_bytes(member: Member) -> int:
 
 
 def group_bytes(group: ClassicGroup) -> int:
-    """Size of a group."""
+    """Return the size of a group in bytes."""
     pending = sum(_PENDING_BYTES + len(member_id) for member_id in group.pending_members)
     return _GROUP_BYTES + 2 * len(group.group_id) + pending + sum(map(_member_bytes, group.members.values()))
 
 
 class GroupMemory:
-    """The sizes of all groups. `account` after each change of a group, `forget` when it is gone."""
+    """The sizes of all groups. Call `account` after each change of a group and `forget` after its removal."""
 
     def __init__(self) -> None:
         self.held_bytes = 0
@@ -55,11 +56,11 @@ class GroupMemory:
         self._by_group[group.group_id] = size
 
     def forget(self, group_id: str) -> None:
-        """Count a group out."""
+        """Remove a group from the sum."""
         self.held_bytes -= self._by_group.pop(group_id, 0)
 
     def check_new_group(self, group_id: str) -> None:
-        """Raise KafkaError COORDINATOR_NOT_AVAILABLE, after which clients try again, when there is no room."""
+        """Raise KafkaError COORDINATOR_NOT_AVAILABLE, which clients retry, when there is no memory for another group."""
         self._check_total(_GROUP_BYTES + 2 * len(group_id))
 
     def check_join(
@@ -67,7 +68,8 @@ class GroupMemory:
     ) -> None:
         """Check that a member with these protocols fits; `member_id` is "" for a new one, named after `client_name`.
 
-        Raises KafkaError GROUP_MAX_SIZE_REACHED for the member and the group, COORDINATOR_NOT_AVAILABLE for the broker.
+        Raises KafkaError GROUP_MAX_SIZE_REACHED for the limits of member and group, COORDINATOR_NOT_AVAILABLE for the
+        broker's.
         """
         asked = protocols_bytes(protocols)
         if asked > MEMBER_BYTES_MAX:
