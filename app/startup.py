@@ -4,7 +4,6 @@ Until the database is open, everything but health, metrics and static files is a
 """
 
 import asyncio
-import contextlib
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.db.outage import REMIND_SECONDS, trouble_of
 from app.http.errors import UnavailableError
 from app.security.guard import is_public
+from app.tasks import cancel_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -54,10 +54,7 @@ class Startup:
 
     async def stop(self) -> None:
         """Cancel an unfinished start."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_tasks(self._task)
 
     async def open_database(self, prepare: Callable[[], T]) -> T:
         """Run the blocking function `prepare` until the database can be used. Raises every error but an outage."""

@@ -1,7 +1,6 @@
 """Keeps the history of epochs in the database, so that it survives a restart and the log's retention."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final, cast
@@ -16,6 +15,7 @@ from app.cluster.history import History
 from app.db.database import Database
 from app.db.models import QuorumEpoch
 from app.db.outage import DatabaseUnavailableError
+from app.tasks import cancel_tasks
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.clients.metadata_observer import LossKind, MetadataObserver
 from kraft_core.protocol.errors import KafkaError
@@ -52,10 +52,7 @@ class EpochKeeper:
 
     async def stop(self) -> None:
         """Stop the task, after storing the newest epoch as it is now."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_tasks(self._task)
         if self._is_loaded:
             await self._save(with_newest=True)
 

@@ -7,7 +7,6 @@ with both ids, and the process is not ready while it answers.
 """
 
 import asyncio
-import contextlib
 import logging
 from typing import Final, cast
 
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.db.database import Database
 from app.db.models import QuorumEpoch
+from app.tasks import cancel_tasks
 from kraft_core.clients.kafka_client import ControllerClient, KafkaConnection
 from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.clients.quorum_fetch import ObserverIdentity
@@ -59,10 +59,7 @@ class ClusterIdentity:
 
     async def stop(self) -> None:
         """Stop the task."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_tasks(self._task)
 
     async def _run(self) -> None:
         while self.cluster_id is None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from app.cluster.latest_snapshot import LatestSnapshot, SnapshotWatch
 from app.cluster.quorum import Quorum, Replica, describe_quorum, quorum_of, unmeasured, with_reach
 from app.cluster.reach import Address, Reachability
+from app.tasks import cancel_tasks
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.clients.metadata_observer import MetadataObserver
 from kraft_core.protocol.errors import KafkaError
@@ -69,10 +70,7 @@ class QuorumWatch:
 
     async def stop(self) -> None:
         """End all tasks."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_tasks(self._task)
         await self._reach.stop()
 
     async def _run(self) -> None:

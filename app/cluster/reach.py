@@ -5,13 +5,13 @@ that is paused or cut off does not answer the next request in time.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
+from app.tasks import cancel_tasks
 from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.clients.quorum_fetch import fetch_partition, leader_probe
 from kraft_core.protocol.errors import KafkaError
@@ -84,11 +84,7 @@ class Reachability:
     async def stop(self) -> None:
         """End all tasks."""
         tasks, self._tasks = list(self._tasks.values()), {}
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await cancel_tasks(*tasks)
 
     async def _watch(self, host: str, port: int) -> None:
         while True:

@@ -5,12 +5,12 @@ asked again later. Until then only its dynamic configs and defaults are shown.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
+from app.tasks import cancel_tasks
 from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
@@ -64,12 +64,7 @@ class BrokerStaticConfigs:
 
     async def stop(self) -> None:
         """Cancel pending requests."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await cancel_tasks(*self._tasks.values())
 
     async def _ask_until_known(self, broker_id: int) -> None:
         try:

@@ -5,7 +5,6 @@ outage. A database that cannot write (full, read-only) still serves reads.
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import time
 from collections.abc import Callable
@@ -15,6 +14,8 @@ from typing import Final
 import structlog
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from app.tasks import cancel_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -129,10 +130,7 @@ class OutageWatch:
 
     async def stop(self) -> None:
         """Stop probing."""
-        if self._probing is not None:
-            self._probing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._probing
+        await cancel_tasks(self._probing)
 
     async def _probe_until_it_answers(self) -> None:
         while self._trouble is not None:

@@ -29,6 +29,7 @@ from app.reports import leases, store
 from app.reports.class_archive import class_archive
 from app.reports.failures import failure_of
 from app.reports.java import JavaMissingError, find_java
+from app.tasks import cancel_tasks
 from kraft_core.image.metadata_image import MetadataImage
 
 log = structlog.get_logger(__name__)
@@ -92,11 +93,8 @@ class ReportRunner:
 
     async def stop(self) -> None:
         """End a running report. Its state becomes lost."""
-        for task in (self._ending_orphans, self._task, self._recording):
-            if task is not None and not task.done():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        tasks = (self._ending_orphans, self._task, self._recording)
+        await cancel_tasks(*(task for task in tasks if task is not None and not task.done()))
 
     async def run_now(self, requested_by: str, **planned: Any) -> int:
         """Start a run and return its id.
@@ -127,9 +125,7 @@ class ReportRunner:
         if not await self._database.write(leases.request_cancel, run_id, by, utc_now()):
             return False
         if run_id == self._run_id and self._task is not None and not self._task.done():
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await cancel_tasks(self._task)
             return True
         for _ in range(round(CANCEL_SECONDS / CANCEL_POLL_SECONDS)):
             run = await self._database.read(store.get_run, run_id)

@@ -4,7 +4,6 @@ Deletion is done in batches, so that other writers do not wait long. Several web
 """
 
 import asyncio
-import contextlib
 import datetime as dt
 from typing import Final
 
@@ -13,6 +12,7 @@ import structlog
 from app.db.base import utc_now
 from app.db.database import Database
 from app.security import audit
+from app.tasks import cancel_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -35,10 +35,7 @@ class AuditRetention:
 
     async def stop(self) -> None:
         """Stop after the batch in progress."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_tasks(self._task)
 
     async def trim(self) -> int:
         """Delete events beyond the limits. Returns how many."""
