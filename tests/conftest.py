@@ -1,8 +1,8 @@
 """What holds for all tests.
 
-In CI nothing is skipped in silence. No example of a property is judged by its time. What Hypothesis draws depends on its
-seed alone (`--hypothesis-seed`, which `make test` takes from the committed tree): no examples are kept from earlier runs,
-and no constants are taken from the modules that happen to be loaded.
+In CI nothing is skipped in silence. No example of a property is judged by its time. What Hypothesis draws depends on
+its seed alone (`--hypothesis-seed`, which `make test` takes from the committed tree): no examples are kept from earlier
+runs, and no constants are taken from the modules that happen to be loaded.
 """
 
 import os

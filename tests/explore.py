@@ -1,7 +1,7 @@
 """python -m tests.explore [--minutes M]: fresh seeds, where `make test` always takes those of the committed tree.
 
-Rounds of every property that Hypothesis draws, the simulator and chaos, until the time is over. Run it before a release.
-A failure is printed with the command that replays it; it becomes a kept case before it is mended.
+Rounds of every property that Hypothesis draws, the simulator and chaos, until the time is over. Run it before a
+release. A failure is printed with the command that replays it; it becomes a kept case before it is mended.
 """
 
 import argparse

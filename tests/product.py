@@ -71,7 +71,9 @@ def running_product(
     environment: Mapping[str, str] | None = None,
     start_seconds: float = START_SECONDS,
 ) -> Iterator[Product]:
-    """Start the product and wait until it says ready and its broker takes part; stop it with SIGTERM to its group, which must work.
+    """Start the product and wait until it says ready and its broker takes part.
+
+    Stop it with SIGTERM to its group, which must work.
 
     `command` is what a user types; `make run` takes the options in ARGS.
     """

@@ -193,7 +193,7 @@ class Slices:
         return job
 
     def _turn(self, job: Job[Any]) -> tuple[bool, float, float, int]:
-        """Return the sort key of a job: addresses with hardly any excess, then the least excess, then the oldest job."""
+        """Return the sort key of a job: addresses with hardly any excess, the least excess, the oldest job."""
         of_address = self._excess_s.get(job.owner[0], 0.0)
         return of_address >= HARDLY_ANY_S, of_address, job.excess_s, job.number
 

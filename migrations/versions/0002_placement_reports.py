@@ -44,7 +44,8 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("result", sa.JSON(), nullable=True),
         sa.CheckConstraint(
-            "state in ('queued', 'snapshotting', 'running', 'storing', 'succeeded', 'failed', 'cancelled', 'timed_out', 'lost')",
+            "state in ('queued', 'snapshotting', 'running', 'storing', 'succeeded', 'failed', 'cancelled', "
+            "'timed_out', 'lost')",
             name=op.f("ck_report_runs_state"),
         ),
         sa.ForeignKeyConstraint(

@@ -154,7 +154,10 @@ def test_a_large_request_does_not_wait_for_small_ones_that_take_long() -> None:
 
 
 async def large_flood(steps: Steps) -> list[asyncio.Future[None]]:
-    """Forty connections of one address with large requests that need little memory and much time; the memory is full."""
+    """Forty connections of one address with large requests that need little memory and much time.
+
+    The memory is full.
+    """
 
     async def connection(number: int) -> None:
         for _ in range(3):

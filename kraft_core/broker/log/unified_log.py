@@ -139,7 +139,8 @@ class UnifiedLog:
         written = read_header(stamped)
         self.check_online()
         try:
-            # Everything that may fail comes before the batch is in the file, so that it is registered whole or not at all.
+            # Everything that may fail comes before the batch is in the file, so that it is registered whole or not at
+            # all.
             self._maybe_roll(written, now_ms)
             if leader_epoch != self.epochs.latest:
                 self._begin_epoch(leader_epoch, first_offset)
@@ -236,7 +237,10 @@ class UnifiedLog:
                 yield from read_batches(segment.pread(header.size, position), verify_crc=False)
 
     def some_batches(self, from_offset: int, max_bytes: int) -> list[RecordBatch]:
-        """Return the batches from the one that contains `from_offset`, up to about `max_bytes`; none at the log's end."""
+        """Return the batches from the one that contains `from_offset`, up to about `max_bytes`.
+
+        None at the log's end.
+        """
         found: list[RecordBatch] = []
         size = 0
         for batch in self.batches(from_offset):
