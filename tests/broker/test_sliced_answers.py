@@ -1,4 +1,7 @@
-"""Requests about everything a broker has are answered in steps, so that other requests run in between. Steps are counted."""
+"""Requests about everything a broker has are answered in steps, so that other requests run in between.
+
+Steps are counted.
+"""
 
 import asyncio
 from collections.abc import Callable
