@@ -60,7 +60,7 @@ class GroupMemory:
         self.held_bytes -= self._by_group.pop(group_id, 0)
 
     def check_new_group(self, group_id: str) -> None:
-        """Raise KafkaError COORDINATOR_NOT_AVAILABLE, which clients retry, when there is no memory for another group."""
+        """Raise KafkaError COORDINATOR_NOT_AVAILABLE, which clients retry, if another group would not fit."""
         self._check_total(_GROUP_BYTES + 2 * len(group_id))
 
     def check_join(
