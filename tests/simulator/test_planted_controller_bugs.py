@@ -12,6 +12,7 @@ import pytest
 from kraft_core.controller.access import acl_control_manager
 from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
 from kraft_core.controller.brokers.cluster_control_manager import check_broker_epoch, registration_record
+from kraft_core.controller.configuration_control_manager import ConfigurationControlManager
 from kraft_core.controller.controller_operations import READS, WRITES, Call, Managers
 from kraft_core.controller.controller_result import ControllerResult
 from kraft_core.controller.partitions import alter_partition
@@ -130,7 +131,7 @@ def test_an_election_onto_an_offline_directory_is_caught(monkeypatch: pytest.Mon
 
 
 def test_an_unclean_election_without_permission_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReplicationControlManager, "unclean_election_enabled", lambda *_: True)
+    monkeypatch.setattr(ConfigurationControlManager, "unclean_leader_election_enabled", lambda *_: True)
     assert "without permission" in failure()
 
 

@@ -69,7 +69,7 @@ class _Rules:
         self._image = image
         self._replication = replication
         self._min_isr = replication.effective_min_isr(image, topic)
-        self._unclean = replication.unclean_election_enabled(image, topic.name)
+        self._unclean = replication.configuration.unclean_leader_election_enabled(image, topic.name)
         self.topic = topic
         self.cluster = replication.cluster(image)
 

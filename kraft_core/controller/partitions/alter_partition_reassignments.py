@@ -140,7 +140,7 @@ class PartitionReassignments:
         if not partition.is_reassigning:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         revert = PartitionReassignmentRevert.of(partition, elr_enabled=image.features.elr_enabled)
-        unclean_allowed = self._replication.unclean_election_enabled(image, topic.name)
+        unclean_allowed = self._replication.configuration.unclean_leader_election_enabled(image, topic.name)
         if revert.is_unclean and not unclean_allowed:
             message = (
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "

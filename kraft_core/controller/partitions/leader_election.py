@@ -104,7 +104,7 @@ class LeaderElection:
         records: list[MetadataRecord] = []
         for found in self._replication.scan.findings(image):
             name = found.topic.name
-            if not found.leaderless or not self._replication.unclean_election_enabled(image, name):
+            if not found.leaderless or not self._replication.configuration.unclean_leader_election_enabled(image, name):
                 continue
             for index in found.leaderless:
                 if len(records) >= self._max_elections:

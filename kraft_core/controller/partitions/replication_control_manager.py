@@ -56,8 +56,8 @@ IN_CONTROLLED_SHUTDOWN: Final = 1
 class ReplicationControlManager:
     """Rules for the replicas of brokers. It keeps no metadata; its caches can be rebuilt from any image."""
 
-    def __init__(self, configuration_control: ConfigurationControlManager, heartbeats: BrokerHeartbeatManager) -> None:
-        self._configuration_control = configuration_control
+    def __init__(self, configuration: ConfigurationControlManager, heartbeats: BrokerHeartbeatManager) -> None:
+        self.configuration = configuration
         self._heartbeats = heartbeats
         self._cluster: ClusterDescriber | None = None
         self.scan = PartitionScan()
@@ -69,10 +69,6 @@ class ReplicationControlManager:
         if self._cluster is None or not self._cluster.describes(image):
             self._cluster = ClusterDescriber(image)
         return self._cluster
-
-    def unclean_election_enabled(self, image: MetadataImage, topic: str) -> bool:
-        """Report whether the topic allows leaders from outside the ISR."""
-        return self._configuration_control.unclean_leader_election_enabled(image, topic)
 
     def builder(
         self,
@@ -103,7 +99,7 @@ class ReplicationControlManager:
 
     def effective_min_isr(self, image: MetadataImage, topic: TopicImage) -> int:
         """Return the topic's min.insync.replicas, at most the number of replicas of its first partition."""
-        configured = self._configuration_control.min_insync_replicas(image, topic.name)
+        configured = self.configuration.min_insync_replicas(image, topic.name)
         first = topic.partitions.get(0)
         return configured if first is None else min(configured, len(first.replicas))
 
@@ -135,7 +131,7 @@ class ReplicationControlManager:
             if each is not topic:
                 topic = each
                 min_isr = self.effective_min_isr(image, topic)
-                unclean_allowed = self.unclean_election_enabled(image, topic.name)
+                unclean_allowed = self.configuration.unclean_leader_election_enabled(image, topic.name)
             state = (min_isr, unclean_allowed, *_state(partition))
             if state not in built:
                 builder = self.builder(image, topic, index, partition, live=live, min_isr=min_isr)

@@ -3,10 +3,9 @@
 1. A broker holds at most one replica of a partition.
 2. The first replica, the leader, is never on a fenced broker.
 3. A partition takes its replicas from consecutive racks, and starts one rack after the previous partition. The brokers
-  of a
-   rack rotate in the same way. Both rotations start at a random offset.
+   of a rack rotate alike. Both start at a random offset.
 4. Fenced brokers of a rack come after its unfenced ones.
-5. When every unfenced broker has led, racks and brokers are shuffled, so that the pairs of brokers vary.
+5. When every unfenced broker has led, everything is shuffled, so that the pairs of brokers vary.
 
 Source: StripedReplicaPlacer, Kafka 4.3.1.
 """
