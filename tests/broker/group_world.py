@@ -82,6 +82,7 @@ class World:
         protocol_type: str = "consumer",
         metadata: bytes = b"m",
         session_ms: int = SESSION_MS,
+        host: str = "10.0.0.1",
     ) -> list[JoinGroupResponse]:
         """Join; the returned list receives the response."""
         answers: list[JoinGroupResponse] = []
@@ -96,7 +97,7 @@ class World:
                 JoinGroupRequestJoinGroupRequestProtocol(name=name, metadata=metadata) for name in protocols
             ),
         )
-        self.coordinator.join(request, version, "client", "10.0.0.1", answers.append, self.now_ms)
+        self.coordinator.join(request, version, "client", host, answers.append, self.now_ms)
         return answers
 
     def sync(
@@ -127,17 +128,25 @@ class World:
         response = self.coordinator.leave(LeaveGroupRequest(group_id="g", members=members), 4, self.now_ms)
         return [member.error_code for member in response.members]
 
-    def commit(self, offset: int, member_id: str = "", generation: int = -1, topic: str = "t", note: str = "") -> int:
+    def commit(
+        self,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        topic: str = "t",
+        note: str = "",
+        group: str = "g",
+    ) -> int:
         partition = OffsetCommitRequestOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=note
         )
         request = OffsetCommitRequest(
-            group_id="g",
+            group_id=group,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             topics=(OffsetCommitRequestOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
         )
-        return self.coordinator.commit(request, self.now_ms).topics[0].partitions[0].error_code
+        return self.coordinator.commit(request, "10.0.0.1", self.now_ms).topics[0].partitions[0].error_code
 
     @property
     def state(self) -> GroupState:

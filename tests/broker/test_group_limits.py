@@ -10,6 +10,7 @@ from kraft_core.protocol.errors import ErrorCode
 from tests.broker.group_world import REBALANCE_MS, SESSION_MS, World
 
 LARGE = b"m" * 900_000
+QUARTER = 32 * 1024 * 1024
 DELAYED = GroupCoordinatorConfig(initial_rebalance_delay_ms=3_000)
 
 
@@ -45,6 +46,63 @@ def test_all_groups_together_are_bounded_by_a_retriable_error(monkeypatch: pytes
     assert world.coordinator.memory.held_bytes <= 2_000_000
     world.pass_ms(10 * REBALANCE_MS)
     assert not world.join(group="c", metadata=LARGE), "the members of a and b never came back"
+
+
+def filled(host: str, world: World) -> int:
+    """Join new groups from an address until one is refused; return how many took a member."""
+    for number in range(1_000):
+        answers = world.join(group=f"{host}-{number}", metadata=LARGE, host=host)
+        if answers:
+            assert answers[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return number
+    raise AssertionError("no group was refused")
+
+
+def test_the_members_of_one_address_hold_a_quarter_of_the_memory_of_all_groups_at_most() -> None:
+    world = World(DELAYED)
+    assert filled("10.0.0.1", world) == QUARTER // (len(LARGE) + 3_000)
+    assert world.coordinator.memory.held_bytes <= QUARTER
+    assert not world.join(group="other", metadata=LARGE, host="10.0.0.2"), "another address has its own share"
+    world.pass_ms(10 * REBALANCE_MS)
+    assert filled("10.0.0.1", world) > 0, "its former members never came back"
+
+
+def test_a_member_that_moves_to_another_address_counts_there() -> None:
+    """A static member may come back from elsewhere."""
+    world = World(DELAYED)
+    world.join(group="g", instance="i", metadata=LARGE, host="10.0.0.1")
+    world.join(group="g", instance="i", metadata=LARGE, host="10.0.0.2")
+    memory = world.coordinator.memory
+    assert memory.by_address["/10.0.0.1"] < len(LARGE) < memory.by_address["/10.0.0.2"]
+
+
+@pytest.mark.parametrize("version", [3, 4], ids=["members", "member ids"])
+def test_many_small_groups_of_one_address_leave_room_for_others(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_memory, "ADDRESS_BYTES_MAX", 100_000)
+    world = World(DELAYED)
+    codes = [answers[0].error_code for n in range(200) if (answers := world.join(group=f"g{n}", version=version))]
+    assert ErrorCode.COORDINATOR_NOT_AVAILABLE in codes
+    assert world.coordinator.memory.held_bytes <= 100_000
+    assert not world.join(group="other", host="10.0.0.2")
+
+
+def test_groups_that_only_commit_count_for_the_address_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_memory, "ADDRESS_BYTES_MAX", 100_000)
+    world = World()
+    codes = [world.commit(1, group=f"g{number}") for number in range(200)]
+    assert set(codes) == {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert world.coordinator.memory.held_bytes <= 100_000
+
+
+def test_member_ids_that_fill_another_clients_group_count_for_their_own_address() -> None:
+    world = World(DELAYED)
+    world.join(group="g", host="10.0.0.1")
+    before = world.coordinator.memory.by_address["/10.0.0.1"]
+    for _ in range(10):
+        world.join(group="g", version=4, host="10.0.0.2")
+    assert world.coordinator.memory.by_address["/10.0.0.1"] == before
+    world.pass_ms(SESSION_MS)
+    assert "/10.0.0.2" not in world.coordinator.memory.by_address
 
 
 def test_unused_member_ids_are_bounded_and_expire_with_their_group(

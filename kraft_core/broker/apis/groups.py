@@ -148,12 +148,12 @@ class GroupsHandler:
 
     # -- offsets
 
-    def commit(self, body: OffsetCommitRequest) -> OffsetCommitResponse:
+    def commit(self, body: OffsetCommitRequest, request: Request) -> OffsetCommitResponse:
         """Commit offsets."""
         error = self._context.coordinator.check(body.group_id)
         if error is not ErrorCode.NONE:
             return commit_refused(body, error)
-        response = self._context.coordinator.groups.commit(body, self._context.clock_ms())
+        response = self._context.coordinator.groups.commit(body, request.client_host, self._context.clock_ms())
         self._context.coordinator.reschedule()
         return response
 

@@ -164,7 +164,7 @@ class KafkaApis:
         groups, metadata = self._groups, self._metadata
         offsets, describe = self._offsets, self._describe
         return {
-            ApiKey.OFFSET_COMMIT: lambda body, request: groups.commit(body),
+            ApiKey.OFFSET_COMMIT: groups.commit,
             ApiKey.FIND_COORDINATOR: groups.find_coordinator,
             ApiKey.HEARTBEAT: lambda body, request: groups.heartbeat(body),
             ApiKey.LEAVE_GROUP: lambda body, request: groups.leave(body, request.header.api_version),

@@ -9,7 +9,7 @@ Source: ClassicGroup, ClassicGroupMember and ClassicGroupState, Kafka 4.3.1.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kraft_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
@@ -74,10 +74,18 @@ class Member:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
+class PendingMember(NamedTuple):
+    """A member id that was returned to a client at this address and is dropped at `deadline_ms` unless it joins."""
+
+    deadline_ms: int
+    client_host: str
+
+
 @dataclass(slots=True, kw_only=True)
 class ClassicGroup:
     """A group.
 
+    `client_host` is the address of the client that created it, as "/10.0.0.1"; empty for a group of the log.
     `generation` counts rebalances. `protocol_type` is None until the first member has joined, and usually "consumer"
     then. Deadlines are in ms, None when not set: `join_deadline_ms` ends the joining phase, `sync_deadline_ms` the time
     to send SyncGroup. While `in_initial_delay`, a group that was empty waits for more members; each wait in which one
@@ -85,6 +93,7 @@ class ClassicGroup:
     """
 
     group_id: str
+    client_host: str = ""
     state: GroupState = GroupState.EMPTY
     state_since_ms: int = 0
     generation: int = 0
@@ -93,7 +102,7 @@ class ClassicGroup:
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
-    pending_members: dict[str, int] = field(default_factory=dict)
+    pending_members: dict[str, PendingMember] = field(default_factory=dict)
     join_deadline_ms: int | None = None
     sync_deadline_ms: int | None = None
     in_initial_delay: bool = False
@@ -170,7 +179,7 @@ class ClassicGroup:
 
     def next_deadline_ms(self) -> int | None:
         """Return the next time at which a timeout changes the group, None if there is none."""
-        deadlines = [*self.pending_members.values()]
+        deadlines = [pending.deadline_ms for pending in self.pending_members.values()]
         deadlines.extend(
             member.session_deadline_ms for member in self.members.values() if not member.has_satisfied_heartbeat
         )

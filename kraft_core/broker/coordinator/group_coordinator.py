@@ -78,9 +78,10 @@ class GroupCoordinator:
         error = self._log.append(group.group_id, [group_record(group)])
         return ErrorCode.UNKNOWN_SERVER_ERROR if error is ErrorCode.MESSAGE_TOO_LARGE else error
 
-    def _new_group(self, group_id: str, now_ms: int) -> ClassicGroup:
-        self.memory.check_new_group(group_id)
-        group = self.groups[group_id] = ClassicGroup(group_id=group_id, state_since_ms=now_ms)
+    def _new_group(self, group_id: str, client_host: str, now_ms: int) -> ClassicGroup:
+        self.memory.check_new_group(group_id, client_host)
+        group = ClassicGroup(group_id=group_id, client_host=client_host, state_since_ms=now_ms)
+        self.groups[group_id] = group
         return group
 
     def _remove(self, group_id: str) -> ClassicGroup | None:
@@ -227,7 +228,7 @@ class GroupCoordinator:
             can_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE,
         )
         try:
-            group = self._group_to_join(request, now_ms)
+            group = self._group_to_join(request, joiner.client_host, now_ms)
             self._membership.join(group, request, joiner, answer, now_ms)
             self._schedule(group)
         except KafkaError as error:
@@ -237,7 +238,7 @@ class GroupCoordinator:
             if known is not None:
                 self._schedule(known)
 
-    def _group_to_join(self, request: JoinGroupRequest, now_ms: int) -> ClassicGroup:
+    def _group_to_join(self, request: JoinGroupRequest, client_host: str, now_ms: int) -> ClassicGroup:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
         if not self._config.min_session_timeout_ms <= request.session_timeout_ms <= self._config.max_session_timeout_ms:
@@ -250,7 +251,7 @@ class GroupCoordinator:
         if group is None:
             if request.member_id:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group '{request.group_id}' has no members.")
-            group = self._new_group(request.group_id, now_ms)
+            group = self._new_group(request.group_id, client_host, now_ms)
         return group
 
     def sync(self, request: SyncGroupRequest, answer: Callable[[SyncGroupResponse], None], now_ms: int) -> None:
@@ -309,8 +310,8 @@ class GroupCoordinator:
 
     # -- offsets
 
-    def commit(self, request: OffsetCommitRequest, now_ms: int) -> OffsetCommitResponse:
-        """Commit offsets. A commit without a generation creates an unknown group."""
+    def commit(self, request: OffsetCommitRequest, client_host: str, now_ms: int) -> OffsetCommitResponse:
+        """Commit offsets for a client at `client_host`. A commit without a generation creates an unknown group."""
         try:
             group = self.groups.get(request.group_id)
             if group is None:
@@ -318,7 +319,7 @@ class GroupCoordinator:
                     raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
                 if request.generation_id_or_member_epoch >= 0:
                     raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group '{request.group_id}' does not exist.")
-                group = self._new_group(request.group_id, now_ms)
+                group = self._new_group(request.group_id, f"/{client_host}", now_ms)
             self.offsets.check_commit(group, request, now_ms)
         except KafkaError as error:
             return commit_refused(request, error.code)

@@ -20,6 +20,8 @@ GROUP_MEMBERS_MAX: Final = 10_000
 """Upper bound of the members and pending member ids of one group; `group.max.size` may be less."""
 GROUPS_BYTES_MAX: Final = 128 * 1024 * 1024
 """Upper bound of all groups of a broker."""
+ADDRESS_BYTES_MAX: Final = GROUPS_BYTES_MAX // 4
+"""Upper bound of the clients at one address: members, pending member ids and groups that they created."""
 
 _GROUP_BYTES: Final = 1024
 _MEMBER_BYTES: Final = 1024
@@ -36,10 +38,14 @@ def _member_bytes(member: Member) -> int:
     return _MEMBER_BYTES + texts + protocols_bytes(member.protocols) + len(member.assignment)
 
 
-def group_bytes(group: ClassicGroup) -> int:
-    """Return the size of a group in bytes."""
-    pending = sum(_PENDING_BYTES + len(member_id) for member_id in group.pending_members)
-    return _GROUP_BYTES + 2 * len(group.group_id) + pending + sum(map(_member_bytes, group.members.values()))
+def bytes_by_address(group: ClassicGroup) -> dict[str, int]:
+    """Return the size of a group by the address of the clients that use it; "" for an unknown address."""
+    sizes = {group.client_host: _GROUP_BYTES + 2 * len(group.group_id)}
+    for member_id, pending in group.pending_members.items():
+        sizes[pending.client_host] = sizes.get(pending.client_host, 0) + _PENDING_BYTES + len(member_id)
+    for member in group.members.values():
+        sizes[member.client_host] = sizes.get(member.client_host, 0) + _member_bytes(member)
+    return sizes
 
 
 class GroupMemory:
@@ -47,29 +53,44 @@ class GroupMemory:
 
     def __init__(self) -> None:
         self.held_bytes = 0
-        self._by_group: dict[str, int] = {}
+        self.by_address: dict[str, int] = {}
+        self._by_group: dict[str, dict[str, int]] = {}
 
     def account(self, group: ClassicGroup) -> None:
         """Measure a group again."""
-        size = group_bytes(group)
-        self.held_bytes += size - self._by_group.get(group.group_id, 0)
-        self._by_group[group.group_id] = size
+        self.forget(group.group_id)
+        sizes = self._by_group[group.group_id] = bytes_by_address(group)
+        for address, size in sizes.items():
+            self.held_bytes += size
+            self.by_address[address] = self.by_address.get(address, 0) + size
 
     def forget(self, group_id: str) -> None:
-        """Remove a group from the sum."""
-        self.held_bytes -= self._by_group.pop(group_id, 0)
+        """Subtract a group that no longer exists."""
+        for address, size in self._by_group.pop(group_id, {}).items():
+            self.held_bytes -= size
+            self.by_address[address] -= size
+            if not self.by_address[address]:
+                del self.by_address[address]
 
-    def check_new_group(self, group_id: str) -> None:
-        """Raise KafkaError COORDINATOR_NOT_AVAILABLE, which clients retry, if another group would not fit."""
-        self._check_total(_GROUP_BYTES + 2 * len(group_id))
+    def check_new_group(self, group_id: str, address: str) -> None:
+        """Check that there is room for a group of a client at this address.
+
+        Raises KafkaError COORDINATOR_NOT_AVAILABLE, after which clients try again.
+        """
+        self._check_room(_GROUP_BYTES + 2 * len(group_id), address)
 
     def check_join(
-        self, group: ClassicGroup, member_id: str, client_name: str, protocols: Iterable[tuple[str, bytes]]
+        self,
+        group: ClassicGroup,
+        member_id: str,
+        address: str,
+        client_name: str,
+        protocols: Iterable[tuple[str, bytes]],
     ) -> None:
         """Check that a member with these protocols fits; `member_id` is "" for a new one, named after `client_name`.
 
-        Raises KafkaError GROUP_MAX_SIZE_REACHED for the limits of member and group, COORDINATOR_NOT_AVAILABLE for the
-        broker's.
+        A known member counts for the address that it first joined from. Raises KafkaError GROUP_MAX_SIZE_REACHED for
+        the member and the group, COORDINATOR_NOT_AVAILABLE for the address and the broker.
         """
         asked = protocols_bytes(protocols)
         if asked > MEMBER_BYTES_MAX:
@@ -79,17 +100,24 @@ class GroupMemory:
             )
         known = group.members.get(member_id)
         more = asked - protocols_bytes(known.protocols) if known else asked + _MEMBER_BYTES + 3 * len(client_name)
-        held = group_bytes(group)
+        held = sum(bytes_by_address(group).values())
         if more > 0 and held + more > GROUP_BYTES_MAX:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The group would hold {held + more} bytes; {GROUP_BYTES_MAX} are allowed.",
             )
-        self._check_total(more)
+        self._check_room(more, known.client_host if known else address)
 
-    def _check_total(self, more: int) -> None:
+    def _check_room(self, more: int, address: str) -> None:
         if more > 0 and self.held_bytes + more > GROUPS_BYTES_MAX:
             raise KafkaError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
                 f"The groups of this broker would hold {self.held_bytes + more} bytes; {GROUPS_BYTES_MAX} are allowed.",
+            )
+        held = self.by_address.get(address, 0)
+        if more > 0 and address and held + more > ADDRESS_BYTES_MAX:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"The clients at {address.removeprefix('/')} would hold {held + more} bytes in groups; "
+                f"{ADDRESS_BYTES_MAX} are allowed.",
             )

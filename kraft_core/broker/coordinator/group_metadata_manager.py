@@ -11,7 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kraft_core.broker.coordinator import group_memory
-from kraft_core.broker.coordinator.classic_group import ClassicGroup, GroupState, JoinAnswer, Member, SyncAnswer
+from kraft_core.broker.coordinator.classic_group import (
+    ClassicGroup,
+    GroupState,
+    JoinAnswer,
+    Member,
+    PendingMember,
+    SyncAnswer,
+)
 from kraft_core.broker.coordinator.group_coordinator_config import GroupCoordinatorConfig
 from kraft_core.broker.coordinator.group_memory import GroupMemory
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -66,7 +73,8 @@ class GroupMetadataManager:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The group's members share no protocol with this one."
             )
-        self._memory.check_join(group, request.member_id, request.group_instance_id or joiner.client_id, protocols)
+        name = request.group_instance_id or joiner.client_id
+        self._memory.check_join(group, request.member_id, joiner.client_host, name, protocols)
         if request.member_id in group.members:
             self._check_member(group, request.member_id, request.group_instance_id)
             self._rejoin(group, group.members[request.member_id], request, answer, now_ms)
@@ -80,7 +88,8 @@ class GroupMetadataManager:
         if len(group.members) + len(group.pending_members) >= most and not request.member_id:
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has {len(group.members)} members.")
         if not request.member_id and request.group_instance_id is None and joiner.requires_known_id:
-            group.pending_members[joiner.new_member_id] = now_ms + request.session_timeout_ms
+            deadline_ms = now_ms + request.session_timeout_ms
+            group.pending_members[joiner.new_member_id] = PendingMember(deadline_ms, joiner.client_host)
             raise KafkaError(ErrorCode.MEMBER_ID_REQUIRED, "Join again with the member id of this answer.")
         self._add(group, request, joiner, answer, now_ms)
 
@@ -372,7 +381,7 @@ class GroupMetadataManager:
 
     def on_time(self, group: ClassicGroup, now_ms: int) -> None:
         """Run what is due: end phases, remove members whose session or pending id has expired."""
-        expired = [id_ for id_, deadline in group.pending_members.items() if deadline <= now_ms]
+        expired = [id_ for id_, pending in group.pending_members.items() if pending.deadline_ms <= now_ms]
         for member_id in expired:
             del group.pending_members[member_id]
         for member in list(group.members.values()):
