@@ -46,9 +46,9 @@ from kraft_core.raft.events import (
     SnapshotCreated,
 )
 from kraft_core.raft.internals import describe_quorum, election, follower, leadership, reconfiguration, replication
-from kraft_core.raft.internals.control_state import ControlState
 from kraft_core.raft.internals.initial_state import initial_state
 from kraft_core.raft.internals.kafka_raft_metrics import KafkaRaftMetrics, MetricValue
+from kraft_core.raft.internals.kraft_control_record_state_machine import KRaftControlRecordStateMachine
 from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.internals.listener_context import ListenerContexts, leader_and_epoch
 from kraft_core.raft.internals.raft_core import Kind, Pending, RaftCore
@@ -97,7 +97,7 @@ class KafkaRaftClient:
     def __init__(
         self, config: RaftConfig, log: RaftLog, election: ElectionState | None, random: Random, now_ms: int
     ) -> None:
-        control = ControlState(config.static_voters)
+        control = KRaftControlRecordStateMachine(config.static_voters)
         control.load(log)
         self._core = RaftCore(config, log, random, control)
         self._core.on_deposed = self._on_deposed

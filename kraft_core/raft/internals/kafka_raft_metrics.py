@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 from kraft_core.raft.internals.batch_accumulator import CompletedBatch
-from kraft_core.raft.internals.control_state import BEFORE_THE_LOG
+from kraft_core.raft.internals.kraft_control_record_state_machine import BEFORE_THE_LOG
 from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.internals.raft_core import RaftCore
 from kraft_core.raft.quorum_state import Candidate, Follower, Prospective, Resigned, State, Unattached

@@ -35,7 +35,7 @@ from kraft_core.protocol.messages import (
 from kraft_core.protocol.record_batch import read_batches
 from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.raft.events import RequestReceived
-from kraft_core.raft.internals.control_state import BEFORE_THE_LOG
+from kraft_core.raft.internals.kraft_control_record_state_machine import BEFORE_THE_LOG
 from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.internals.raft_core import Handled, Kind, Pending, RaftCore
 from kraft_core.raft.internals.rpc import endpoint_of, listener_endpoint, only_partition

@@ -18,7 +18,7 @@ from kraft_core.protocol.uuids import ZERO_UUID
 from kraft_core.protocol.wire import Message
 from kraft_core.raft.effects import Destination, Effect, Flush, Respond, SendRequest, StoreElection
 from kraft_core.raft.internals.batch_accumulator import CompletedBatch
-from kraft_core.raft.internals.control_state import ControlState
+from kraft_core.raft.internals.kraft_control_record_state_machine import KRaftControlRecordStateMachine
 from kraft_core.raft.internals.leader_state import Leader
 from kraft_core.raft.quorum_state import (
     VOTER_STATES,
@@ -102,7 +102,9 @@ class RaftCore:
         "wake_ms",
     )
 
-    def __init__(self, config: RaftConfig, raft_log: RaftLog, random: Random, control: ControlState) -> None:
+    def __init__(
+        self, config: RaftConfig, raft_log: RaftLog, random: Random, control: KRaftControlRecordStateMachine
+    ) -> None:
         self.config = config
         self.log = raft_log
         self.random = random

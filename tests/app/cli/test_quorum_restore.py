@@ -25,7 +25,7 @@ from kraft_core.protocol.metadata_records import (
 from kraft_core.protocol.metadata_version import record_version
 from kraft_core.protocol.record_batch import encode_batch, read_batches
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
-from kraft_core.raft.internals.control_state import ControlState
+from kraft_core.raft.internals.kraft_control_record_state_machine import KRaftControlRecordStateMachine
 from kraft_core.raft.quorum_state import ElectionState
 from kraft_core.raft.raft_log import OffsetAndEpoch
 from kraft_core.raft.voter_set import VoterSet
@@ -174,7 +174,7 @@ def test_no_offset_epoch_or_id_that_was_seen_is_used_again(tmp_path: Path, resto
     assert election == ElectionState(leader_epoch=1_000_006)
     properties = read_meta_properties(tmp_path / "restored")
     assert properties is not None
-    control = ControlState(VoterSet())
+    control = KRaftControlRecordStateMachine(VoterSet())
     control.load(log)
     assert control.kraft_version == 1
     assert {voter.key.directory_id for voter in control.voters.by_id.values()} == {properties.directory_id}

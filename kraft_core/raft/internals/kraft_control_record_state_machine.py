@@ -50,7 +50,7 @@ class History(Generic[T]):
             self.entries.pop()
 
 
-class ControlState:
+class KRaftControlRecordStateMachine:
     """The voter set and kraft.version as of the log's end, and as of earlier offsets."""
 
     __slots__ = ("_versions", "_voters", "kraft_version", "voters", "voters_offset")
