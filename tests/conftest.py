@@ -24,7 +24,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 assert hasattr(providers, "is_local_module_file"), "Hypothesis takes constants from loaded modules in another way now."
-providers.is_local_module_file = lambda _path: False  # type: ignore[attr-defined]  # else the order of imports matters
+providers.is_local_module_file = lambda _path: False  # else the order of imports matters
 
 
 @pytest.hookimpl(wrapper=True)

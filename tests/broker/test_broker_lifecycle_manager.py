@@ -19,7 +19,7 @@ async def nothing() -> None:
     """Do nothing about unsupported features."""
 
 
-def test_a_bug_in_the_heartbeats_ends_the_broker():
+def test_a_bug_in_the_heartbeats_ends_the_broker() -> None:
     async def main() -> None:
         identity = BrokerIdentity(
             broker_id=1,

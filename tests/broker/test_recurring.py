@@ -7,7 +7,7 @@ import pytest
 from kraft_core.broker.recurring import Recurring
 
 
-def test_a_failed_run_is_logged_and_the_next_one_starts(caplog: pytest.LogCaptureFixture):
+def test_a_failed_run_is_logged_and_the_next_one_starts(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         turns = 0
         third = asyncio.Event()
@@ -31,7 +31,7 @@ def test_a_failed_run_is_logged_and_the_next_one_starts(caplog: pytest.LogCaptur
     assert [record.exc_info is not None for record in failed] == [False, True]
 
 
-def test_no_run_starts_after_the_stop():
+def test_no_run_starts_after_the_stop() -> None:
     async def main() -> None:
         turns = 0
 

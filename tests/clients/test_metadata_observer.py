@@ -47,7 +47,7 @@ async def reading() -> MetadataObserver:
     return observer
 
 
-def test_an_observer_that_restarts_publishes_no_older_image_and_no_records_between():
+def test_an_observer_that_restarts_publishes_no_older_image_and_no_records_between() -> None:
     """With an older image a broker would delete the logs of topics that the image lacks."""
 
     async def main() -> None:
@@ -66,7 +66,7 @@ def test_an_observer_that_restarts_publishes_no_older_image_and_no_records_betwe
     asyncio.run(main())
 
 
-def test_a_quorum_that_lost_its_log_is_followed_once_its_whole_log_is_read():
+def test_a_quorum_that_lost_its_log_is_followed_once_its_whole_log_is_read() -> None:
     async def main() -> None:
         observer = await reading()
         observer._restart()
@@ -76,7 +76,7 @@ def test_a_quorum_that_lost_its_log_is_followed_once_its_whole_log_is_read():
     asyncio.run(main())
 
 
-def test_a_failing_listener_does_not_stop_the_observer(caplog: pytest.LogCaptureFixture):
+def test_a_failing_listener_does_not_stop_the_observer(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         observer = MetadataObserver([("127.0.0.1", 1)])
         observer.epoch = 1
@@ -94,7 +94,7 @@ def test_a_failing_listener_does_not_stop_the_observer(caplog: pytest.LogCapture
     asyncio.run(main())
 
 
-def test_a_batch_that_cannot_be_replayed_is_never_skipped():
+def test_a_batch_that_cannot_be_replayed_is_never_skipped() -> None:
     bad = encode_batch(2, 1, 0, [encode_record(RemoveTopicRecord(topic_id=UUID(int=77)), 0)])
     observed = ObservedLog()
     observed.append(b"".join([LOG[0], LOG[1], bad, LOG[3]]), 1)

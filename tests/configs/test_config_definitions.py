@@ -27,7 +27,7 @@ def golden(tag: str) -> list[list[str]]:
     return [row[1:] for row in rows if row[0] == tag]
 
 
-def test_an_image_holds_the_configs_that_are_defined_and_those_of_plugins_of_brokers():
+def test_an_image_holds_the_configs_that_are_defined_and_those_of_plugins_of_brokers() -> None:
     assert is_supported_config(TOPIC, "retention.ms")
     assert not is_supported_config(TOPIC, "message.format.version")
     assert is_supported_config(BROKER, "key.of.a.plugin")

@@ -34,7 +34,7 @@ def requests_of(key: ApiKey) -> list[Vector]:
 
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: key.name)
-def test_the_error_survives_the_wire_in_every_version(key: ApiKey):
+def test_the_error_survives_the_wire_in_every_version(key: ApiKey) -> None:
     """Requests with items, written by Kafka's classes, get the error in each version."""
     examples = requests_of(key)
     assert examples, f"no example of {key.name}"
@@ -72,23 +72,23 @@ def test_the_error_survives_the_wire_in_every_version(key: ApiKey):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else "",
 )  # fmt: skip
-def test_a_response_of_items_has_the_error_in_every_item(request_message: Message, items: Any):
+def test_a_response_of_items_has_the_error_in_every_item(request_message: Message, items: Any) -> None:
     answer = error_response(request_message, type(request_message).VERSIONS[1], CODE, "why")
     assert {item.error_code for item in items(answer)} == {CODE}
 
 
-def test_internal_errors_do_not_leak():
+def test_internal_errors_do_not_leak() -> None:
     answer = error_response(m.UnregisterBrokerRequest(), 0, ErrorCode.UNKNOWN_SERVER_ERROR, "division by zero")
     assert answer.error_message is None
 
 
-def test_an_old_fetch_response_has_the_error_in_every_partition():
+def test_an_old_fetch_response_has_the_error_in_every_partition() -> None:
     partition = m.FetchRequestFetchPartition(partition=0)
     request = m.FetchRequest(topics=(m.FetchRequestFetchTopic(topic="t", partitions=(partition,)),))
     assert error_codes(error_response(request, 12, CODE)) == [CODE, CODE]
     assert error_codes(error_response(request, 13, CODE)) == [CODE]
 
 
-def test_an_unsupported_api_versions_request_learns_which_versions_there_are():
+def test_an_unsupported_api_versions_request_learns_which_versions_there_are() -> None:
     answer = error_response(m.ApiVersionsRequest(), 0, ErrorCode.UNSUPPORTED_VERSION)
     assert [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys] == [(18, 0, 4)]

@@ -11,7 +11,7 @@ def allocate(active: ActiveController, broker_id: int = 1, shift: int = 0) -> m.
     return m.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
 
 
-def test_blocks_of_1000_follow_one_another_and_never_overlap():
+def test_blocks_of_1000_follow_one_another_and_never_overlap() -> None:
     active = ActiveController()
     active.start_broker(1)
     ids = [active.send(allocate(active)) for _ in range(3)]
@@ -27,7 +27,7 @@ def test_blocks_of_1000_follow_one_another_and_never_overlap():
     assert active.ask(allocate(active)).producer_id_start == 3000
 
 
-def test_an_uncommitted_block_is_allocated_again():
+def test_an_uncommitted_block_is_allocated_again() -> None:
     active = ActiveController()
     active.start_broker(1)
     lost = active.send(allocate(active))
@@ -37,14 +37,14 @@ def test_an_uncommitted_block_is_allocated_again():
     assert active.ask(allocate(active)).producer_id_start == 0
 
 
-def test_a_stale_broker_gets_no_block():
+def test_a_stale_broker_gets_no_block() -> None:
     active = ActiveController()
     active.start_broker(1)
     assert active.ask(allocate(active, shift=1)).error_code == ErrorCode.STALE_BROKER_EPOCH
     assert not any(isinstance(record, ProducerIdsRecord) for record in active.log())
 
 
-def test_producer_ids_do_not_exceed_int64():
+def test_producer_ids_do_not_exceed_int64() -> None:
     active = ActiveController()
     active.start_broker(1)
     active.writer.append([ProducerIdsRecord(next_producer_id=2**63 - 500)])

@@ -27,7 +27,7 @@ def active() -> ActiveController:
     return active
 
 
-def test_a_write_is_acknowledged_only_after_its_commit(active: ActiveController):
+def test_a_write_is_acknowledged_only_after_its_commit(active: ActiveController) -> None:
     """QuorumControllerTest.testDelayedConfigurationOperations."""
     request_id = active.send(new_topic("t"))
     assert request_id not in active.answers
@@ -36,13 +36,13 @@ def test_a_write_is_acknowledged_only_after_its_commit(active: ActiveController)
     assert active.answers[request_id].topics[0].error_code == ErrorCode.NONE
 
 
-def test_responses_keep_the_order_of_the_log(active: ActiveController):
+def test_responses_keep_the_order_of_the_log(active: ActiveController) -> None:
     ids = [active.send(new_topic(f"t{number}")) for number in range(3)]
     active.commit(batches=2)
     assert [request_id in active.answers for request_id in ids] == [True, True, False]
 
 
-def test_a_response_that_depends_on_uncommitted_records_waits_for_them(active: ActiveController):
+def test_a_response_that_depends_on_uncommitted_records_waits_for_them(active: ActiveController) -> None:
     first = active.send(new_topic("t"))
     again = active.send(new_topic("t"))
     assert not {first, again} & set(active.answers)
@@ -50,7 +50,7 @@ def test_a_response_that_depends_on_uncommitted_records_waits_for_them(active: A
     assert active.answers[again].topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_a_response_without_records_is_sent_at_once_when_no_write_is_pending(active: ActiveController):
+def test_a_response_without_records_is_sent_at_once_when_no_write_is_pending(active: ActiveController) -> None:
     assert active.send(new_topic("t", validate_only=True)) in active.answers
 
 
@@ -68,7 +68,7 @@ NOTHING_ASKED = (
 
 
 @pytest.mark.parametrize("request_", NOTHING_ASKED, ids=lambda each: type(each).__name__)
-def test_an_empty_request_is_answered_at_once_by_any_controller(request_: Any, active: ActiveController):
+def test_an_empty_request_is_answered_at_once_by_any_controller(request_: Any, active: ActiveController) -> None:
     """QuorumControllerTest.testEarlyControllerResults."""
     active.send(new_topic("t"))
     early = active.send(request_, deadline_ms=active.now_ms - 1)
@@ -77,46 +77,46 @@ def test_an_empty_request_is_answered_at_once_by_any_controller(request_: Any, a
     assert active.answers[active.send(request_)] == active.answers[early]
 
 
-def test_a_request_for_all_partitions_is_not_empty(active: ActiveController):
+def test_a_request_for_all_partitions_is_not_empty(active: ActiveController) -> None:
     active.lose_leadership()
     assert active.ask(m.ElectLeadersRequest(topic_partitions=None)).error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_a_request_whose_deadline_has_passed_has_no_effect(active: ActiveController):
+def test_a_request_whose_deadline_has_passed_has_no_effect(active: ActiveController) -> None:
     before = active.writer.next_offset
     answer = active.ask(new_topic("t"), deadline_ms=active.now_ms - 1)
     assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
     assert active.writer.next_offset == before
 
 
-def test_an_operation_that_started_in_time_does_not_time_out(active: ActiveController):
+def test_an_operation_that_started_in_time_does_not_time_out(active: ActiveController) -> None:
     request_id = active.send(new_topic("t"), deadline_ms=active.now_ms + 1)
     active.now_ms += 60_000
     active.commit()
     assert active.answers[request_id].topics[0].error_code == ErrorCode.NONE
 
 
-def test_one_request_is_one_batch(active: ActiveController):
+def test_one_request_is_one_batch(active: ActiveController) -> None:
     batches = len(active.writer.batches)
     assert active.create("t", partitions=50).error_code == ErrorCode.NONE
     assert len(active.writer.batches) == batches + 1
 
 
-def test_a_request_for_more_than_10000_records_is_refused_as_a_whole(active: ActiveController):
+def test_a_request_for_more_than_10000_records_is_refused_as_a_whole(active: ActiveController) -> None:
     result = active.create("t", partitions=10_001)
     assert result.error_code == ErrorCode.POLICY_VIOLATION
     assert "t" not in active.tip.topics.by_name
 
 
 @pytest.mark.parametrize("request_class", [m.AlterPartitionRequest, m.AssignReplicasToDirsRequest])
-def test_the_records_of_a_brokers_request_are_not_limited(request_class: type[Message]):
+def test_the_records_of_a_brokers_request_are_not_limited(request_class: type[Message]) -> None:
     result: ControllerResult[Message] = ControllerResult((NoOpRecord(),) * 10_001, request_class())
     controller_operations.check_size(request_class(), result)
     with pytest.raises(KafkaError, match="excessively large"):
         controller_operations.check_size(m.UnregisterBrokerRequest(), result)
 
 
-def test_losing_leadership_answers_deferred_requests_and_drops_the_tip(active: ActiveController):
+def test_losing_leadership_answers_deferred_requests_and_drops_the_tip(active: ActiveController) -> None:
     active.create("kept")
     waiting = active.send(new_topic("lost"))
     active.lose_leadership()
@@ -126,14 +126,14 @@ def test_losing_leadership_answers_deferred_requests_and_drops_the_tip(active: A
     assert active.create("lost").error_code == ErrorCode.NONE
 
 
-def test_an_inactive_controller_names_the_active_one(active: ActiveController):
+def test_an_inactive_controller_names_the_active_one(active: ActiveController) -> None:
     active.lose_leadership()
     result = active.ask(new_topic("t")).topics[0]
     assert result.error_code == ErrorCode.NOT_CONTROLLER
     assert result.error_message == "The active controller appears to be node 2."
 
 
-def test_an_append_that_raft_refuses_is_answered_not_controller(active: ActiveController):
+def test_an_append_that_raft_refuses_is_answered_not_controller(active: ActiveController) -> None:
     active.writer.refuse = True
     assert active.ask(new_topic("t")).topics[0].error_code == ErrorCode.NOT_CONTROLLER
     assert "t" not in active.tip.topics.by_name
@@ -141,7 +141,7 @@ def test_an_append_that_raft_refuses_is_answered_not_controller(active: ActiveCo
 
 def test_an_unexpected_error_is_answered_and_makes_the_controller_resign(
     active: ActiveController, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -153,14 +153,14 @@ def test_an_unexpected_error_is_answered_and_makes_the_controller_resign(
     assert not active.controller.wants_resign
 
 
-def test_a_refused_request_is_no_reason_to_resign(active: ActiveController):
+def test_a_refused_request_is_no_reason_to_resign(active: ActiveController) -> None:
     active.ask(m.UnregisterBrokerRequest(broker_id=99))
     assert not active.controller.wants_resign
 
 
 def test_a_record_that_the_tip_cannot_replay_stops_the_process(
     active: ActiveController, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     """QuorumControllerTest.testFatalMetadataReplayErrorOnActive: it does not continue in an inconsistent state."""
 
     def impossible(*_: object) -> ControllerResult[m.CreateTopicsResponse]:
@@ -172,7 +172,7 @@ def test_a_record_that_the_tip_cannot_replay_stops_the_process(
         active.send(new_topic("t"))
 
 
-def test_an_atomic_result_is_never_split(active: ActiveController, monkeypatch: pytest.MonkeyPatch):
+def test_an_atomic_result_is_never_split(active: ActiveController, monkeypatch: pytest.MonkeyPatch) -> None:
     def many(*, atomic: bool) -> Any:
         result = ControllerResult([NoOpRecord()] * 25, m.AssignReplicasToDirsResponse(), is_atomic=atomic)
         return lambda *_: result
@@ -187,21 +187,21 @@ def test_an_atomic_result_is_never_split(active: ActiveController, monkeypatch: 
         small.send(m.AssignReplicasToDirsRequest())
 
 
-def test_a_noop_record_is_written_every_idle_interval():
+def test_a_noop_record_is_written_every_idle_interval() -> None:
     active = ActiveController(max_idle_interval_ms=500)
     before = len(active.log())
     active.advance(2_000)
     assert active.log()[before:] == [NoOpRecord()] * 4
 
 
-def test_no_noop_record_is_written_when_the_interval_is_0():
+def test_no_noop_record_is_written_when_the_interval_is_0() -> None:
     active = ActiveController(max_idle_interval_ms=0)
     before = active.writer.next_offset
     active.advance(60_000)
     assert active.writer.next_offset == before
 
 
-def test_only_the_active_controller_runs_periodic_tasks():
+def test_only_the_active_controller_runs_periodic_tasks() -> None:
     active = ActiveController(max_idle_interval_ms=500)
     active.lose_leadership()
     before = active.writer.next_offset
@@ -209,7 +209,7 @@ def test_only_the_active_controller_runs_periodic_tasks():
     assert active.writer.next_offset == before
 
 
-def test_a_failing_periodic_task_is_retried_later_and_stops_nothing_else(monkeypatch: pytest.MonkeyPatch):
+def test_a_failing_periodic_task_is_retried_later_and_stops_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     active = ActiveController(max_idle_interval_ms=500, unclean_leader_election_interval_ms=1_000)
     calls: list[int] = []
 
@@ -225,7 +225,7 @@ def test_a_failing_periodic_task_is_retried_later_and_stops_nothing_else(monkeyp
     assert active.log()[-1] == NoOpRecord()
 
 
-def test_leadership_returns_to_the_preferred_replica():
+def test_leadership_returns_to_the_preferred_replica() -> None:
     active = ActiveController(leader_imbalance_check_interval_ms=30_000)
     for broker_id in (1, 2):
         active.start_broker(broker_id)
@@ -257,7 +257,7 @@ def test_leadership_returns_to_the_preferred_replica():
     assert all(partition.has_preferred_leader for partition in active.partitions("t"))
 
 
-def test_the_log_replays_to_the_committed_image(active: ActiveController):
+def test_the_log_replays_to_the_committed_image(active: ActiveController) -> None:
     active.create("t", partitions=3)
     active.ask(m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=active.tip.cluster.brokers[1].epoch))
     assert active.replayed() == active.committed == active.tip
@@ -265,7 +265,7 @@ def test_the_log_replays_to_the_committed_image(active: ActiveController):
 
 
 @pytest.mark.parametrize("request_class", list(controller_operations.WRITES), ids=lambda each: each.__name__)
-def test_every_write_is_refused_by_a_node_that_does_not_lead(request_class: type[m.CreateTopicsRequest]):
+def test_every_write_is_refused_by_a_node_that_does_not_lead(request_class: type[m.CreateTopicsRequest]) -> None:
     idle = ActiveController(activate=False)
     request_id = idle.send(request_class())
     assert request_id in idle.answers
@@ -273,14 +273,16 @@ def test_every_write_is_refused_by_a_node_that_does_not_lead(request_class: type
 
 
 @pytest.mark.parametrize("request_class", list(controller_operations.WRITES), ids=lambda each: each.__name__)
-def test_every_write_of_defaults_is_answered(request_class: type[m.CreateTopicsRequest], active: ActiveController):
+def test_every_write_of_defaults_is_answered(
+    request_class: type[m.CreateTopicsRequest], active: ActiveController
+) -> None:
     request_id = active.send(request_class())
     active.commit()
     assert request_id in active.answers
     assert not active.controller.wants_resign
 
 
-def test_reads_see_committed_state_alone(active: ActiveController):
+def test_reads_see_committed_state_alone(active: ActiveController) -> None:
     active.send(new_topic("t"))
     resource = m.DescribeConfigsRequestDescribeConfigsResource(
         resource_type=2, resource_name="t", configuration_keys=None
@@ -292,7 +294,7 @@ def test_reads_see_committed_state_alone(active: ActiveController):
     assert active.ask(request).results[0].error_code == ErrorCode.NONE
 
 
-def test_reads_are_answered_by_a_node_that_does_not_lead(active: ActiveController):
+def test_reads_are_answered_by_a_node_that_does_not_lead(active: ActiveController) -> None:
     active.lose_leadership()
     request = m.ListPartitionReassignmentsRequest(topics=None)
     assert active.answers[active.send(request)].error_code == ErrorCode.NONE

@@ -62,7 +62,7 @@ def _properties() -> dict[str, set[str]]:
     calls: dict[str, set[str]] = {}
     for function in owner.body:
         if isinstance(function, ast.FunctionDef):
-            words = {node.value for node in ast.walk(function) if isinstance(node, ast.Constant)}
+            words = {str(node.value) for node in ast.walk(function) if isinstance(node, ast.Constant)}
             names = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
             keys = {word for word in words if word in definitions()}
             direct[function.name] = keys | {ATTRIBUTES[name] for name in names if name in ATTRIBUTES}
@@ -101,7 +101,7 @@ def obeyed_topic_settings() -> set[str]:
 def security_settings() -> set[str]:
     """Keys that say how a listener knows its clients; those that are refused whatever they say are left out."""
     words = {
-        node.value
+        str(node.value)
         for path in [*SECURITY, ROOT / "kraft_core/server/config/node_security.py"]
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant)

@@ -16,18 +16,18 @@ def feed(*records: MetadataRecord) -> list[str]:
     return describe_batch(EMPTY, records, len(records), 1)
 
 
-def test_a_leader_change_reads_as_one_line():
+def test_a_leader_change_reads_as_one_line() -> None:
     change = r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=3, leader=4, isr=(4,))
     before = partition(0, 3, (2, 4), partition_epoch=16)
     assert feed(ORDERS, before, change)[-1] == "topic orders: p3 leader 2→4, isr [2,4]→[4], partitionEpoch 17"
 
 
-def test_an_unclean_election_is_described_as_one():
+def test_an_unclean_election_is_described_as_one() -> None:
     change = r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=0, leader=1, isr=(1,), leader_recovery_state=1)
     assert "unclean, recovering" in feed(ORDERS, partition(0, 0, leader=-1), change)[-1]
 
 
-def test_secrets_are_never_shown():
+def test_secrets_are_never_shown() -> None:
     lines = feed(
         r.ConfigRecord(resource_type=4, resource_name="1", name="listener.name.x.ssl.key.password", value="hunter2"),
         r.ConfigRecord(resource_type=4, resource_name="1", name="sasl.jaas.config", value="hunter2"),
@@ -38,11 +38,11 @@ def test_secrets_are_never_shown():
     assert not any("hunter2" in line for line in lines)
 
 
-def test_records_that_change_nothing_have_no_description():
+def test_records_that_change_nothing_have_no_description() -> None:
     assert feed(r.NoOpRecord(), r.BeginTransactionRecord(), r.EndTransactionRecord()) == []
 
 
-def test_quotas_are_written_without_a_fraction():
+def test_quotas_are_written_without_a_fraction() -> None:
     entity = (r.ClientQuotaRecordEntityData(entity_type="user", entity_name="alice"),)
     lines = feed(
         r.ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1048576.0),
@@ -56,7 +56,7 @@ def test_quotas_are_written_without_a_fraction():
     ]
 
 
-def test_registrations_of_brokers_are_described():
+def test_registrations_of_brokers_are_described() -> None:
     lines = feed(
         register_broker(1, 5, rack="a"),
         r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1),
@@ -73,7 +73,7 @@ def test_registrations_of_brokers_are_described():
     ]
 
 
-def test_every_record_of_a_real_log_that_changes_something_is_described():
+def test_every_record_of_a_real_log_that_changes_something_is_described() -> None:
     loader = MetadataLoader()
     silent = (r.NoOpRecord, r.BeginTransactionRecord, r.EndTransactionRecord)
     for batch in read_batches(METADATA_LOG.read_bytes()):
@@ -85,7 +85,7 @@ def test_every_record_of_a_real_log_that_changes_something_is_described():
         assert len(loud) - len(clears_nothing) <= len(lines) <= len(loud)
 
 
-def test_two_images_differ_by_what_happened_between_them():
+def test_two_images_differ_by_what_happened_between_them() -> None:
     early = replay_all(EMPTY, [ORDERS, partition(0, 0)], 1, 1)
     change = r.PartitionChangeRecord(topic_id=topic_id(0), partition_id=0, leader=2)
     late = replay_all(early, [change, partition(0, 1), r.TopicRecord(name="new", topic_id=topic_id(1))], 4, 1)
@@ -99,7 +99,7 @@ def test_two_images_differ_by_what_happened_between_them():
     assert gone == ["topic new: deleted", "topic orders: deleted"]
 
 
-def test_a_complete_snapshot_is_described_against_the_empty_image():
+def test_a_complete_snapshot_is_described_against_the_empty_image() -> None:
     image = MetadataLoader().load_snapshot(read_batches(SNAPSHOT.read_bytes()), 58, 1)
     lines = list(image_changes(EMPTY, image))
     assert "feature metadata.version set to 30" in lines

@@ -32,7 +32,7 @@ def names(image: MetadataImage) -> set[str]:
     return set(image.topics.by_name)
 
 
-def test_kafkas_log_replays_to_kafkas_own_snapshot():
+def test_kafkas_log_replays_to_kafkas_own_snapshot() -> None:
     """Both were written by one Apache node: its log up to offset 58, and its snapshot there."""
     loader = MetadataLoader()
     for batch in read_batches(METADATA_LOG.read_bytes()):
@@ -43,7 +43,7 @@ def test_kafkas_log_replays_to_kafkas_own_snapshot():
     assert snapshot.topics.partition_count() == 8
 
 
-def test_a_snapshot_has_the_records_that_kafka_writes():
+def test_a_snapshot_has_the_records_that_kafka_writes() -> None:
     """Only the order within a part may differ: Kafka's is that of its hash maps."""
 
     def in_any_order(record: MetadataRecord) -> str:
@@ -59,7 +59,7 @@ def test_a_snapshot_has_the_records_that_kafka_writes():
     assert list(dict.fromkeys(type(each) for each in ours if not isinstance(each, r.PartitionRecord))) == parts
 
 
-def test_a_transaction_is_shown_when_it_ends_and_not_before():
+def test_a_transaction_is_shown_when_it_ends_and_not_before() -> None:
     """KIP-868."""
     loader = MetadataLoader()
     assert loader.apply_batch(data_batch(0, [BEGIN, T0])) is None
@@ -73,7 +73,7 @@ def test_a_transaction_is_shown_when_it_ends_and_not_before():
     assert not loader.in_transaction
 
 
-def test_an_aborted_transaction_changes_nothing():
+def test_an_aborted_transaction_changes_nothing() -> None:
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [T1]))
     loader.apply_batch(data_batch(1, [BEGIN, T0]))
@@ -82,7 +82,7 @@ def test_an_aborted_transaction_changes_nothing():
     assert (names(image), image.offset) == ({"t1"}, 3)
 
 
-def test_records_before_and_after_a_transaction_in_its_batch_are_not_part_of_it():
+def test_records_before_and_after_a_transaction_in_its_batch_are_not_part_of_it() -> None:
     loader = MetadataLoader()
     assert loader.apply_batch(data_batch(0, [T0, BEGIN, T1])) is None
     assert (names(loader.image), loader.image.offset) == ({"t0"}, 0)
@@ -92,23 +92,23 @@ def test_records_before_and_after_a_transaction_in_its_batch_are_not_part_of_it(
 
 
 @pytest.mark.parametrize("records", [[END], [ABORT], [BEGIN, BEGIN]], ids=["end", "abort", "twice"])
-def test_marks_out_of_order_stop_the_loader(records: list[MetadataRecord]):
+def test_marks_out_of_order_stop_the_loader(records: list[MetadataRecord]) -> None:
     with pytest.raises(ReplayError, match="Encountered"):
         MetadataLoader().apply_batch(data_batch(0, records))
 
 
-def test_a_record_that_cannot_be_replayed_is_named_by_its_offset():
+def test_a_record_that_cannot_be_replayed_is_named_by_its_offset() -> None:
     with pytest.raises(ReplayError, match="offset 8: No topic"):
         MetadataLoader().apply_batch(data_batch(7, [T0, partition(5, 0)]))
 
 
-def test_garbage_in_a_committed_batch_stops_the_loader():
+def test_garbage_in_a_committed_batch_stops_the_loader() -> None:
     (batch,) = read_batches(encode_batch(7, 1, 0, [b"\x01\x63\x00"]))
     with pytest.raises(ReplayError, match="offset 7"):
         MetadataLoader().apply_batch(batch)
 
 
-def test_a_control_batch_moves_the_offset_alone():
+def test_a_control_batch_moves_the_offset_alone() -> None:
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [T0]))
     before = loader.image
@@ -118,7 +118,7 @@ def test_a_control_batch_moves_the_offset_alone():
     assert image.same_metadata(before)
 
 
-def test_a_snapshot_replaces_the_whole_image():
+def test_a_snapshot_replaces_the_whole_image() -> None:
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [BEGIN, T0]))
     batches = [control(0, SnapshotHeaderRecord()), data_batch(1, [T1]), control(2, SnapshotFooterRecord())]
@@ -142,7 +142,7 @@ def _footer_first(batches: list[RecordBatch]) -> list[RecordBatch]:
 @pytest.mark.parametrize("damage", [_cut, _headless, _footer_first])
 def test_a_snapshot_without_header_first_and_footer_last_is_refused(
     damage: Callable[[list[RecordBatch]], list[RecordBatch]],
-):
+) -> None:
     """A snapshot cut by 30 bytes must not count as a complete one, as it does for Apache's reader."""
     batches = [control(0, SnapshotHeaderRecord()), data_batch(1, [T0]), control(2, SnapshotFooterRecord())]
     loader = MetadataLoader()
@@ -152,7 +152,7 @@ def test_a_snapshot_without_header_first_and_footer_last_is_refused(
 
 
 @pytest.mark.parametrize("mark", [BEGIN, END, ABORT], ids=["begin", "end", "abort"])
-def test_a_snapshot_holds_no_marks_of_transactions(mark: MetadataRecord):
+def test_a_snapshot_holds_no_marks_of_transactions(mark: MetadataRecord) -> None:
     """OffsetControlManager.replay of Kafka."""
     batches = [control(0, SnapshotHeaderRecord()), data_batch(1, [T0, mark]), control(3, SnapshotFooterRecord())]
     loader = MetadataLoader()
@@ -161,7 +161,7 @@ def test_a_snapshot_holds_no_marks_of_transactions(mark: MetadataRecord):
     assert loader.image == MetadataImage.EMPTY
 
 
-def test_equal_replica_lists_are_one_object():
+def test_equal_replica_lists_are_one_object() -> None:
     """A million partitions fit only because most share their lists."""
     loader = MetadataLoader()
     loader.apply_batch(data_batch(0, [T0, T1, partition(0, 0, (4, 5, 6))]))

@@ -33,14 +33,14 @@ def the_partition(image: MetadataImage):
     return found
 
 
-def test_every_kind_of_record_has_exactly_one_replay():
+def test_every_kind_of_record_has_exactly_one_replay() -> None:
     assert len(REPLAY) == 26
     assert {kind.API_KEY for kind in REPLAY} == set(range(29)) - {6, 13, 16}
 
 
 @given(record_streams())
 @settings(max_examples=150, deadline=None)
-def test_a_snapshot_replays_to_the_image_it_was_written_from(records: list[MetadataRecord]):
+def test_a_snapshot_replays_to_the_image_it_was_written_from(records: list[MetadataRecord]) -> None:
     image = image_of(*records)
     again = replay_all(EMPTY, list(image_records(image)), image.offset, image.epoch)
     assert again == image
@@ -49,7 +49,7 @@ def test_a_snapshot_replays_to_the_image_it_was_written_from(records: list[Metad
 
 @given(record_streams(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_the_batch_boundaries_of_the_log_do_not_matter(records: list[MetadataRecord], data: st.DataObject):
+def test_the_batch_boundaries_of_the_log_do_not_matter(records: list[MetadataRecord], data: st.DataObject) -> None:
     whole = image_of(*records)
     image, start = EMPTY, 0
     while start < len(records):
@@ -61,7 +61,7 @@ def test_the_batch_boundaries_of_the_log_do_not_matter(records: list[MetadataRec
 
 @given(record_streams())
 @settings(max_examples=60, deadline=None)
-def test_an_image_does_not_change_when_later_ones_are_created(records: list[MetadataRecord]):
+def test_an_image_does_not_change_when_later_ones_are_created(records: list[MetadataRecord]) -> None:
     image = image_of(*records[: len(records) // 2])
     before = list(image_records(image))
     replay_all(image, records[len(records) // 2 :], len(records) - 1, 1)
@@ -70,7 +70,7 @@ def test_an_image_does_not_change_when_later_ones_are_created(records: list[Meta
 
 @given(record_streams())
 @settings(max_examples=60, deadline=None)
-def test_every_replica_is_found_by_its_broker(records: list[MetadataRecord]):
+def test_every_replica_is_found_by_its_broker(records: list[MetadataRecord]) -> None:
     image = image_of(*records)
     for broker in range(8):
         expected = {
@@ -84,23 +84,23 @@ def test_every_replica_is_found_by_its_broker(records: list[MetadataRecord]):
 
 @given(record_streams())
 @settings(max_examples=60, deadline=None)
-def test_records_survive_encoding_and_decoding(records: list[MetadataRecord]):
+def test_records_survive_encoding_and_decoding(records: list[MetadataRecord]) -> None:
     image = image_of(*records)
     decoded = [decode_record(encode_record(record, type(record).VERSIONS[1])) for record in records]
     assert replay_all(EMPTY, decoded, image.offset, 1) == image
 
 
-def test_naming_a_leader_raises_the_leader_epoch_even_for_the_same_leader():
+def test_naming_a_leader_raises_the_leader_epoch_even_for_the_same_leader() -> None:
     image = changed(one_partition(leader_epoch=7), leader=1)
     assert (the_partition(image).leader, the_partition(image).leader_epoch) == (1, 8)
 
 
-def test_a_change_without_leader_raises_the_partition_epoch_alone():
+def test_a_change_without_leader_raises_the_partition_epoch_alone() -> None:
     found = the_partition(changed(one_partition(leader_epoch=7, partition_epoch=3), isr=(1,)))
     assert (found.isr, found.leader_epoch, found.partition_epoch) == ((1,), 7, 4)
 
 
-def test_a_change_leaves_what_it_does_not_name():
+def test_a_change_leaves_what_it_does_not_name() -> None:
     before = one_partition(leader_recovery_state=RECOVERING, eligible_leader_replicas=(3,))
     found = the_partition(changed(before, isr=(1, 2)))
     assert found.leader_recovery_state == RECOVERING
@@ -108,17 +108,17 @@ def test_a_change_leaves_what_it_does_not_name():
     assert found.directories == tuple(DIRECTORIES[broker] for broker in (1, 2, 3))
 
 
-def test_replicas_without_directories_are_migrating():
+def test_replicas_without_directories_are_migrating() -> None:
     """KIP-858: a log from before metadata.version 17 names no directories."""
     assert the_partition(one_partition(directories=())).directories == (DIRECTORY_MIGRATING,) * 3
 
 
-def test_directories_must_be_as_many_as_replicas():
+def test_directories_must_be_as_many_as_replicas() -> None:
     with pytest.raises(ReplayError, match="lengths for replicas and directories"):
         one_partition(directories=(DIRECTORIES[1],))
 
 
-def test_deleting_a_topic_deletes_its_partitions_and_configs():
+def test_deleting_a_topic_deletes_its_partitions_and_configs() -> None:
     image = replay(
         replay(one_partition(), r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="segment.ms", value="1")),
         r.RemoveTopicRecord(topic_id=topic_id(0)),
@@ -126,14 +126,14 @@ def test_deleting_a_topic_deletes_its_partitions_and_configs():
     assert image.same_metadata(EMPTY)
 
 
-def test_a_name_may_be_used_again_after_deletion_in_the_same_batch():
+def test_a_name_may_be_used_again_after_deletion_in_the_same_batch() -> None:
     again = [r.RemoveTopicRecord(topic_id=topic_id(0)), r.TopicRecord(name="t", topic_id=topic_id(1)), partition(1, 0)]
     image = replay_all(one_partition(), again, 9, 1)
     assert image.topics.by_name["t"] == topic_id(1)
     assert topic_id(0) not in image.topics.by_id
 
 
-def test_clearing_elr_counts_as_a_change_of_the_partitions_that_had_one():
+def test_clearing_elr_counts_as_a_change_of_the_partitions_that_had_one() -> None:
     image = replay_all(one_partition(eligible_leader_replicas=(3,), last_known_elr=(2,)), [partition(0, 1)], 9, 1)
     cleared = replay(image, r.ClearElrRecord(topic_name="t"))
     assert the_partition(cleared).elr == the_partition(cleared).last_known_elr == ()
@@ -141,18 +141,18 @@ def test_clearing_elr_counts_as_a_change_of_the_partitions_that_had_one():
     assert cleared.topics.partition(topic_id(0), 1) == image.topics.partition(topic_id(0), 1)
 
 
-def test_kraft_version_never_comes_from_a_feature_record():
+def test_kraft_version_never_comes_from_a_feature_record() -> None:
     """KAFKA-18979: it is in control records alone; old logs say it here by mistake."""
     assert image_of(r.FeatureLevelRecord(name="kraft.version", feature_level=1)).same_metadata(EMPTY)
 
 
-def test_a_feature_at_level_0_is_absent():
+def test_a_feature_at_level_0_is_absent() -> None:
     on = image_of(r.FeatureLevelRecord(name="group.version", feature_level=1))
     assert on.features.level("group.version") == 1
     assert replay(on, r.FeatureLevelRecord(name="group.version", feature_level=0)).same_metadata(EMPTY)
 
 
-def test_the_last_value_removed_removes_the_resource():
+def test_the_last_value_removed_removes_the_resource() -> None:
     record = r.ConfigRecord(resource_type=TOPIC, resource_name="t", name="segment.ms", value="1")
     image = image_of(record)
     assert image.configs.of(TOPIC, "t")["segment.ms"] == "1"
@@ -173,14 +173,14 @@ def test_the_last_value_removed_removes_the_resource():
         (8, "kafka.controller", False),
     ],
 )
-def test_unknown_configs_are_skipped_in_replay(resource_type: int, name: str, is_kept: bool):
+def test_unknown_configs_are_skipped_in_replay(resource_type: int, name: str, is_kept: bool) -> None:
     """SupportedConfigChecker: an older release may have written them."""
     image = image_of(r.ConfigRecord(resource_type=resource_type, resource_name="1", name=name, value="v"))
     assert list(image.configs.by_resource) == ([(resource_type, "1")] if is_kept else [])
     assert image.configs.of(resource_type, "1").get(name) == ("v" if is_kept else None)
 
 
-def test_secrets_are_not_in_an_images_text():
+def test_secrets_are_not_in_an_images_text() -> None:
     image = image_of(
         r.UserScramCredentialRecord(
             name="a", mechanism=1, salt=b"SALT", stored_key=b"STORED", server_key=b"SERVER", iterations=4096
@@ -211,7 +211,7 @@ TOKEN = r.DelegationTokenRecord(token_id="p", owner="User:a")
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_snapshot_that_would_lose_metadata_is_refused(below: int, records: list[MetadataRecord], loss: str):
+def test_a_snapshot_that_would_lose_metadata_is_refused(below: int, records: list[MetadataRecord], loss: str) -> None:
     """ImageDowngradeTest: ImageWriterOptions' loss handler throws."""
 
     def at(level: int) -> MetadataImage:
@@ -222,7 +222,7 @@ def test_a_snapshot_that_would_lose_metadata_is_refused(below: int, records: lis
         list(image_records(at(below - 1)))
 
 
-def test_the_empty_parts_can_be_written_at_every_metadata_version():
+def test_the_empty_parts_can_be_written_at_every_metadata_version() -> None:
     """Replicas in no known directory, and an image without anything."""
     level = r.FeatureLevelRecord(name="metadata.version", feature_level=7)
     image = replay_all(one_partition(directories=()), [level, register_broker(1, 4, log_dirs=())], 9, 1)
@@ -230,7 +230,7 @@ def test_the_empty_parts_can_be_written_at_every_metadata_version():
     assert list(image_records(EMPTY)) == []
 
 
-def test_metadata_without_a_metadata_version_makes_no_snapshot():
+def test_metadata_without_a_metadata_version_makes_no_snapshot() -> None:
     with pytest.raises(ValueError, match="Unknown metadata version"):
         list(image_records(one_partition()))
 
@@ -280,7 +280,7 @@ CONTROLLER_ENDPOINT = r.RegisterControllerRecordControllerEndpoint(name="Y", hos
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_record_that_contradicts_earlier_ones_stops_the_replay(records: list[MetadataRecord], reason: str):
+def test_a_record_that_contradicts_earlier_ones_stops_the_replay(records: list[MetadataRecord], reason: str) -> None:
     """Invariant 31: stop, do not skip."""
     image = replay(one_partition(), r.FeatureLevelRecord(name="metadata.version", feature_level=30))
     before = list(image_records(image))

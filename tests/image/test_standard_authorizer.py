@@ -91,7 +91,7 @@ def test_every_decision_is_that_of_the_naive_model(
     kind: ResourceType,
     name: str,
     default: bool,
-):
+) -> None:
     authorizer = StandardAuthorizer(frozenset({"User:root"}), allow_everyone_if_no_acl_is_found=default)
     expected = naive_authorize(
         acls,
@@ -108,7 +108,7 @@ def test_every_decision_is_that_of_the_naive_model(
 
 @given(st.lists(acl_strategy, min_size=1, max_size=12), st.data())
 @settings(max_examples=300, deadline=None)
-def test_removed_acls_leave_nothing_in_the_image(acls: list[StandardAcl], data: st.DataObject):
+def test_removed_acls_leave_nothing_in_the_image(acls: list[StandardAcl], data: st.DataObject) -> None:
     image = image_of(*acls)
     gone = data.draw(st.sets(st.integers(1, len(acls))))
     for number in gone:
@@ -120,11 +120,11 @@ def test_removed_acls_leave_nothing_in_the_image(acls: list[StandardAcl], data: 
     assert all(len(entries) and all(entries.values()) for entries in image.by_pattern.values())
 
 
-def test_nothing_is_allowed_without_acls():
+def test_nothing_is_allowed_without_acls() -> None:
     assert not allowed([], READ)
 
 
-def test_allow_everyone_opens_only_resources_that_have_no_acl_at_all():
+def test_allow_everyone_opens_only_resources_that_have_no_acl_at_all() -> None:
     """StandardAuthorizerTest.testAuthorizationWithManyAcls: another's ACL closes the resource for everybody."""
     everyone = StandardAuthorizer(allow_everyone_if_no_acl_is_found=True)
     assert allowed([], READ, authorizer=everyone)
@@ -133,42 +133,42 @@ def test_allow_everyone_opens_only_resources_that_have_no_acl_at_all():
     assert allowed([acl("or", READ, principal="User:bob")], READ, authorizer=everyone)
 
 
-def test_a_super_user_is_allowed_despite_every_deny():
+def test_a_super_user_is_allowed_despite_every_deny() -> None:
     root = StandardAuthorizer(frozenset({ALICE}))
     assert allowed([deny("orders", ALL)], READ, authorizer=root)
 
 
-def test_deny_beats_allow_wherever_each_of_them_is():
+def test_deny_beats_allow_wherever_each_of_them_is() -> None:
     assert not allowed([acl("orders", READ), deny("*", READ)], READ)
     assert not allowed([acl("*", ALL), deny("ord", ALL, pattern_type=PREFIXED)], READ)
     assert not allowed([acl("ord", READ, pattern_type=PREFIXED), deny("orders", READ, principal="User:*")], READ)
 
 
 @pytest.mark.parametrize("operation", [READ, WRITE, DELETE, ALTER])
-def test_an_allow_of_these_operations_includes_describe_but_a_deny_does_not(operation: AclOperation):
+def test_an_allow_of_these_operations_includes_describe_but_a_deny_does_not(operation: AclOperation) -> None:
     assert allowed([acl("orders", operation)], DESCRIBE)
     assert allowed([acl("orders", DESCRIBE), deny("orders", operation)], DESCRIBE)
 
 
-def test_create_does_not_allow_to_describe():
+def test_create_does_not_allow_to_describe() -> None:
     assert not allowed([acl("orders", CREATE)], DESCRIBE)
 
 
-def test_alter_configs_allows_to_describe_configs_and_not_the_reverse():
+def test_alter_configs_allows_to_describe_configs_and_not_the_reverse() -> None:
     assert allowed([acl("orders", AclOperation.ALTER_CONFIGS)], AclOperation.DESCRIBE_CONFIGS)
     assert not allowed([acl("orders", AclOperation.DESCRIBE_CONFIGS)], AclOperation.ALTER_CONFIGS)
 
 
-def test_the_wildcard_principal_means_principals_of_every_type():
+def test_the_wildcard_principal_means_principals_of_every_type() -> None:
     assert allowed([acl("orders", READ, principal="User:*")], READ, principal="Group:x")
 
 
-def test_a_prefixed_star_is_not_a_wildcard():
+def test_a_prefixed_star_is_not_a_wildcard() -> None:
     assert not allowed([acl("*", READ, pattern_type=PREFIXED)], READ)
     assert allowed([acl("*", READ, pattern_type=PREFIXED)], READ, name="*x")
 
 
-def test_hosts_are_compared_as_java_writes_them():
+def test_hosts_are_compared_as_java_writes_them() -> None:
     assert allowed([acl("orders", READ, host="0:0:0:0:0:0:0:1")], READ, host="::1")
     assert allowed([acl("orders", READ, host="10.0.0.1")], READ, host="::ffff:10.0.0.1")
     assert not allowed([acl("orders", READ, host="10.0.0.2")], READ)
@@ -176,7 +176,7 @@ def test_hosts_are_compared_as_java_writes_them():
     assert host_address("no:address") == "no:address"
 
 
-def test_authorized_operations_are_bits_by_operation():
+def test_authorized_operations_are_bits_by_operation() -> None:
     """KIP-430."""
     bits = StandardAuthorizer().authorized_operations(image_of(acl("t", READ)), ALICE, "h", TOPIC, "t")
     assert bits == 1 << READ | 1 << DESCRIBE
@@ -184,7 +184,7 @@ def test_authorized_operations_are_bits_by_operation():
     assert everything.authorized_operations(AclsImage(), ALICE, "h", ResourceType.USER, "u") == 1 << 13 | 1 << 14
 
 
-def test_the_reason_is_written_as_in_the_audit_log():
+def test_the_reason_is_written_as_in_the_audit_log() -> None:
     judge = StandardAuthorizer(frozenset({"User:root"}))
     image = image_of(acl("t", READ))
     assert str(judge.authorize(image, "User:root", "h", READ, TOPIC, "t")) == "SuperUser"
@@ -195,7 +195,7 @@ def test_the_reason_is_written_as_in_the_audit_log():
     )
 
 
-def test_super_users_are_separated_by_semicolons():
+def test_super_users_are_separated_by_semicolons() -> None:
     """StandardAuthorizerTest.testGetConfiguredSuperUsers: a distinguished name contains commas."""
     assert parse_super_users(" User:a; User:CN=b,O=c;;") == {"User:a", "User:CN=b,O=c"}
     assert parse_super_users("") == frozenset()

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft_core.protocol import record_walk
+from kraft_core.protocol.batch_header import HEADER_BYTES
 from kraft_core.protocol.compression import DECOMPRESSED_BYTES_LEAST, RECORDS_LEAST, decoder_bytes, decompress_chunks
 from kraft_core.protocol.errors import CorruptBatch, OversizedBatch
 from kraft_core.protocol.primitives import encode_varint
 from kraft_core.protocol.record_batch import (
-    HEADER_BYTES,
     METADATA_BYTES_MAX,
     PACED_RECORD_BYTES_MAX,
     RecordBatch,

@@ -28,7 +28,7 @@ def written(folder: Path, *records: tuple[MetadataRecord, int]) -> Path:
     return path
 
 
-def test_records_carry_kafkas_names_and_only_the_fields_of_their_version(tmp_path: Path):
+def test_records_carry_kafkas_names_and_only_the_fields_of_their_version(tmp_path: Path) -> None:
     partition = PartitionRecord(partition_id=1, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1,), directories=(TOPIC_ID,))
     path = written(
         tmp_path,
@@ -48,7 +48,7 @@ def test_records_carry_kafkas_names_and_only_the_fields_of_their_version(tmp_pat
     assert '{"type":"TOPIC_RECORD","version":0,"data":{"name":"orders-ü","topicId":"JEXY6aqzQY-32P5TStzaFg"}}' in text
 
 
-def test_secrets_are_never_shown(tmp_path: Path):
+def test_secrets_are_never_shown(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         (
@@ -68,7 +68,7 @@ def test_secrets_are_never_shown(tmp_path: Path):
 
 
 @pytest.mark.parametrize("damage", ["bit", "cut"])
-def test_damage_is_reported_after_the_records_before_it(tmp_path: Path, damage: str):
+def test_damage_is_reported_after_the_records_before_it(tmp_path: Path, damage: str) -> None:
     path = written(tmp_path, (TopicRecord(name="good", topic_id=TOPIC_ID), 0))
     position = path.stat().st_size
     second = bytearray(encode_batch(1, 3, 1_000, [encode_record(TopicRecord(name="bad", topic_id=TOPIC_ID), 0)]))
@@ -86,7 +86,7 @@ def test_damage_is_reported_after_the_records_before_it(tmp_path: Path, damage: 
         list(dump_json(path))
 
 
-def test_an_unknown_record_is_reported_in_its_place(tmp_path: Path):
+def test_an_unknown_record_is_reported_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(encode_batch(0, 1, 1_000, [b"\x01\x7f\x00", encode_record(TopicRecord(name="good"), 0)]))
     lines = list(dump_file(path))
@@ -94,7 +94,7 @@ def test_an_unknown_record_is_reported_in_its_place(tmp_path: Path):
     assert "good" in lines[4]
 
 
-def test_files_larger_than_a_piece_are_read_whole(tmp_path: Path):
+def test_files_larger_than_a_piece_are_read_whole(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020d}.log"
     value = encode_record(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * 30_000), 0)
     path.write_bytes(b"".join(encode_batch(offset, 1, 1_000, [value] * 20) for offset in range(0, 280, 20)))
@@ -102,7 +102,7 @@ def test_files_larger_than_a_piece_are_read_whole(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["absent.log", "notes.txt", "."])
-def test_a_file_that_is_not_a_log_is_refused(tmp_path: Path, name: str):
+def test_a_file_that_is_not_a_log_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(StorageError):
         dumpable(tmp_path / name)

@@ -53,7 +53,7 @@ def features_in(path: Path) -> dict[str, int]:
     }
 
 
-def test_a_standalone_node_gets_its_voter_set_features_and_identity(tmp_path: Path):
+def test_a_standalone_node_gets_its_voter_set_features_and_identity(tmp_path: Path) -> None:
     lines = formatted(tmp_path)
     assert lines == [
         f"Formatting dynamic metadata voter directory {tmp_path / 'metadata'} with metadata.version 4.3-IV0.",
@@ -71,7 +71,7 @@ def test_a_standalone_node_gets_its_voter_set_features_and_identity(tmp_path: Pa
     assert not (tmp_path / "data" / "__cluster_metadata-0").exists()
 
 
-def test_a_node_outside_the_voter_set_gets_the_set_and_a_random_id(tmp_path: Path):
+def test_a_node_outside_the_voter_set_gets_the_set_and_a_random_id(tmp_path: Path) -> None:
     lines = formatted(tmp_path, node_id=9)
     assert "dynamic metadata directory" in lines[0]
     metadata = read_meta_properties(tmp_path / "metadata")
@@ -81,7 +81,7 @@ def test_a_node_outside_the_voter_set_gets_the_set_and_a_random_id(tmp_path: Pat
 
 
 @pytest.mark.parametrize("is_dynamic", [False, True])
-def test_without_initial_voters_no_voter_set_is_written(tmp_path: Path, *, is_dynamic: bool):
+def test_without_initial_voters_no_voter_set_is_written(tmp_path: Path, *, is_dynamic: bool) -> None:
     lines = formatted(tmp_path, voters=None, is_dynamic=is_dynamic)
     assert lines[0].startswith("Formatting metadata directory")
     assert not (tmp_path / "metadata" / "__cluster_metadata-0").exists()
@@ -89,7 +89,7 @@ def test_without_initial_voters_no_voter_set_is_written(tmp_path: Path, *, is_dy
 
 
 @pytest.mark.parametrize(("release", "level"), [("3.9", 21), ("4.0-IV3", 25), ("3.3-IV3", 7), (None, 30)])
-def test_a_release_sets_its_features(tmp_path: Path, release: str | None, level: int):
+def test_a_release_sets_its_features(tmp_path: Path, release: str | None, level: int) -> None:
     formatted(tmp_path, release_version=release)
     features = features_in(tmp_path / "metadata" / "bootstrap.checkpoint")
     assert features["metadata.version"] == level
@@ -114,7 +114,9 @@ def test_a_release_sets_its_features(tmp_path: Path, release: str | None, level:
         ({"cluster_id": " "}, "cluster id"),
     ],
 )
-def test_an_invalid_request_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, Any], words: str):
+def test_an_invalid_request_is_refused_before_anything_is_written(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         formatted(tmp_path, **changes)
     assert words in str(caught.value)
@@ -122,7 +124,7 @@ def test_an_invalid_request_is_refused_before_anything_is_written(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_formatted_folder_is_left_alone(tmp_path: Path):
+def test_a_formatted_folder_is_left_alone(tmp_path: Path) -> None:
     formatted(tmp_path)
     before = (tmp_path / "metadata" / "meta.properties").read_bytes()
     with pytest.raises(FormatError, match="already formatted"):
@@ -135,7 +137,7 @@ def test_a_formatted_folder_is_left_alone(tmp_path: Path):
         formatted(tmp_path, node_id=2, ignore_formatted=True)
 
 
-def test_a_format_that_fails_half_way_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_format_that_fails_half_way_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise StorageError("Cannot write: no space left on the device")
 
@@ -146,7 +148,7 @@ def test_a_format_that_fails_half_way_can_be_repeated(tmp_path: Path, monkeypatc
     assert len(formatted(tmp_path)) == 2
 
 
-def test_initial_controllers_are_read_as_kafka_reads_them():
+def test_initial_controllers_are_read_as_kafka_reads_them() -> None:
     first, second = (uuid_to_text(random_uuid()) for _ in range(2))
     voters = parse_initial_controllers(f"1@one.example:9093:{first}, 2@[::1]:9094:{second}", "controller")
     endpoint = voters.by_id[2].endpoints[0]
@@ -169,7 +171,7 @@ def test_initial_controllers_are_read_as_kafka_reads_them():
         "1@h:1:{id},1@h:2:{id}",
     ],
 )
-def test_invalid_initial_controllers_are_named_in_the_error(text: str):
+def test_invalid_initial_controllers_are_named_in_the_error(text: str) -> None:
     written = text.replace("{id}", uuid_to_text(random_uuid()))
     with pytest.raises(FormatError) as caught:
         parse_initial_controllers(written, "CONTROLLER")
@@ -177,7 +179,7 @@ def test_invalid_initial_controllers_are_named_in_the_error(text: str):
     assert written.split(",")[0] in str(caught.value)
 
 
-def test_a_scram_user_is_among_the_records_the_cluster_begins_with(tmp_path: Path):
+def test_a_scram_user_is_among_the_records_the_cluster_begins_with(tmp_path: Path) -> None:
     """FormatterTest.testFormatWithScram."""
     argument = "SCRAM-SHA-256=[name=alice,password=hunter2,iterations=4097]"
     format_storage(request(tmp_path, scram_arguments=[argument]), lambda _: None)
@@ -189,7 +191,7 @@ def test_a_scram_user_is_among_the_records_the_cluster_begins_with(tmp_path: Pat
     assert b"hunter2" not in raw
 
 
-def test_a_scram_user_needs_a_release_that_knows_scram(tmp_path: Path):
+def test_a_scram_user_needs_a_release_that_knows_scram(tmp_path: Path) -> None:
     """FormatterTest.testFormatWithScramFailsOnUnsupportedReleaseVersion."""
     wanted = request(tmp_path, scram_arguments=["SCRAM-SHA-256=[name=a,password=b]"], release_version="3.4-IV0")
     with pytest.raises(FormatError, match=r"SCRAM is only supported in metadata.version 3.5-IV2 or later"):

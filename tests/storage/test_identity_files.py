@@ -34,7 +34,7 @@ def store_of(root: Path, files: FileSystem = OPERATING_SYSTEM) -> QuorumStateSto
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
-def test_a_stored_election_can_be_read_back(tmp_path: Path, kraft_version: int):
+def test_a_stored_election_can_be_read_back(tmp_path: Path, kraft_version: int) -> None:
     store = store_of(tmp_path)
     directory_id = random_uuid() if kraft_version else ZERO_UUID
     for election in (ElectionState(3, 1, -1, ZERO_UUID), ElectionState(4, -1, 2, directory_id)):
@@ -44,7 +44,7 @@ def test_a_stored_election_can_be_read_back(tmp_path: Path, kraft_version: int):
     assert [path.name for path in store.path.parent.glob("quorum-state*")] == ["quorum-state"]
 
 
-def test_files_of_apaches_node_can_be_read(tmp_path: Path):
+def test_files_of_apaches_node_can_be_read(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.path.write_text(
         '{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAw","data_version":1}'
@@ -71,14 +71,14 @@ def test_files_of_apaches_node_can_be_read(tmp_path: Path):
         "\xff",
     ],
 )
-def test_an_unreadable_state_stops_the_start_with_the_files_name(tmp_path: Path, text: str):
+def test_an_unreadable_state_stops_the_start_with_the_files_name(tmp_path: Path, text: str) -> None:
     store = store_of(tmp_path)
     store.path.write_bytes(text.encode("latin-1"))
     with pytest.raises(StorageError, match="quorum-state"):
         store.read()
 
 
-def test_a_damaged_digit_is_detected(tmp_path: Path):
+def test_a_damaged_digit_is_detected(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.write(ElectionState(5, -1, 2, random_uuid()), 1)
     text = store.path.read_text()
@@ -87,7 +87,7 @@ def test_a_damaged_digit_is_detected(tmp_path: Path):
         store.read()
 
 
-def test_a_missing_state_is_accepted_only_while_the_log_is_empty(tmp_path: Path):
+def test_a_missing_state_is_accepted_only_while_the_log_is_empty(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     assert store.read() is None
     log = KafkaRaftLog.open(tmp_path)
@@ -98,7 +98,7 @@ def test_a_missing_state_is_accepted_only_while_the_log_is_empty(tmp_path: Path)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2], ids=["write", "sync", "rename"])
-def test_a_failed_write_leaves_the_old_state(tmp_path: Path, steps: int):
+def test_a_failed_write_leaves_the_old_state(tmp_path: Path, steps: int) -> None:
     files = FailingFiles()
     store = store_of(tmp_path, files)
     store.write(ElectionState(3, 1, -1, ZERO_UUID), 1)
@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_the_old_state(tmp_path: Path, steps: int):
     assert QuorumStateStore(tmp_path).read() == ElectionState(3, 1, -1, ZERO_UUID)
 
 
-def test_a_state_is_synced_before_it_is_renamed_and_its_directory_after(tmp_path: Path):
+def test_a_state_is_synced_before_it_is_renamed_and_its_directory_after(tmp_path: Path) -> None:
     files = RecordingFiles()
     store = store_of(tmp_path, files)
     store.write(ElectionState(3, 1, -1, ZERO_UUID), 1)
@@ -116,7 +116,7 @@ def test_a_state_is_synced_before_it_is_renamed_and_its_directory_after(tmp_path
     assert [path.name for path in store.path.parent.glob("quorum-state*")] == ["quorum-state"]
 
 
-def test_meta_properties_read_back_and_in_apaches_form(tmp_path: Path):
+def test_meta_properties_read_back_and_in_apaches_form(tmp_path: Path) -> None:
     written = MetaProperties(CLUSTER, 3, random_uuid())
     write_meta_properties(tmp_path, written)
     assert read_meta_properties(tmp_path) == written
@@ -142,7 +142,7 @@ def test_meta_properties_read_back_and_in_apaches_form(tmp_path: Path):
         (f"version=1\ncluster.id={CLUSTER}\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ", "reserved directory ID"),
     ],
 )
-def test_a_wrong_meta_properties_is_refused_in_kafkas_words(tmp_path: Path, text: str, words: str):
+def test_a_wrong_meta_properties_is_refused_in_kafkas_words(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(StorageError) as caught:
         load_meta_properties([tmp_path], tmp_path, 1)
@@ -151,12 +151,12 @@ def test_a_wrong_meta_properties_is_refused_in_kafkas_words(tmp_path: Path, text
     assert (tmp_path / "meta.properties").read_text() == text
 
 
-def test_an_unformatted_folder_is_refused(tmp_path: Path):
+def test_an_unformatted_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"No readable meta\.properties files found"):
         load_meta_properties([tmp_path], tmp_path, 1)
 
 
-def test_folders_of_two_clusters_or_with_the_same_id_are_refused(tmp_path: Path):
+def test_folders_of_two_clusters_or_with_the_same_id_are_refused(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     second.mkdir()
@@ -170,7 +170,7 @@ def test_folders_of_two_clusters_or_with_the_same_id_are_refused(tmp_path: Path)
         verify_meta_properties([first, second], 1)
 
 
-def test_a_new_or_nameless_folder_gets_an_id_that_stays(tmp_path: Path):
+def test_a_new_or_nameless_folder_gets_an_id_that_stays(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     write_meta_properties(first, MetaProperties(CLUSTER, 1, None))
@@ -181,7 +181,7 @@ def test_a_new_or_nameless_folder_gets_an_id_that_stays(tmp_path: Path):
     assert load_meta_properties([first, second], first, 1) == found
 
 
-def test_a_second_process_is_kept_out_of_a_folder_until_the_first_ends(tmp_path: Path):
+def test_a_second_process_is_kept_out_of_a_folder_until_the_first_ends(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from kraft_core.storage.folder_lock import FolderLock; "
         "lock = FolderLock(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()"

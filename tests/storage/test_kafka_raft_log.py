@@ -15,7 +15,7 @@ from tests.storage.disks import FailingFiles, RecordingFiles
 from tests.storage.logs import SMALL, contents, directory_of, filled, with_snapshot
 
 
-def test_appended_batches_are_readable_at_once_and_durable_after_flush(tmp_path: Path):
+def test_appended_batches_are_readable_at_once_and_durable_after_flush(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     raw = batch(0, values=(b"a", b"b", b"c"))
     log.append(raw)
@@ -28,7 +28,7 @@ def test_appended_batches_are_readable_at_once_and_durable_after_flush(tmp_path:
     log.close()
 
 
-def test_a_reopened_log_has_the_same_batches_epochs_and_control_records(tmp_path: Path):
+def test_a_reopened_log_has_the_same_batches_epochs_and_control_records(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     leader = batch(0, 3, (b"leader",), control_type=2)
     log.append(leader + batch(1, 3, (b"x", b"y")) + batch(3, 7, (b"z",)))
@@ -44,7 +44,7 @@ def test_a_reopened_log_has_the_same_batches_epochs_and_control_records(tmp_path
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 300, 1_000_000])
-def test_reads_give_whole_batches_within_the_limit_from_memory_and_from_files(tmp_path: Path, cache_bytes: int):
+def test_reads_give_whole_batches_within_the_limit_from_memory_and_from_files(tmp_path: Path, cache_bytes: int) -> None:
     log = KafkaRaftLog.open(tmp_path, LogConfig(segment_bytes=1_000_000, cache_bytes=cache_bytes))
     batches = [batch(2 * index, values=(b"first" * 40, b"second")) for index in range(60)]
     for raw in batches:
@@ -62,7 +62,7 @@ def test_reads_give_whole_batches_within_the_limit_from_memory_and_from_files(tm
     log.close()
 
 
-def test_a_read_outside_the_log_is_refused(tmp_path: Path):
+def test_a_read_outside_the_log_is_refused(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     with pytest.raises(ValueError, match="outside"):
         log.read(1, 100)
@@ -74,7 +74,7 @@ def test_a_read_outside_the_log_is_refused(tmp_path: Path):
     [batch(1), batch(0, 0), batch(0)[:-1], batch(0)[:16] + b"\x01" + batch(0)[17:], b""],
     ids=["gap", "older epoch", "cut", "magic 1", "empty"],
 )
-def test_batches_that_do_not_continue_the_log_are_refused(tmp_path: Path, raw: bytes):
+def test_batches_that_do_not_continue_the_log_are_refused(tmp_path: Path, raw: bytes) -> None:
     log = KafkaRaftLog.open(tmp_path)
     if raw == batch(0, 0):
         log.append(batch(0, 1))
@@ -84,7 +84,7 @@ def test_batches_that_do_not_continue_the_log_are_refused(tmp_path: Path, raw: b
     log.close()
 
 
-def test_segments_roll_by_size_and_by_time_and_read_as_one(tmp_path: Path):
+def test_segments_roll_by_size_and_by_time_and_read_as_one(tmp_path: Path) -> None:
     batches = filled(tmp_path, 12, SMALL)
     names = sorted(path.name for path in directory_of(tmp_path).glob("*.log"))
     assert len(names) > 2
@@ -96,7 +96,7 @@ def test_segments_roll_by_size_and_by_time_and_read_as_one(tmp_path: Path):
     assert (directory_of(tmp_path) / f"{13:020d}.log").exists()
 
 
-def test_truncation_drops_the_batches_above_and_survives_a_reopen(tmp_path: Path):
+def test_truncation_drops_the_batches_above_and_survives_a_reopen(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path, SMALL)
     for offset in range(12):
         log.append(batch(offset, epoch=1 + offset // 4))
@@ -113,7 +113,7 @@ def test_truncation_drops_the_batches_above_and_survives_a_reopen(tmp_path: Path
     log.close()
 
 
-def test_truncation_of_what_was_never_flushed_leaves_the_flushed_part(tmp_path: Path):
+def test_truncation_of_what_was_never_flushed_leaves_the_flushed_part(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     log.append(batch(0))
     log.flush()
@@ -127,7 +127,7 @@ def test_truncation_of_what_was_never_flushed_leaves_the_flushed_part(tmp_path: 
     log.close()
 
 
-def test_a_truncation_inside_a_batch_drops_the_whole_batch(tmp_path: Path):
+def test_a_truncation_inside_a_batch_drops_the_whole_batch(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     log.append(batch(0, values=(b"a", b"b")))
     log.append(batch(2, values=(b"c", b"d")))
@@ -136,7 +136,7 @@ def test_a_truncation_inside_a_batch_drops_the_whole_batch(tmp_path: Path):
     log.close()
 
 
-def test_end_offset_for_epoch_answers_as_kafka_does(tmp_path: Path):
+def test_end_offset_for_epoch_answers_as_kafka_does(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     assert log.end_offset_for_epoch(5) == OffsetAndEpoch(0, 0)
     for offset, epoch in enumerate((2, 2, 4, 4, 7)):
@@ -151,7 +151,9 @@ def test_end_offset_for_epoch_answers_as_kafka_does(tmp_path: Path):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("steps", [0, 1], ids=["write", "sync"])
-def test_a_failing_disk_is_one_error_and_acknowledges_nothing_from_then_on(tmp_path: Path, number: int, steps: int):
+def test_a_failing_disk_is_one_error_and_acknowledges_nothing_from_then_on(
+    tmp_path: Path, number: int, steps: int
+) -> None:
     files = FailingFiles()
     log = KafkaRaftLog.open(tmp_path, files=files)
     log.append(batch(0))
@@ -170,7 +172,7 @@ def test_a_failing_disk_is_one_error_and_acknowledges_nothing_from_then_on(tmp_p
     log.close()
 
 
-def test_a_read_only_folder_is_one_error(tmp_path: Path):
+def test_a_read_only_folder_is_one_error(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         file = tmp_path / "file"
         file.write_text("")
@@ -182,7 +184,7 @@ def test_a_read_only_folder_is_one_error(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_appends_and_reads_work_while_another_thread_flushes(tmp_path: Path):
+def test_appends_and_reads_work_while_another_thread_flushes(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path, LogConfig(segment_bytes=20_000, cache_bytes=2_000))
     stop = threading.Event()
     failures: list[BaseException] = []
@@ -211,7 +213,7 @@ def test_appends_and_reads_work_while_another_thread_flushes(tmp_path: Path):
     log.close()
 
 
-def test_every_written_file_is_synced_before_the_offset_is_published(tmp_path: Path):
+def test_every_written_file_is_synced_before_the_offset_is_published(tmp_path: Path) -> None:
     files = RecordingFiles()
     log = KafkaRaftLog.open(tmp_path, SMALL, files)
     for offset in range(8):

@@ -15,7 +15,7 @@ from tests.storage.disks import FailingFiles, RecordingFiles
 from tests.storage.logs import SMALL, contents, damage, directory_of, filled, with_snapshot
 
 
-def test_a_crash_loses_nothing_that_was_flushed_and_only_what_was_not(tmp_path: Path):
+def test_a_crash_loses_nothing_that_was_flushed_and_only_what_was_not(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path / "live")
     log.append(batch(0))
     log.flush()
@@ -29,7 +29,7 @@ def test_a_crash_loses_nothing_that_was_flushed_and_only_what_was_not(tmp_path: 
 
 
 @pytest.mark.parametrize("garbage", [batch(12)[:40], batch(12)[:-1], Random(1).randbytes(1000), bytes(4096), b"x"])
-def test_an_unfinished_write_at_the_end_is_cut(tmp_path: Path, garbage: bytes):
+def test_an_unfinished_write_at_the_end_is_cut(tmp_path: Path, garbage: bytes) -> None:
     batches = filled(tmp_path)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     with path.open("ab") as file:
@@ -41,7 +41,7 @@ def test_an_unfinished_write_at_the_end_is_cut(tmp_path: Path, garbage: bytes):
     log.close()
 
 
-def test_damage_to_the_last_batch_is_no_unfinished_write_when_it_was_flushed(tmp_path: Path):
+def test_damage_to_the_last_batch_is_no_unfinished_write_when_it_was_flushed(tmp_path: Path) -> None:
     batches = filled(tmp_path)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     position = sum(map(len, batches[:-1]))
@@ -64,7 +64,7 @@ class OnceFullFiles(FailingFiles):
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_a_full_disk_during_the_start_is_reported_as_such(tmp_path: Path, steps: int):
+def test_a_full_disk_during_the_start_is_reported_as_such(tmp_path: Path, steps: int) -> None:
     filled(tmp_path)
     (directory_of(tmp_path) / FILE_NAME).unlink()
     files = OnceFullFiles()
@@ -74,7 +74,7 @@ def test_a_full_disk_during_the_start_is_reported_as_such(tmp_path: Path, steps:
 
 
 @pytest.mark.parametrize("note", [None, b"", b"0" * 40, b"%020d %010d %08x" % (12, 1, 1)])
-def test_damage_to_the_last_batch_looks_unfinished_without_a_flushed_offset(tmp_path: Path, note: bytes | None):
+def test_damage_to_the_last_batch_looks_unfinished_without_a_flushed_offset(tmp_path: Path, note: bytes | None) -> None:
     """As in a directory that Apache's node has written."""
     batches = filled(tmp_path)
     damage(directory_of(tmp_path) / f"{0:020d}.log", sum(map(len, batches)) - 3, b"?")
@@ -87,7 +87,7 @@ def test_damage_to_the_last_batch_looks_unfinished_without_a_flushed_offset(tmp_
     log.close()
 
 
-def test_a_log_that_another_node_cut_in_a_later_epoch_is_whole(tmp_path: Path):
+def test_a_log_that_another_node_cut_in_a_later_epoch_is_whole(tmp_path: Path) -> None:
     """Apache's node used the directory and truncated a diverging tail; it ignores the flushed-offset file."""
     batches = filled(tmp_path)
     path = directory_of(tmp_path) / f"{0:020d}.log"
@@ -100,7 +100,7 @@ def test_a_log_that_another_node_cut_in_a_later_epoch_is_whole(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_a_truncation_lowers_the_flushed_offset_before_it_cuts(tmp_path: Path):
+def test_a_truncation_lowers_the_flushed_offset_before_it_cuts(tmp_path: Path) -> None:
     """Else a crash in between would make a whole log look damaged."""
     files = FailingFiles()
     log = KafkaRaftLog.open(tmp_path, SMALL, files)
@@ -121,7 +121,7 @@ def test_a_truncation_lowers_the_flushed_offset_before_it_cuts(tmp_path: Path):
     log.close()
 
 
-def test_batches_above_the_flushed_offset_are_written_again_and_synced(tmp_path: Path):
+def test_batches_above_the_flushed_offset_are_written_again_and_synced(tmp_path: Path) -> None:
     """After a failed sync the kernel treats pages as clean, so the bytes that a restart reads may not be on disk."""
     files = RecordingFiles()
     filled(tmp_path, 3)
@@ -136,7 +136,7 @@ def test_batches_above_the_flushed_offset_are_written_again_and_synced(tmp_path:
     log.close()
 
 
-def test_when_the_flushed_offset_cannot_be_read_the_segment_is_written_again(tmp_path: Path):
+def test_when_the_flushed_offset_cannot_be_read_the_segment_is_written_again(tmp_path: Path) -> None:
     """Seed 1848: a failed sync, then damage to the flushed-offset file."""
     batches = filled(tmp_path, 3)
     damage(directory_of(tmp_path) / "conclave.flushed-offset", 0, bytes(20))
@@ -146,7 +146,7 @@ def test_when_the_flushed_offset_cannot_be_read_the_segment_is_written_again(tmp
     assert not files.unsynced
 
 
-def test_without_a_flushed_offset_nothing_is_written_again(tmp_path: Path):
+def test_without_a_flushed_offset_nothing_is_written_again(tmp_path: Path) -> None:
     """Apache's node left the folder; the log may be large."""
     filled(tmp_path, 3)
     (directory_of(tmp_path) / "conclave.flushed-offset").unlink()
@@ -159,7 +159,7 @@ def test_without_a_flushed_offset_nothing_is_written_again(tmp_path: Path):
 @pytest.mark.parametrize("config", [LogConfig(), SMALL], ids=["one segment", "many segments"])
 def test_damage_with_good_batches_after_it_stops_the_start_naming_file_and_offset(
     tmp_path: Path, place: str, config: LogConfig
-):
+) -> None:
     batches = filled(tmp_path, 12, config)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     position = 0 if config is SMALL else len(batches[0]) * 2
@@ -186,7 +186,7 @@ def test_damage_with_good_batches_after_it_stops_the_start_naming_file_and_offse
     assert path.read_bytes() == before
 
 
-def test_a_missing_segment_in_the_middle_stops_the_start(tmp_path: Path):
+def test_a_missing_segment_in_the_middle_stops_the_start(tmp_path: Path) -> None:
     filled(tmp_path, 12, SMALL)
     paths = sorted(directory_of(tmp_path).glob("*.log"))
     paths[1].unlink()
@@ -194,7 +194,7 @@ def test_a_missing_segment_in_the_middle_stops_the_start(tmp_path: Path):
         KafkaRaftLog.open(tmp_path, SMALL)
 
 
-def test_opening_a_log_needs_little_memory_for_any_size(tmp_path: Path):
+def test_opening_a_log_needs_little_memory_for_any_size(tmp_path: Path) -> None:
     import tracemalloc
 
     log = KafkaRaftLog.open(tmp_path)
@@ -210,7 +210,7 @@ def test_opening_a_log_needs_little_memory_for_any_size(tmp_path: Path):
     log.close()
 
 
-def test_files_of_indexes_and_checkpoints_may_be_absent_or_garbage(tmp_path: Path):
+def test_files_of_indexes_and_checkpoints_may_be_absent_or_garbage(tmp_path: Path) -> None:
     batches = filled(tmp_path, 12, SMALL)
     directory = directory_of(tmp_path)
     for path in directory.iterdir():
@@ -223,7 +223,7 @@ def test_files_of_indexes_and_checkpoints_may_be_absent_or_garbage(tmp_path: Pat
     log.close()
 
 
-def test_a_partition_of_another_topic_is_refused(tmp_path: Path):
+def test_a_partition_of_another_topic_is_refused(tmp_path: Path) -> None:
     filled(tmp_path)
     path = directory_of(tmp_path) / "partition.metadata"
     assert path.read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
@@ -232,7 +232,7 @@ def test_a_partition_of_another_topic_is_refused(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_damage_at_the_end_of_a_segment_with_another_after_it_is_no_unfinished_write(tmp_path: Path):
+def test_damage_at_the_end_of_a_segment_with_another_after_it_is_no_unfinished_write(tmp_path: Path) -> None:
     filled(tmp_path, 12, SMALL)
     first = min(directory_of(tmp_path).glob("*.log"))
     damage(first, first.stat().st_size - 3, b"?")
@@ -243,7 +243,7 @@ def test_damage_at_the_end_of_a_segment_with_another_after_it_is_no_unfinished_w
 
 
 @pytest.mark.parametrize("shift", [-100, -61, -60, -20, -1, 0, 1, 40])
-def test_a_good_batch_is_found_anywhere_after_the_damage(tmp_path: Path, shift: int):
+def test_a_good_batch_is_found_anywhere_after_the_damage(tmp_path: Path, shift: int) -> None:
     """Also across the border of two of the pieces that the search reads."""
     path = directory_of(tmp_path) / f"{0:020d}.log"
     KafkaRaftLog.open(tmp_path).close()
@@ -255,7 +255,7 @@ def test_a_good_batch_is_found_anywhere_after_the_damage(tmp_path: Path, shift: 
 
 
 @pytest.mark.parametrize("how", ["removed", "emptied", "cut", "replaced"])
-def test_a_log_whose_segments_were_removed_emptied_or_cut_is_refused(tmp_path: Path, how: str):
+def test_a_log_whose_segments_were_removed_emptied_or_cut_is_refused(tmp_path: Path, how: str) -> None:
     batches = filled(tmp_path, 2)
     path = directory_of(tmp_path) / f"{0:020d}.log"
     if how == "removed":
@@ -267,7 +267,7 @@ def test_a_log_whose_segments_were_removed_emptied_or_cut_is_refused(tmp_path: P
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_log_that_ends_early_is_accepted_when_a_snapshot_covers_the_rest(tmp_path: Path, *, damaged: bool):
+def test_a_log_that_ends_early_is_accepted_when_a_snapshot_covers_the_rest(tmp_path: Path, *, damaged: bool) -> None:
     batches = filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     newest = with_snapshot(log, 12)
@@ -279,7 +279,7 @@ def test_a_log_that_ends_early_is_accepted_when_a_snapshot_covers_the_rest(tmp_p
     log.close()
 
 
-def test_the_epoch_checkpoint_follows_the_log(tmp_path: Path):
+def test_the_epoch_checkpoint_follows_the_log(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     path = directory_of(tmp_path) / "leader-epoch-checkpoint"
     assert path.read_text() == "0\n0\n"
@@ -292,7 +292,7 @@ def test_the_epoch_checkpoint_follows_the_log(tmp_path: Path):
     log.close()
 
 
-def test_foreign_files_are_ignored_also_after_an_empty_segment(tmp_path: Path):
+def test_foreign_files_are_ignored_also_after_an_empty_segment(tmp_path: Path) -> None:
     batches = filled(tmp_path)
     stray = directory_of(tmp_path) / "notes.log"
     stray.write_bytes(b"not a segment")

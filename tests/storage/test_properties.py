@@ -23,15 +23,15 @@ from kraft_core.storage.properties import format_properties, parse_properties
         ("a=one\\", {"a": "one"}),
     ],
 )
-def test_text_is_parsed_as_in_java(text: str, expected: dict[str, str]):
+def test_text_is_parsed_as_in_java(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
 
 
-def test_a_broken_escape_names_its_line():
+def test_a_broken_escape_names_its_line() -> None:
     with pytest.raises(ValueError, match="line 2: malformed"):
         parse_properties("a=1\nb=\\u00g0")
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
-def test_written_properties_can_be_read_back(properties: dict[str, str]):
+def test_written_properties_can_be_read_back(properties: dict[str, str]) -> None:
     assert parse_properties(format_properties(properties, "written\nby a test")) == properties

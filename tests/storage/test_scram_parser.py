@@ -32,11 +32,11 @@ SALTED_TEXT = '"mT0yyUUxnlJaC99HXgRTSYlbuqa4FSGtJCJfTMvjYCE="'
         ("name=a=b", ("name", "a=b")),
     ],
 )
-def test_a_component_is_a_name_and_a_value_that_may_be_quoted(component: str, expected: tuple[str, str]):
+def test_a_component_is_a_name_and_a_value_that_may_be_quoted(component: str, expected: tuple[str, str]) -> None:
     assert split_component(component) == expected
 
 
-def test_an_argument_is_a_mechanism_and_a_text_in_brackets():
+def test_an_argument_is_a_mechanism_and_a_text_in_brackets() -> None:
     argument = " SCRAM-SHA-512=[name=scram-admin,password=scram-user-secret] "
     assert split_mechanism(argument) == (SCRAM_SHA_512, "name=scram-admin,password=scram-user-secret")
 
@@ -80,7 +80,7 @@ def test_an_argument_is_a_mechanism_and_a_text_in_brackets():
         ),
     ],
 )
-def test_a_wrong_argument_is_one_line_without_the_secret(argument: str, message: str):
+def test_a_wrong_argument_is_one_line_without_the_secret(argument: str, message: str) -> None:
     with pytest.raises(ScramArgumentError) as caught:
         parse_scram_arguments([argument])
     assert str(caught.value) == message
@@ -110,15 +110,15 @@ def test_a_wrong_argument_is_one_line_without_the_secret(argument: str, message:
         ("name=bob,password=", PerMechanismData(SCRAM_SHA_256, "bob", password="")),
     ],
 )
-def test_an_argument_is_parsed_into_its_parts(text: str, expected: PerMechanismData):
+def test_an_argument_is_parsed_into_its_parts(text: str, expected: PerMechanismData) -> None:
     assert parse_scram_argument(f"SCRAM-SHA-256=[{text}]") == expected
 
 
-def test_iterations_are_4096_by_default():
+def test_iterations_are_4096_by_default() -> None:
     assert parse_scram_argument("SCRAM-SHA-256=[name=a,password=b]").iterations == 4096
 
 
-def test_the_record_contains_the_keys_of_rfc_5802_and_no_password():
+def test_the_record_contains_the_keys_of_rfc_5802_and_no_password() -> None:
     (record,) = parse_scram_arguments(["SCRAM-SHA-256=[name=bob,password=my pass,iterations=8192,salt=MTIz]"])
     salted = hashlib.pbkdf2_hmac("sha256", b"my pass", b"123", 8192)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
@@ -127,14 +127,14 @@ def test_the_record_contains_the_keys_of_rfc_5802_and_no_password():
     assert record.server_key == hmac.digest(salted, b"Server Key", "sha256")
 
 
-def test_a_salted_password_gives_the_same_record_as_the_password():
+def test_a_salted_password_gives_the_same_record_as_the_password() -> None:
     salted = SCRAM_SHA_512.salted_password("secret", SALT, 4096)
     by_password = PerMechanismData(SCRAM_SHA_512, "alice", salt=SALT, password="secret").to_record()
     assert PerMechanismData(SCRAM_SHA_512, "alice", salt=SALT, salted_password=salted).to_record() == by_password
     assert by_password.mechanism == 2
 
 
-def test_each_salt_is_random():
+def test_each_salt_is_random() -> None:
     data = PerMechanismData(SCRAM_SHA_256, "bob", password="p")
     first, second = data.to_record(), data.to_record()
     assert first.salt != second.salt
@@ -142,7 +142,7 @@ def test_each_salt_is_random():
     assert first.stored_key != second.stored_key
 
 
-def test_parsed_arguments_do_not_show_secrets():
+def test_parsed_arguments_do_not_show_secrets() -> None:
     text = repr(PerMechanismData(SCRAM_SHA_256, "bob", SALT, 4096, "hunter2", SALTED_PASSWORD))
     assert "hunter2" not in text
     assert "1lv4" not in text

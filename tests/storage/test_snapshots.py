@@ -13,7 +13,7 @@ from tests.storage.disks import RecordingFiles
 from tests.storage.logs import SMALL, contents, damage, directory_of, filled, with_snapshot
 
 
-def test_a_snapshot_is_visible_only_when_frozen_and_is_read_only(tmp_path: Path):
+def test_a_snapshot_is_visible_only_when_frozen_and_is_read_only(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     log.append(batch(0))
     sink = log.begin_snapshot(OffsetAndEpoch(1, 1))
@@ -33,7 +33,7 @@ def test_a_snapshot_is_visible_only_when_frozen_and_is_read_only(tmp_path: Path)
     log.close()
 
 
-def test_an_aborted_or_unfinished_snapshot_leaves_no_file(tmp_path: Path):
+def test_an_aborted_or_unfinished_snapshot_leaves_no_file(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     sink = log.begin_snapshot(OffsetAndEpoch(0, 1))
     sink.append(b"half")
@@ -47,7 +47,7 @@ def test_an_aborted_or_unfinished_snapshot_leaves_no_file(tmp_path: Path):
     unfinished.abort()
 
 
-def test_an_incomplete_snapshot_cannot_be_frozen(tmp_path: Path):
+def test_an_incomplete_snapshot_cannot_be_frozen(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     sink = log.begin_snapshot(OffsetAndEpoch(0, 1))
     sink.append(snapshot_bytes()[:-20])
@@ -58,7 +58,7 @@ def test_an_incomplete_snapshot_cannot_be_frozen(tmp_path: Path):
     log.close()
 
 
-def test_a_snapshot_without_its_footer_is_ignored_for_the_older_one_and_the_log(tmp_path: Path):
+def test_a_snapshot_without_its_footer_is_ignored_for_the_older_one_and_the_log(tmp_path: Path) -> None:
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     older, newer = with_snapshot(log, 4), with_snapshot(log, 8)
@@ -73,7 +73,7 @@ def test_a_snapshot_without_its_footer_is_ignored_for_the_older_one_and_the_log(
     log.close()
 
 
-def test_a_first_voter_set_that_is_cut_stops_the_start(tmp_path: Path):
+def test_a_first_voter_set_that_is_cut_stops_the_start(tmp_path: Path) -> None:
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     with_snapshot(log, 0, 0)
@@ -85,7 +85,7 @@ def test_a_first_voter_set_that_is_cut_stops_the_start(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_a_damaged_snapshot_stops_the_start(tmp_path: Path):
+def test_a_damaged_snapshot_stops_the_start(tmp_path: Path) -> None:
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     with_snapshot(log, 4)
@@ -97,7 +97,7 @@ def test_a_damaged_snapshot_stops_the_start(tmp_path: Path):
         KafkaRaftLog.open(tmp_path)
 
 
-def test_an_older_snapshot_is_checked_before_it_is_served(tmp_path: Path):
+def test_an_older_snapshot_is_checked_before_it_is_served(tmp_path: Path) -> None:
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     older, newer = with_snapshot(log, 4), with_snapshot(log, 8)
@@ -111,7 +111,7 @@ def test_an_older_snapshot_is_checked_before_it_is_served(tmp_path: Path):
     log.close()
 
 
-def test_a_log_that_starts_above_zero_needs_a_snapshot(tmp_path: Path):
+def test_a_log_that_starts_above_zero_needs_a_snapshot(tmp_path: Path) -> None:
     filled(tmp_path, 12, SMALL)
     min(directory_of(tmp_path).glob("*.log")).unlink()
     with pytest.raises(StorageError, match="Inconsistent snapshot state"):
@@ -119,7 +119,7 @@ def test_a_log_that_starts_above_zero_needs_a_snapshot(tmp_path: Path):
 
 
 @pytest.mark.parametrize("reopen", [False, True])
-def test_a_snapshot_beyond_the_log_empties_it(tmp_path: Path, *, reopen: bool):
+def test_a_snapshot_beyond_the_log_empties_it(tmp_path: Path, *, reopen: bool) -> None:
     filled(tmp_path, 12, SMALL)
     log = KafkaRaftLog.open(tmp_path, SMALL)
     with_snapshot(log, 4)
@@ -146,7 +146,7 @@ def test_a_snapshot_beyond_the_log_empties_it(tmp_path: Path, *, reopen: bool):
     log.close()
 
 
-def test_cleaning_by_size_drops_old_snapshots_and_the_segments_below_but_never_the_newest(tmp_path: Path):
+def test_cleaning_by_size_drops_old_snapshots_and_the_segments_below_but_never_the_newest(tmp_path: Path) -> None:
     filled(tmp_path, 12, SMALL)
     log = KafkaRaftLog.open(tmp_path, SMALL)
     snapshots = [with_snapshot(log, offset) for offset in (3, 6, 11)]
@@ -169,7 +169,7 @@ def test_cleaning_by_size_drops_old_snapshots_and_the_segments_below_but_never_t
     log.close()
 
 
-def test_cleaning_by_size_stops_as_soon_as_the_limit_holds(tmp_path: Path):
+def test_cleaning_by_size_stops_as_soon_as_the_limit_holds(tmp_path: Path) -> None:
     filled(tmp_path, 12, SMALL)
     log = KafkaRaftLog.open(tmp_path, SMALL)
     snapshots = [with_snapshot(log, offset) for offset in (3, 6, 11)]
@@ -179,7 +179,7 @@ def test_cleaning_by_size_stops_as_soon_as_the_limit_holds(tmp_path: Path):
     log.close()
 
 
-def test_cleaning_by_time_looks_at_the_header(tmp_path: Path):
+def test_cleaning_by_time_looks_at_the_header(tmp_path: Path) -> None:
     filled(tmp_path)
     log = KafkaRaftLog.open(tmp_path)
     with_snapshot(log, 3, timestamp=1_000)
@@ -190,7 +190,7 @@ def test_cleaning_by_time_looks_at_the_header(tmp_path: Path):
     log.close()
 
 
-def test_after_cleaning_epochs_begin_where_the_log_does(tmp_path: Path):
+def test_after_cleaning_epochs_begin_where_the_log_does(tmp_path: Path) -> None:
     log = KafkaRaftLog.open(tmp_path)
     for offset in range(9):
         log.append(batch(offset, epoch=1 + offset // 3))
@@ -206,7 +206,7 @@ def test_after_cleaning_epochs_begin_where_the_log_does(tmp_path: Path):
     assert (directory_of(tmp_path) / "leader-epoch-checkpoint").read_text() == "0\n2\n2 5\n3 6\n"
 
 
-def test_a_snapshot_is_synced_before_it_has_its_name_and_its_directory_after(tmp_path: Path):
+def test_a_snapshot_is_synced_before_it_has_its_name_and_its_directory_after(tmp_path: Path) -> None:
     files = RecordingFiles()
     log = KafkaRaftLog.open(tmp_path, files=files)
     files.calls.clear()

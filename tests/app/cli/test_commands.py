@@ -39,14 +39,14 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_random_uuid_prints_a_uuid_that_is_valid_for_a_cluster():
+def test_random_uuid_prints_a_uuid_that_is_valid_for_a_cluster() -> None:
     outcome = conclave("random-uuid")
     text = outcome.stdout.strip()
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", text)
     assert not is_reserved(uuid_from_text(text))
 
 
-def test_a_node_is_formatted_once_and_its_voters_can_be_dumped(config: Path, tmp_path: Path):
+def test_a_node_is_formatted_once_and_its_voters_can_be_dumped(config: Path, tmp_path: Path) -> None:
     outcome = conclave("format", "-c", config, "-t", CLUSTER, "--standalone")
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.startswith("Formatting dynamic metadata voter directory")
@@ -68,18 +68,20 @@ def test_a_node_is_formatted_once_and_its_voters_can_be_dumped(config: Path, tmp
         (["--standalone", "--release-version", "9.9"], "9.9"),
     ],
 )
-def test_a_wrong_format_says_why_and_writes_nothing(config: Path, tmp_path: Path, arguments: list[str], words: str):
+def test_a_wrong_format_says_why_and_writes_nothing(
+    config: Path, tmp_path: Path, arguments: list[str], words: str
+) -> None:
     assert words in refused("format", "-c", config, "-t", CLUSTER, *arguments)
     assert not (tmp_path / "data").exists()
 
 
-def test_static_voters_need_no_flag_and_allow_none(config: Path):
+def test_static_voters_need_no_flag_and_allow_none(config: Path) -> None:
     config.write_text(config.read_text() + "controller.quorum.voters=1@127.0.0.1:19093\n")
     assert "controller.quorum.voters" in refused("format", "-c", config, "-t", CLUSTER, "--standalone")
     assert conclave("format", "-c", config, "-t", CLUSTER).returncode == 0
 
 
-def test_a_wrong_setting_is_one_line_before_any_file_is_touched(config: Path, tmp_path: Path):
+def test_a_wrong_setting_is_one_line_before_any_file_is_touched(config: Path, tmp_path: Path) -> None:
     config.write_text(config.read_text() + "num.partitions=many\n")
     for command in (["node", "-c", config], ["format", "-c", config, "-t", CLUSTER, "-s"], ["config", "-c", config]):
         message = refused(*command)
@@ -88,13 +90,13 @@ def test_a_wrong_setting_is_one_line_before_any_file_is_touched(config: Path, tm
     assert sorted(tmp_path.iterdir()) == [config]
 
 
-def test_a_node_that_was_not_formatted_does_not_start(config: Path):
+def test_a_node_that_was_not_formatted_does_not_start(config: Path) -> None:
     outcome = conclave("node", "-c", config)
     assert outcome.returncode == 1
     assert "No readable meta.properties files found" in outcome.stderr
 
 
-def test_a_corrupt_log_stops_the_node_naming_file_and_offset(config: Path, tmp_path: Path):
+def test_a_corrupt_log_stops_the_node_naming_file_and_offset(config: Path, tmp_path: Path) -> None:
     from kraft_core.raft.quorum_state import ElectionState
     from kraft_core.storage.kafka_raft_log import KafkaRaftLog
     from kraft_core.storage.quorum_state_store import QuorumStateStore
@@ -118,7 +120,7 @@ def test_a_corrupt_log_stops_the_node_naming_file_and_offset(config: Path, tmp_p
     assert segment.read_bytes() == content
 
 
-def test_config_shows_every_setting_and_check_only_checks(config: Path):
+def test_config_shows_every_setting_and_check_only_checks(config: Path) -> None:
     assert conclave("config", "--check", "-c", config).stdout == f"{config}: OK\n"
     values = json.loads(conclave("config", "-c", config, "--json").stdout)
     assert values["node.id"] == 1
@@ -126,7 +128,7 @@ def test_config_shows_every_setting_and_check_only_checks(config: Path):
     assert "delete.topic.enable=true" in conclave("config", "-c", config).stdout.splitlines()
 
 
-def test_config_checks_the_web_processs_file_too(tmp_path: Path):
+def test_config_checks_the_web_processs_file_too(tmp_path: Path) -> None:
     path = tmp_path / "web.toml"
     path.write_text('bootstrap_controllers = "127.0.0.1:9093"\nadmin_token = "a-secret-of-the-operator"\n')
     assert conclave("config", "--check", "-c", path).returncode == 0
@@ -137,11 +139,11 @@ def test_config_checks_the_web_processs_file_too(tmp_path: Path):
     assert "http_prot" in refused("config", "--check", "-c", path)
 
 
-def test_a_quorum_that_does_not_answer_is_one_line():
+def test_a_quorum_that_does_not_answer_is_one_line() -> None:
     assert "127.0.0.1:1" in refused("quorum", "describe", "--bootstrap-controller", "127.0.0.1:1")
 
 
-def test_a_watch_continues_while_no_controller_answers():
+def test_a_watch_continues_while_no_controller_answers() -> None:
     command = [sys.executable, "-m", "app.cli.main", "quorum", "describe", "--watch", "--json"]
     with subprocess.Popen(
         [*command, "--bootstrap-controller", "127.0.0.1:1"], stdout=subprocess.PIPE, text=True
@@ -160,7 +162,7 @@ def test_a_watch_continues_while_no_controller_answers():
         ([], "an API token is needed"),
     ],
 )
-def test_a_report_that_cannot_be_requested_is_one_line(arguments: list[str], words: str):
+def test_a_report_that_cannot_be_requested_is_one_line(arguments: list[str], words: str) -> None:
     assert words in refused("reports", "run", *arguments)
 
 
@@ -191,20 +193,20 @@ KEY = ["--controller-id", "1", "--controller-directory-id"]
         (["quorum", "add", *SERVER], "--config"),
     ],
 )
-def test_a_usage_error_is_one_line_and_exit_code_2(arguments: list[str], words: str):
+def test_a_usage_error_is_one_line_and_exit_code_2(arguments: list[str], words: str) -> None:
     message = refused(*arguments, code=2)
     assert words in message
     assert "--help" in message
 
 
-def test_a_group_without_a_command_shows_its_help():
+def test_a_group_without_a_command_shows_its_help() -> None:
     for arguments in ([], ["quorum"], ["reports"]):
         outcome = conclave(*arguments)
         assert outcome.returncode == 2
         assert "Usage" in outcome.stdout + outcome.stderr
 
 
-def test_a_dump_shows_only_selected_records_and_damage_is_exit_code_1(tmp_path: Path):
+def test_a_dump_shows_only_selected_records_and_damage_is_exit_code_1(tmp_path: Path) -> None:
     from kraft_core.protocol.metadata_records import ConfigRecord, NoOpRecord, encode_record
     from kraft_core.protocol.record_batch import encode_batch
 
@@ -238,7 +240,7 @@ def test_a_dump_shows_only_selected_records_and_damage_is_exit_code_1(tmp_path: 
         assert damaged.stdout.count("CONFIG_RECORD") == 1
 
 
-def test_help_needs_none_of_the_products_parts():
+def test_help_needs_none_of_the_products_parts() -> None:
     script = (
         "import sys\nfrom app.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"

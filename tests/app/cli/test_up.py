@@ -45,7 +45,7 @@ def child(folder: Path, name: str, script: str) -> Child:
     return Child(name, [sys.executable, "-c", script], {}, folder / f"{name}.log")
 
 
-def test_the_first_use_formats_the_folder_and_later_ones_keep_it(tmp_path: Path):
+def test_the_first_use_formats_the_folder_and_later_ones_keep_it(tmp_path: Path) -> None:
     chosen = options(tmp_path)
     path = prepare_data(chosen, tmp_path)
     config = KafkaConfig.load(path)
@@ -61,7 +61,7 @@ def test_the_first_use_formats_the_folder_and_later_ones_keep_it(tmp_path: Path)
     assert {(tmp_path / name).stat().st_mode & 0o777 for name in ("web", "logs")} == {0o700}
 
 
-def test_other_ports_are_applied_and_nothing_else_is_changed(tmp_path: Path):
+def test_other_ports_are_applied_and_nothing_else_is_changed(tmp_path: Path) -> None:
     path = prepare_data(options(tmp_path), tmp_path)
     path.write_text(path.read_text() + "num.partitions=7\n")
     moved = options(tmp_path)
@@ -71,12 +71,12 @@ def test_other_ports_are_applied_and_nothing_else_is_changed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::1", "::"])
-def test_any_address_to_listen_on_gives_settings_that_a_node_accepts(tmp_path: Path, host: str):
+def test_any_address_to_listen_on_gives_settings_that_a_node_accepts(tmp_path: Path, host: str) -> None:
     config = KafkaConfig.load(prepare_data(options(tmp_path, host=host), tmp_path))
     assert all(listener.host not in {"0.0.0.0", "::"} for listener in config.advertised_broker_listeners)
 
 
-def test_settings_that_the_user_broke_are_refused(tmp_path: Path):
+def test_settings_that_the_user_broke_are_refused(tmp_path: Path) -> None:
     path = prepare_data(options(tmp_path), tmp_path)
     path.write_text(path.read_text() + "num.partitions=0\n")
     with pytest.raises(ConfigError, match=r"num\.partitions"):
@@ -84,7 +84,7 @@ def test_settings_that_the_user_broke_are_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["http", "kafka", "controller"])
-def test_a_busy_port_is_one_line_that_names_the_option(tmp_path: Path, name: str):
+def test_a_busy_port_is_one_line_that_names_the_option(tmp_path: Path, name: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -94,20 +94,20 @@ def test_a_busy_port_is_one_line_that_names_the_option(tmp_path: Path, name: str
     assert not (tmp_path / "server.properties").exists()
 
 
-def test_one_port_for_two_things_is_refused(tmp_path: Path):
+def test_one_port_for_two_things_is_refused(tmp_path: Path) -> None:
     (port,) = kafka.free_ports(1)
     with pytest.raises(UpError, match="must differ"):
         run_up(options(tmp_path, http_port=port, kafka_port=port))
 
 
-def test_a_folder_in_use_is_refused(tmp_path: Path):
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path)
     with pytest.raises(UpError, match="in use by another"):
         run_up(options(tmp_path))
     lock.release()
 
 
-def test_a_child_runs_in_its_own_process_group_and_stops_on_request(tmp_path: Path):
+def test_a_child_runs_in_its_own_process_group_and_stops_on_request(tmp_path: Path) -> None:
     sleeper = child(tmp_path, "node", SLEEPER)
     sleeper.start()
     assert sleeper.process is not None
@@ -120,7 +120,7 @@ def test_a_child_runs_in_its_own_process_group_and_stops_on_request(tmp_path: Pa
 
 def test_a_child_that_will_not_stop_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     monkeypatch.setitem(cli_up.STOP_SECONDS, "node", 0.2)
     stubborn = child(tmp_path, "node", STUBBORN)
     stubborn.start()
@@ -130,7 +130,7 @@ def test_a_child_that_will_not_stop_is_killed(
     assert "is killed" in capsys.readouterr().out
 
 
-def test_a_child_ends_with_a_supervisor_that_was_killed(tmp_path: Path):
+def test_a_child_ends_with_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from app.cli.up import Child; folder = Path(sys.argv[1]); "
         f"child = Child('node', [sys.executable, '-c', {SLEEPER!r}], {{}}, folder / 'node.log'); "
@@ -152,7 +152,7 @@ def supervised(tmp_path: Path, node: str, web: str) -> cli_up._Supervisor:
 
 def test_a_child_that_dies_while_starting_ends_everything_and_shows_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     supervisor = supervised(tmp_path, "print('no room', flush=True); raise SystemExit(3)", SLEEPER)
     assert supervisor.run() == 1
     error = capsys.readouterr().err
@@ -163,7 +163,7 @@ def test_a_child_that_dies_while_starting_ends_everything_and_shows_its_log(
 
 def test_a_child_that_dies_later_is_restarted_with_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     supervisor = supervised(tmp_path, SLEEPER, SLEEPER)
     node = supervisor._children[0]
     is_ready = threading.Event()

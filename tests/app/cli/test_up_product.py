@@ -51,7 +51,7 @@ def children_of(pid: int) -> dict[str, int]:
     return found
 
 
-def test_the_product_starts_in_an_empty_folder_survives_a_dead_node_and_restarts(tmp_path: Path):
+def test_the_product_starts_in_an_empty_folder_survives_a_dead_node_and_restarts(tmp_path: Path) -> None:
     chosen = options(tmp_path / "data")
     product = Product(chosen, tmp_path / "first.out")
     try:

@@ -77,7 +77,7 @@ def acl_records(active: ActiveController) -> list[AccessControlEntryRecord]:
     return [record for record in active.log() if isinstance(record, AccessControlEntryRecord)]
 
 
-def test_a_new_acl_is_one_record_with_a_unique_id(active: ActiveController):
+def test_a_new_acl_is_one_record_with_a_unique_id(active: ActiveController) -> None:
     assert create(active, creation(), creation(operation=WRITE)) == [(0, ""), (0, "")]
     records = acl_records(active)
     assert [record.operation for record in records] == [READ, WRITE]
@@ -85,7 +85,7 @@ def test_a_new_acl_is_one_record_with_a_unique_id(active: ActiveController):
     assert set(active.committed.acls.by_id) == {record.id for record in records}
 
 
-def test_an_acl_that_exists_or_comes_twice_is_a_success_without_a_record(active: ActiveController):
+def test_an_acl_that_exists_or_comes_twice_is_a_success_without_a_record(active: ActiveController) -> None:
     """AclControlManagerTest.testCreateDedupAcl."""
     assert create(active, creation(), creation()) == [(0, ""), (0, "")]
     assert create(active, creation()) == [(0, "")]
@@ -112,7 +112,7 @@ def test_an_acl_that_exists_or_comes_twice_is_a_success_without_a_record(active:
 )
 def test_a_bad_acl_is_refused_and_the_others_of_the_request_are_added(
     active: ActiveController, fields: dict[str, Any], message: str
-):
+) -> None:
     """AclControlManagerTest.testValidateNewAcl."""
     assert create(active, creation(**fields), creation()) == [(ErrorCode.INVALID_REQUEST, message), (0, "")]
     assert len(active.committed.acls) == 1
@@ -120,22 +120,22 @@ def test_a_bad_acl_is_refused_and_the_others_of_the_request_are_added(
 
 @pytest.mark.parametrize("code", [0, ANY])
 @pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
-def test_any_or_unknown_types_refuse_the_whole_request(active: ActiveController, field: str, code: int):
+def test_any_or_unknown_types_refuse_the_whole_request(active: ActiveController, field: str, code: int) -> None:
     results = create(active, creation(), creation(**{field: code}))
     assert results == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
     assert len(active.committed.acls) == 0
     assert not active.controller.wants_resign
 
 
-def test_match_is_not_a_pattern_of_an_acl(active: ActiveController):
+def test_match_is_not_a_pattern_of_an_acl(active: ActiveController) -> None:
     assert create(active, creation(resource_pattern_type=MATCH)) == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)]
 
 
-def test_the_cluster_is_named_kafka_cluster(active: ActiveController):
+def test_the_cluster_is_named_kafka_cluster(active: ActiveController) -> None:
     assert create(active, creation(resource_type=CLUSTER, resource_name="kafka-cluster")) == [(0, "")]
 
 
-def test_deleting_answers_what_each_filter_matched_and_writes_each_removal_once(active: ActiveController):
+def test_deleting_answers_what_each_filter_matched_and_writes_each_removal_once(active: ActiveController) -> None:
     """AclControlManagerTest.testCreateAclDeleteAcl."""
     create(active, creation(), creation(operation=WRITE), creation(resource_name="other"))
     answer = active.ask(
@@ -160,7 +160,9 @@ def test_deleting_answers_what_each_filter_matched_and_writes_each_removal_once(
         ({"permission_type": 99}, "Unknown entryFilter."),
     ],
 )
-def test_a_filter_with_an_unknown_word_deletes_nothing(active: ActiveController, fields: dict[str, Any], message: str):
+def test_a_filter_with_an_unknown_word_deletes_nothing(
+    active: ActiveController, fields: dict[str, Any], message: str
+) -> None:
     """AclControlManagerTest.testValidateFilter."""
     create(active, creation())
     (result,) = active.ask(m.DeleteAclsRequest(filters=(wanted(**fields),))).filter_results
@@ -168,14 +170,14 @@ def test_a_filter_with_an_unknown_word_deletes_nothing(active: ActiveController,
     assert len(active.committed.acls) == 1
 
 
-def test_a_filter_with_a_zero_is_refused(active: ActiveController):
+def test_a_filter_with_a_zero_is_refused(active: ActiveController) -> None:
     (result,) = active.ask(m.DeleteAclsRequest(filters=(wanted(operation=0),))).filter_results
     assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     answer = active.ask(m.DescribeAclsRequest(pattern_type_filter=0, resource_type_filter=ANY))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_more_than_10000_deletions_are_refused_as_a_whole(active: ActiveController):
+def test_more_than_10000_deletions_are_refused_as_a_whole(active: ActiveController) -> None:
     """Nothing is deleted, because a partial deletion could be overlooked in a large response."""
     for start in (0, 6000):
         create(active, *(creation(resource_name=f"t{number}") for number in range(start, start + 6000)))
@@ -186,13 +188,13 @@ def test_more_than_10000_deletions_are_refused_as_a_whole(active: ActiveControll
     assert active.writer.next_offset == before
 
 
-def test_more_than_10000_creations_are_refused_as_a_whole(active: ActiveController):
+def test_more_than_10000_creations_are_refused_as_a_whole(active: ActiveController) -> None:
     results = create(active, *(creation(resource_name=f"t{number}") for number in range(10_001)))
     assert {code for code, _ in results} == {ErrorCode.POLICY_VIOLATION}
     assert len(active.committed.acls) == 0
 
 
-def test_an_acl_that_a_log_holds_under_two_ids_is_deleted_under_both():
+def test_an_acl_that_a_log_holds_under_two_ids_is_deleted_under_both() -> None:
     active = ActiveController(authorizer=StandardAuthorizer())
     create(active, creation())
     (acl,) = active.tip.acls.by_id.values()
@@ -206,7 +208,7 @@ def test_an_acl_that_a_log_holds_under_two_ids_is_deleted_under_both():
     assert not len(active.committed.acls.by_pattern)
 
 
-def test_listed_acls_are_grouped_by_resource_and_sorted(active: ActiveController):
+def test_listed_acls_are_grouped_by_resource_and_sorted(active: ActiveController) -> None:
     create(
         active,
         creation(principal="User:b"),
@@ -238,7 +240,7 @@ def test_listed_acls_are_grouped_by_resource_and_sorted(active: ActiveController
 )
 def test_a_pattern_filter_matches_as_in_kafka(
     active: ActiveController, fields: dict[str, Any], expected: set[tuple[str, int]]
-):
+) -> None:
     """KIP-290: LITERAL and PREFIXED match patterns of that type, ANY both by name, MATCH all that cover the name."""
     create(
         active,
@@ -250,7 +252,7 @@ def test_a_pattern_filter_matches_as_in_kafka(
         assert {(name, pattern) for _, name, pattern, _ in describe(active, **fields, **kind)} == expected
 
 
-def test_acls_need_an_authorizer():
+def test_acls_need_an_authorizer() -> None:
     active = ActiveController()
     assert create(active, creation()) == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")]
     answer = active.ask(m.DescribeAclsRequest())
@@ -263,7 +265,7 @@ def test_acls_need_an_authorizer():
     assert result.error_code == ErrorCode.SECURITY_DISABLED
 
 
-def test_only_the_active_controller_creates_acls_and_any_lists_them(active: ActiveController):
+def test_only_the_active_controller_creates_acls_and_any_lists_them(active: ActiveController) -> None:
     create(active, creation())
     active.lose_leadership()
     ((code, _),) = create(active, creation(operation=WRITE))
@@ -305,7 +307,7 @@ def naive_match(each: m.DeleteAclsRequestDeleteAclsFilter, acl: m.CreateAclsRequ
 @settings(max_examples=120, deadline=None)
 def test_deletion_leaves_exactly_what_no_filter_matches(
     creations: list[m.CreateAclsRequestAclCreation], filters: list[m.DeleteAclsRequestDeleteAclsFilter]
-):
+) -> None:
     active = ActiveController(authorizer=StandardAuthorizer())
     create(active, *creations)
     answer = active.ask(m.DeleteAclsRequest(filters=tuple(filters)))
@@ -317,7 +319,7 @@ def test_deletion_leaves_exactly_what_no_filter_matches(
     assert active.replayed().same_metadata(active.committed)
 
 
-def test_a_listing_does_not_change_with_the_order_of_the_log():
+def test_a_listing_does_not_change_with_the_order_of_the_log() -> None:
     records = [
         AccessControlEntryRecord(
             id=UUID(int=number), resource_type=TOPIC, resource_name=f"t{number % 3}", pattern_type=LITERAL,

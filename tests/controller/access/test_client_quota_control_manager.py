@@ -58,14 +58,14 @@ def active() -> ActiveController:
         {"user": "u", "client-id": None},
     ],
 )
-def test_users_and_clients_and_both_and_their_defaults_have_quotas(active: ActiveController, entity: Entity):
+def test_users_and_clients_and_both_and_their_defaults_have_quotas(active: ActiveController, entity: Entity) -> None:
     """testEntityTypes."""
     assert alter(active, entry(entity, producer_byte_rate=1024.0, request_percentage=12.5)) == [(entity, 0, None)]
     assert quotas(active) == {tuple(sorted(entity.items())): {"producer_byte_rate": 1024.0, "request_percentage": 12.5}}
 
 
 @pytest.mark.parametrize("address", [None, "10.1.2.3", "::1", "localhost"])
-def test_addresses_have_a_connection_rate(active: ActiveController, address: str | None):
+def test_addresses_have_a_connection_rate(active: ActiveController, address: str | None) -> None:
     assert alter(active, entry({"ip": address}, connection_creation_rate=5.0)) == [({"ip": address}, 0, None)]
     assert quotas(active) == {(("ip", address),): {"connection_creation_rate": 5.0}}
 
@@ -85,7 +85,7 @@ def test_addresses_have_a_connection_rate(active: ActiveController, address: str
         ({"ip": "1.2.3"}, "1.2.3 is not a valid IP or resolvable host."),
     ],
 )
-def test_an_invalid_entity_is_refused(active: ActiveController, entity: Entity, message: str):
+def test_an_invalid_entity_is_refused(active: ActiveController, entity: Entity, message: str) -> None:
     """testInvalidEntityTypes."""
     (result,) = alter(active, entry(entity, producer_byte_rate=1.0))
     assert result == (entity, ErrorCode.INVALID_REQUEST, message)
@@ -114,7 +114,7 @@ def test_an_invalid_entity_is_refused(active: ActiveController, entity: Entity, 
 )
 def test_an_invalid_key_or_value_refuses_its_whole_entity_and_no_other(
     active: ActiveController, entity: str, key: str, value: float, message: str
-):
+) -> None:
     """testConfigKeysForEntityType, testValidateQuotaKeyValue."""
     wrong = {entity: "10.0.0.1"}
     right = {"controller_mutation_rate": 1.0} if entity == "user" else {}
@@ -124,23 +124,23 @@ def test_an_invalid_key_or_value_refuses_its_whole_entity_and_no_other(
 
 
 @pytest.mark.parametrize("key", ["request_percentage", "controller_mutation_rate"])
-def test_some_quotas_are_fractions(active: ActiveController, key: str):
+def test_some_quotas_are_fractions(active: ActiveController, key: str) -> None:
     assert alter(active, entry({"user": "u"}, **{key: 0.25}))[0][1] == 0
 
 
-def test_integers_are_accepted_with_a_rounding_error(active: ActiveController):
+def test_integers_are_accepted_with_a_rounding_error(active: ActiveController) -> None:
     """A rate is a double, so an integer may have a rounding error of 1e-7."""
     assert alter(active, entry({"user": "u"}, producer_byte_rate=1000.0000001))[0][1] == 0
 
 
-def test_unchanged_values_are_not_recorded(active: ActiveController):
+def test_unchanged_values_are_not_recorded(active: ActiveController) -> None:
     """testAlterAndRemove."""
     alter(active, entry({"user": "u"}, producer_byte_rate=1.0))
     alter(active, entry({"user": "u"}, producer_byte_rate=1.0, consumer_byte_rate=None))
     assert len(records(active)) == 1
 
 
-def test_an_entity_without_quotas_is_removed(active: ActiveController):
+def test_an_entity_without_quotas_is_removed(active: ActiveController) -> None:
     alter(active, entry({"user": "u"}, producer_byte_rate=1.0, consumer_byte_rate=2.0))
     alter(active, entry({"user": "u"}, producer_byte_rate=None))
     assert quotas(active) == {(("user", "u"),): {"consumer_byte_rate": 2.0}}
@@ -148,19 +148,19 @@ def test_an_entity_without_quotas_is_removed(active: ActiveController):
     assert quotas(active) == {}
 
 
-def test_validate_only_changes_nothing(active: ActiveController):
+def test_validate_only_changes_nothing(active: ActiveController) -> None:
     assert alter(active, entry({"user": "u"}, producer_byte_rate=1.0), validate_only=True) == [({"user": "u"}, 0, None)]
     assert not records(active)
 
 
-def test_a_repeated_entity_is_applied_once_and_reported_as_duplicate(active: ActiveController):
+def test_a_repeated_entity_is_applied_once_and_reported_as_duplicate(active: ActiveController) -> None:
     message = "Ignoring duplicate entity ClientQuotaEntity(entries={user=u})"
     first, second = entry({"user": "u"}, producer_byte_rate=1.0), entry({"user": "u"}, producer_byte_rate=2.0)
     assert alter(active, first, second) == [({"user": "u"}, ErrorCode.INVALID_REQUEST, message)]
     assert quotas(active) == {(("user", "u"),): {"producer_byte_rate": 1.0}}
 
 
-def test_a_repeated_key_changes_nothing(active: ActiveController):
+def test_a_repeated_key_changes_nothing(active: ActiveController) -> None:
     op = m.AlterClientQuotasRequestOpData(key="producer_byte_rate", value=1.0)
     user = m.AlterClientQuotasRequestEntityData(entity_type="user", entity_name=None)
     twice = m.AlterClientQuotasRequestEntryData(entity=(user,), ops=(op, op))
@@ -169,13 +169,13 @@ def test_a_repeated_key_changes_nothing(active: ActiveController):
     assert quotas(active) == {}
 
 
-def test_the_order_of_an_entitys_parts_does_not_matter(active: ActiveController):
+def test_the_order_of_an_entitys_parts_does_not_matter(active: ActiveController) -> None:
     alter(active, entry([("user", "u"), ("client-id", "c")], producer_byte_rate=1.0))
     alter(active, entry([("client-id", "c"), ("user", "u")], producer_byte_rate=2.0))
     assert quotas(active) == {(("client-id", "c"), ("user", "u")): {"producer_byte_rate": 2.0}}
 
 
-def test_one_request_is_one_batch(active: ActiveController):
+def test_one_request_is_one_batch(active: ActiveController) -> None:
     batches = len(active.writer.batches)
     alter(active, *(entry({"user": f"u{number}"}, producer_byte_rate=1.0) for number in range(20)))
     assert len(active.writer.batches) == batches + 1
@@ -189,7 +189,7 @@ _CHANGES = st.dictionaries(
 
 @given(st.lists(st.tuples(_ENTITIES, _CHANGES), max_size=12))
 @settings(max_examples=80, deadline=None)
-def test_quotas_are_what_a_plain_dict_would_hold(changes: list[tuple[Entity, dict[str, float | None]]]):
+def test_quotas_are_what_a_plain_dict_would_hold(changes: list[tuple[Entity, dict[str, float | None]]]) -> None:
     active = ActiveController()
     expected: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
     for entity, values in changes:

@@ -57,7 +57,7 @@ def codes(answer: Any) -> dict[str, int]:
     return {topic.name: topic.error_code for topic in answer.topics}
 
 
-def test_a_client_may_burst_and_is_refused_while_its_bucket_is_negative():
+def test_a_client_may_burst_and_is_refused_while_its_bucket_is_negative() -> None:
     """11 windows of 1 s at 1 partition per second give 11 tokens, which one request may exceed."""
     active = limited()
     assert codes(create(active, ("a", 10))) == {"a": 0}
@@ -69,7 +69,7 @@ def test_a_client_may_burst_and_is_refused_while_its_bucket_is_negative():
     assert "c" not in active.committed.topics.by_name
 
 
-def test_a_client_may_continue_when_its_bucket_is_refilled():
+def test_a_client_may_continue_when_its_bucket_is_refilled() -> None:
     active = limited()
     create(active, ("a", 20))
     active.advance(8_999)
@@ -78,14 +78,14 @@ def test_a_client_may_continue_when_its_bucket_is_refilled():
     assert codes(create(active, ("b", 1))) == {"b": 0}
 
 
-def test_a_request_is_served_as_far_as_its_tokens_last():
+def test_a_request_is_served_as_far_as_its_tokens_last() -> None:
     active = limited()
     answer = create(active, ("a", 6), ("b", 6), ("c", 1))
     assert codes(answer) == {"a": 0, "b": 0, "c": ErrorCode.THROTTLING_QUOTA_EXCEEDED}
     assert answer.throttle_time_ms == 1_000
 
 
-def test_an_older_version_is_served_and_throttled():
+def test_an_older_version_is_served_and_throttled() -> None:
     """KIP-599: CreateTopics below version 6 does not have the error."""
     active = limited()
     create(active, ("a", 20), version=5)
@@ -94,7 +94,7 @@ def test_an_older_version_is_served_and_throttled():
     assert answer.throttle_time_ms == 10_000
 
 
-def test_deleting_counts_too():
+def test_deleting_counts_too() -> None:
     active = limited()
     create(active, ("a", 12))
     deletion = m.DeleteTopicsRequest(topics=(m.DeleteTopicsRequestDeleteTopicState(name="a"),))
@@ -105,7 +105,7 @@ def test_deleting_counts_too():
     assert (older.responses[0].error_code, older.throttle_time_ms) == (0, 13_000)
 
 
-def test_adding_partitions_counts_too():
+def test_adding_partitions_counts_too() -> None:
     active = limited()
     create(active, ("b", 13))
     growth = m.CreatePartitionsRequest(
@@ -116,14 +116,14 @@ def test_adding_partitions_counts_too():
     assert active.ask(growth, 2).results[0].error_code == 0
 
 
-def test_a_refused_topic_costs_nothing():
+def test_a_refused_topic_costs_nothing() -> None:
     active = limited()
     create(active, ("a", 11))
     create(active, ("a", 11))
     assert codes(create(active, ("b", 1))) == {"b": 0}
 
 
-def test_without_a_quota_no_client_is_throttled():
+def test_without_a_quota_no_client_is_throttled() -> None:
     active = limited(user="somebody-else")
     for number in range(5):
         answer = create(active, (f"t{number}", 100))
@@ -150,7 +150,7 @@ def tokens(image: MetadataImage, user: str, client: str) -> int:
     return next((count for count in range(1000) if not spend(manager, image, user, client)), 1000)
 
 
-def test_the_most_specific_quota_counts():
+def test_the_most_specific_quota_counts() -> None:
     """DefaultQuotaCallback: user and client before user before client, names before defaults."""
     order: list[dict[str, str | None]] = [
         {"user": "u", "client-id": "c"},
@@ -177,21 +177,23 @@ def test_the_most_specific_quota_counts():
         ({"client-id": None}, False),
     ],
 )
-def test_clients_of_a_user_share_a_bucket_when_the_quota_is_the_users(entity: dict[str, str | None], is_shared: bool):
+def test_clients_of_a_user_share_a_bucket_when_the_quota_is_the_users(
+    entity: dict[str, str | None], is_shared: bool
+) -> None:
     image, manager = image_with((entity, 1.0)), ControllerMutationQuotaManager(1, 1)
     while spend(manager, image, "u", "c1"):
         pass
     assert spend(manager, image, "u", "c2") is not is_shared
 
 
-def test_a_client_without_an_id_shares_the_users_bucket():
+def test_a_client_without_an_id_shares_the_users_bucket() -> None:
     image, manager = image_with(({"user": "u"}, 1.0)), ControllerMutationQuotaManager(1, 1)
     while spend(manager, image, "u", "c1"):
         pass
     assert not spend(manager, image, "u", "")
 
 
-def test_a_quota_that_is_raised_fills_the_bucket_faster():
+def test_a_quota_that_is_raised_fills_the_bucket_faster() -> None:
     manager = ControllerMutationQuotaManager(1, 1)
     while spend(manager, image_with(({"user": "u"}, 1.0)), "u", "c"):
         pass
@@ -199,7 +201,7 @@ def test_a_quota_that_is_raised_fills_the_bucket_faster():
     assert spend(manager, image_with(({"user": "u"}, 1000.0)), "u", "c", 20)
 
 
-def test_only_full_buckets_are_dropped():
+def test_only_full_buckets_are_dropped() -> None:
     image, manager = image_with(({"client-id": None}, 100.0)), ControllerMutationQuotaManager(1, 1)
     debtor = manager.quota_for(image, "User:u", "debtor", 0, is_strict=True)
     assert debtor is not None

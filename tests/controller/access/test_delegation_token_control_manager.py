@@ -69,7 +69,7 @@ def tokens(active: ActiveController) -> list[DelegationToken]:
     return sorted(active.committed.delegation_tokens.values(), key=lambda token: token.token_id)
 
 
-def test_a_token_is_recorded_without_its_hmac(active: ActiveController):
+def test_a_token_is_recorded_without_its_hmac(active: ActiveController) -> None:
     answer = create(active, BOB)
     now = active.now_ms
     (token,) = tokens(active)
@@ -82,7 +82,7 @@ def test_a_token_is_recorded_without_its_hmac(active: ActiveController):
     assert not any(answer.hmac in raw for raw in active.writer.batches)
 
 
-def test_a_token_may_be_created_for_another_owner(active: ActiveController):
+def test_a_token_may_be_created_for_another_owner(active: ActiveController) -> None:
     """KIP-373."""
     answer = create(active, owner_principal_type="User", owner_principal_name="bob")
     assert (answer.principal_name, answer.token_requester_principal_name) == ("bob", "alice")
@@ -90,7 +90,7 @@ def test_a_token_may_be_created_for_another_owner(active: ActiveController):
     assert (token.owner, token.requester) == (BOB, ALICE)
 
 
-def test_a_token_for_another_needs_the_right_to_create_tokens(active: ActiveController):
+def test_a_token_for_another_needs_the_right_to_create_tokens(active: ActiveController) -> None:
     asked: list[str] = []
     access = replace(EVERYTHING, may_create_tokens=lambda owner: bool(asked.append(owner)))
     request = m.CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
@@ -104,7 +104,7 @@ def test_a_token_for_another_needs_the_right_to_create_tokens(active: ActiveCont
     assert asked == [BOB]
 
 
-def test_a_token_lasts_as_requested_and_no_longer_than_allowed(active: ActiveController):
+def test_a_token_lasts_as_requested_and_no_longer_than_allowed(active: ActiveController) -> None:
     now = active.now_ms
     for asked_ms, lasts_ms, first_ms in (
         (1000, 1000, 1000),
@@ -116,13 +116,13 @@ def test_a_token_lasts_as_requested_and_no_longer_than_allowed(active: ActiveCon
         assert (answer.max_timestamp_ms, answer.expiry_timestamp_ms) == (now + lasts_ms, now + first_ms)
 
 
-def test_timestamps_are_capped_at_int64():
+def test_timestamps_are_capped_at_int64() -> None:
     active = controller(delegation_token_max_lifetime_ms=2**63 - 1, delegation_token_expiry_time_ms=2**63 - 1)
     answer = create(active)
     assert (answer.max_timestamp_ms, answer.expiry_timestamp_ms) == (2**63 - 1, 2**63 - 1)
 
 
-def test_a_renewer_must_be_a_user(active: ActiveController):
+def test_a_renewer_must_be_a_user(active: ActiveController) -> None:
     answer = create(active, BOB, "Group:g")
     assert answer.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
     assert (answer.principal_name, answer.token_id, answer.hmac, answer.max_timestamp_ms) == ("alice", "", b"", 0)
@@ -130,7 +130,9 @@ def test_a_renewer_must_be_a_user(active: ActiveController):
 
 
 @pytest.mark.parametrize("principal", [ALICE, BOB])
-def test_owner_and_renewers_extend_a_token_up_to_its_maximum_timestamp(active: ActiveController, principal: str):
+def test_owner_and_renewers_extend_a_token_up_to_its_maximum_timestamp(
+    active: ActiveController, principal: str
+) -> None:
     answer = create(active, BOB)
     active.advance(DAY_MS // 2)
     renewed = renew(active, answer.hmac, principal)
@@ -143,7 +145,7 @@ def test_owner_and_renewers_extend_a_token_up_to_its_maximum_timestamp(active: A
     assert last.expiry_timestamp_ms == answer.max_timestamp_ms
 
 
-def test_others_may_neither_renew_nor_expire_a_token(active: ActiveController):
+def test_others_may_neither_renew_nor_expire_a_token(active: ActiveController) -> None:
     """Neither may the principal that created it for the owner."""
     answer = create(active, owner_principal_type="User", owner_principal_name="bob")
     for principal in (ALICE, CAROL):
@@ -153,14 +155,14 @@ def test_others_may_neither_renew_nor_expire_a_token(active: ActiveController):
     assert len(tokens(active)) == 1
 
 
-def test_an_unknown_token_is_not_found(active: ActiveController):
+def test_an_unknown_token_is_not_found(active: ActiveController) -> None:
     create(active)
     for change in (renew, expire):
         for shown in (b"", b"x" * 64):
             assert change(active, shown).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def test_an_expired_and_removed_token_is_not_found(active: ActiveController):
+def test_an_expired_and_removed_token_is_not_found(active: ActiveController) -> None:
     first, second = create(active), create(active)
     renew(active, first.hmac)
     assert expire(active, first.hmac).error_code == 0
@@ -169,7 +171,7 @@ def test_an_expired_and_removed_token_is_not_found(active: ActiveController):
     assert [renew(active, answer.hmac).error_code for answer in (second, third)] == [0, 0]
 
 
-def test_immediate_expiry_removes_a_token_and_later_expiry_sets_its_timestamp(active: ActiveController):
+def test_immediate_expiry_removes_a_token_and_later_expiry_sets_its_timestamp(active: ActiveController) -> None:
     answer = create(active)
     later = expire(active, answer.hmac, period_ms=5000)
     assert (later.error_code, later.expiry_timestamp_ms) == (0, active.now_ms + 5000)
@@ -182,7 +184,7 @@ def test_immediate_expiry_removes_a_token_and_later_expiry_sets_its_timestamp(ac
     assert isinstance(active.log()[-1], RemoveDelegationTokenRecord)
 
 
-def test_an_expired_token_can_be_removed_but_not_renewed():
+def test_an_expired_token_can_be_removed_but_not_renewed() -> None:
     active = controller(delegation_token_expiry_check_interval_ms=0)
     answer = create(active, lifetime_ms=1000)
     active.advance(1000)
@@ -193,7 +195,7 @@ def test_an_expired_token_can_be_removed_but_not_renewed():
     assert expire(active, answer.hmac).error_code == 0
 
 
-def test_expired_tokens_are_removed(active: ActiveController):
+def test_expired_tokens_are_removed(active: ActiveController) -> None:
     create(active, lifetime_ms=1000)
     kept = create(active)
     active.advance(3_600_000)
@@ -202,7 +204,7 @@ def test_expired_tokens_are_removed(active: ActiveController):
     assert not tokens(active), "it was not renewed"
 
 
-def test_a_sweep_removes_1000_tokens_at_once_and_continues_soon(active: ActiveController):
+def test_a_sweep_removes_1000_tokens_at_once_and_continues_soon(active: ActiveController) -> None:
     expired = DelegationTokenRecord(owner=ALICE, requester=ALICE, expiration_timestamp=1, max_timestamp=1)
     active.writer.append([msgspec.structs.replace(expired, token_id=f"t{number}") for number in range(2500)])
     active.commit()
@@ -212,7 +214,7 @@ def test_a_sweep_removes_1000_tokens_at_once_and_continues_soon(active: ActiveCo
     assert not tokens(active)
 
 
-def test_without_a_key_there_are_no_tokens():
+def test_without_a_key_there_are_no_tokens() -> None:
     active = controller(delegation_token_secret_key=None)
     answer = create(active, "Group:g")
     assert (answer.error_code, answer.principal_name, answer.max_timestamp_ms) == (
@@ -224,7 +226,7 @@ def test_without_a_key_there_are_no_tokens():
         assert change(active, b"x").error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
 
 
-def test_tokens_need_metadata_version_14():
+def test_tokens_need_metadata_version_14() -> None:
     active = controller(bootstrap_features={"metadata.version": 13})
     assert create(active).error_code == ErrorCode.UNSUPPORTED_VERSION
     active.writer.append([FeatureLevelRecord(name="metadata.version", feature_level=14)])
@@ -244,12 +246,12 @@ def test_tokens_need_metadata_version_14():
         ({"security_protocol": PLAINTEXT, "forwarded": True, "token_authenticated": True}, False),
     ],
 )
-def test_token_requests_need_an_authenticated_connection(context: dict[str, Any], expected: bool):
+def test_token_requests_need_an_authenticated_connection(context: dict[str, Any], expected: bool) -> None:
     """DelegationTokenRequestsOnPlainTextTest; a token may not create a token."""
     assert allows_token_requests(ControllerRequestContext(**context)) is expected
 
 
-def test_every_controller_refuses_token_requests_on_a_plaintext_connection(active: ActiveController):
+def test_every_controller_refuses_token_requests_on_a_plaintext_connection(active: ActiveController) -> None:
     active.lose_leadership()
     for request in (
         m.CreateDelegationTokenRequest(),
@@ -262,7 +264,7 @@ def test_every_controller_refuses_token_requests_on_a_plaintext_connection(activ
         assert ask(active, request).error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_the_secret_key_is_not_in_the_repr(active: ActiveController):
+def test_the_secret_key_is_not_in_the_repr(active: ActiveController) -> None:
     assert "secret'" not in repr(active.config)
 
 
@@ -274,7 +276,7 @@ _STEPS = st.lists(
 
 @given(_STEPS)
 @settings(max_examples=80, deadline=None)
-def test_a_token_expires_as_its_last_change_says(steps: list[tuple[str, int, int]]):
+def test_a_token_expires_as_its_last_change_says(steps: list[tuple[str, int, int]]) -> None:
     active = controller(delegation_token_expiry_check_interval_ms=0, delegation_token_expiry_time_ms=2000)
     model: dict[bytes, tuple[int, int]] = {}  # HMAC -> (expiry, maximum timestamp)
     shown: list[bytes] = []

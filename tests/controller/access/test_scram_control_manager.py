@@ -41,7 +41,7 @@ def active() -> ActiveController:
     return ActiveController()
 
 
-def test_the_log_holds_the_keys_of_rfc_5802_and_not_the_salted_password(active: ActiveController):
+def test_the_log_holds_the_keys_of_rfc_5802_and_not_the_salted_password(active: ActiveController) -> None:
     """ScramControlManagerTest; a reader of the log must not be able to authenticate."""
     assert alter(active, upsert(iterations=8192)) == {"alice": (0, None)}
     (record,) = [each for each in active.log() if isinstance(each, UserScramCredentialRecord)]
@@ -57,7 +57,7 @@ def test_the_log_holds_the_keys_of_rfc_5802_and_not_the_salted_password(active: 
     assert not any(SALTED in raw for raw in active.writer.batches)
 
 
-def test_a_user_has_both_mechanisms_and_each_is_deleted_alone(active: ActiveController):
+def test_a_user_has_both_mechanisms_and_each_is_deleted_alone(active: ActiveController) -> None:
     alter(active, upsert())
     alter(active, upsert(mechanism=SHA_512))
     assert alter(active, delete()) == {"alice": (0, None)}
@@ -86,7 +86,7 @@ def test_a_user_has_both_mechanisms_and_each_is_deleted_alone(active: ActiveCont
 )
 def test_a_bad_change_is_refused_and_the_others_of_the_request_are_made(
     active: ActiveController, change: Any, code: int, message: str
-):
+) -> None:
     assert alter(active, change, upsert("bob", iterations=16384)) == {change.name: (code, message), "bob": (0, None)}
     assert set(active.committed.scram[SHA_256]) == {"bob"}
 
@@ -101,7 +101,7 @@ def test_a_bad_change_is_refused_and_the_others_of_the_request_are_made(
         (upsert(), upsert(), upsert()),
     ],
 )
-def test_a_repeated_user_is_not_altered(active: ActiveController, changes: tuple[Any, ...]):
+def test_a_repeated_user_is_not_altered(active: ActiveController, changes: tuple[Any, ...]) -> None:
     """For any mechanism; a third occurrence changes nothing."""
     alter(active, upsert("held"))
     before = active.committed.scram
@@ -111,12 +111,12 @@ def test_a_repeated_user_is_not_altered(active: ActiveController, changes: tuple
     assert active.committed.scram == before
 
 
-def test_the_first_error_of_a_user_is_kept(active: ActiveController):
+def test_the_first_error_of_a_user_is_kept(active: ActiveController) -> None:
     assert alter(active, delete(), upsert())["alice"][0] == ErrorCode.RESOURCE_NOT_FOUND
     assert alter(active, upsert(iterations=1), upsert())["alice"][0] == ErrorCode.UNACCEPTABLE_CREDENTIAL
 
 
-def test_deletions_and_settings_of_a_request_are_one_batch(active: ActiveController):
+def test_deletions_and_settings_of_a_request_are_one_batch(active: ActiveController) -> None:
     alter(active, upsert())
     batches = len(active.writer.batches)
     alter(active, delete(), upsert("bob"))
@@ -124,7 +124,7 @@ def test_deletions_and_settings_of_a_request_are_one_batch(active: ActiveControl
     assert [type(each) for each in active.log()[-2:]] == [RemoveUserScramCredentialRecord, UserScramCredentialRecord]
 
 
-def test_scram_needs_metadata_version_11():
+def test_scram_needs_metadata_version_11() -> None:
     active = ActiveController(bootstrap_features={"metadata.version": 10})
     refused = (ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
     assert alter(active, upsert(""), delete()) == {"": refused, "alice": refused}

@@ -22,7 +22,7 @@ def flags(response: m.BrokerHeartbeatResponse) -> tuple[bool, bool, bool]:
     return response.is_caught_up, response.is_fenced, response.should_shut_down
 
 
-def test_a_broker_is_unfenced_on_request_after_it_has_read_its_registration():
+def test_a_broker_is_unfenced_on_request_after_it_has_read_its_registration() -> None:
     active = ActiveController()
     epoch = active.register(1).broker_epoch
     assert flags(active.heartbeat(1, current_metadata_offset=epoch - 1)) == (False, True, False)
@@ -31,7 +31,7 @@ def test_a_broker_is_unfenced_on_request_after_it_has_read_its_registration():
     assert not active.tip.cluster.brokers[1].fenced
 
 
-def test_the_offset_to_reach_is_that_of_the_record_behind_the_clean_up(active: ActiveController):
+def test_the_offset_to_reach_is_that_of_the_record_behind_the_clean_up(active: ActiveController) -> None:
     active.create("t", partitions=3)
     active.now_ms += 10_000
     epoch = active.register(1, incarnation=2).broker_epoch
@@ -41,7 +41,7 @@ def test_the_offset_to_reach_is_that_of_the_record_behind_the_clean_up(active: A
     assert flags(active.heartbeat(1, current_metadata_offset=record_offset)) == (True, False, False)
 
 
-def test_the_response_that_unfences_waits_for_its_record(active: ActiveController):
+def test_the_response_that_unfences_waits_for_its_record(active: ActiveController) -> None:
     active.heartbeat(1, want_fence=True)
     first = active.send(active.beat(1))
     second = active.send(active.beat(1))
@@ -51,7 +51,7 @@ def test_the_response_that_unfences_waits_for_its_record(active: ActiveControlle
     assert not active.answers[second].is_fenced
 
 
-def test_a_heartbeat_without_change_is_answered_at_once_despite_pending_writes(active: ActiveController):
+def test_a_heartbeat_without_change_is_answered_at_once_despite_pending_writes(active: ActiveController) -> None:
     topic = m.CreateTopicsRequestCreatableTopic(name="t", num_partitions=1, replication_factor=1)
     active.send(m.CreateTopicsRequest(topics=(topic,)))
     before = active.writer.next_offset
@@ -60,7 +60,7 @@ def test_a_heartbeat_without_change_is_answered_at_once_despite_pending_writes(a
 
 
 @pytest.mark.parametrize(("broker_id", "shift"), [(1, 1), (1, -1), (9, 0)])
-def test_a_stale_epoch_is_refused_and_renews_no_session(broker_id: int, shift: int, active: ActiveController):
+def test_a_stale_epoch_is_refused_and_renews_no_session(broker_id: int, shift: int, active: ActiveController) -> None:
     epoch = active.tip.cluster.brokers[1].epoch + shift
     request = m.BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=10**6)
     for _ in range(4):
@@ -69,7 +69,7 @@ def test_a_stale_epoch_is_refused_and_renews_no_session(broker_id: int, shift: i
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_silent_brokers_are_fenced_only_after_their_session(active: ActiveController):
+def test_silent_brokers_are_fenced_only_after_their_session(active: ActiveController) -> None:
     active.create("t", partitions=4, factor=2)
     active.advance(9_000)
     assert not active.tip.cluster.brokers[1].fenced
@@ -81,7 +81,9 @@ def test_silent_brokers_are_fenced_only_after_their_session(active: ActiveContro
     assert {partition.isr for partition in active.partitions("t")} == {(2,)}
 
 
-def test_several_silent_brokers_are_fenced_one_batch_each_without_waiting_for_the_next_check(active: ActiveController):
+def test_several_silent_brokers_are_fenced_one_batch_each_without_waiting_for_the_next_check(
+    active: ActiveController,
+) -> None:
     active.advance(9_100, commit=False)
     active.commit()
     batches = len(active.writer.batches)
@@ -90,7 +92,7 @@ def test_several_silent_brokers_are_fenced_one_batch_each_without_waiting_for_th
     assert len(active.writer.batches) == batches + 2
 
 
-def test_a_silent_fenced_broker_writes_no_record(active: ActiveController):
+def test_a_silent_fenced_broker_writes_no_record(active: ActiveController) -> None:
     active.heartbeat(1, want_fence=True)
     active.heartbeat(1, want_fence=True)
     active.heartbeat(2)
@@ -101,7 +103,7 @@ def test_a_silent_fenced_broker_writes_no_record(active: ActiveController):
     assert active.writer.next_offset == before
 
 
-def test_a_new_active_controller_gives_every_unfenced_broker_a_full_session(active: ActiveController):
+def test_a_new_active_controller_gives_every_unfenced_broker_a_full_session(active: ActiveController) -> None:
     active.advance(8_000)
     active.lose_leadership()
     active.now_ms += 60_000
@@ -112,7 +114,7 @@ def test_a_new_active_controller_gives_every_unfenced_broker_a_full_session(acti
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_a_heartbeat_that_expires_in_the_queue_still_counts_as_contact(active: ActiveController):
+def test_a_heartbeat_that_expires_in_the_queue_still_counts_as_contact(active: ActiveController) -> None:
     """processExpiredBrokerHeartbeat: a slow controller must not fence live brokers."""
     for _ in range(5):
         active.advance(3_000)
@@ -122,7 +124,7 @@ def test_a_heartbeat_that_expires_in_the_queue_still_counts_as_contact(active: A
     assert active.tip.cluster.brokers[2].fenced
 
 
-def test_fencing_moves_leaders_and_unfencing_elects_leaders_of_leaderless_partitions(active: ActiveController):
+def test_fencing_moves_leaders_and_unfencing_elects_leaders_of_leaderless_partitions(active: ActiveController) -> None:
     active.create("t", partitions=6, factor=2)
     active.create("u", partitions=2, factor=1)
     leaders = [partition.leader for partition in active.partitions("u")]
@@ -134,7 +136,7 @@ def test_fencing_moves_leaders_and_unfencing_elects_leaders_of_leaderless_partit
     assert [partition.leader for partition in active.partitions("u")] == leaders
 
 
-def test_a_returning_broker_triggers_unclean_elections_where_they_are_allowed(active: ActiveController):
+def test_a_returning_broker_triggers_unclean_elections_where_they_are_allowed(active: ActiveController) -> None:
     """ReplicationControlManager.handleBrokerUnfenced considers every partition without leader."""
     active.start_broker(3)
     assignment = m.CreateTopicsRequestCreatableReplicaAssignment(partition_index=0, broker_ids=(1, 2))
@@ -154,12 +156,12 @@ def test_a_returning_broker_triggers_unclean_elections_where_they_are_allowed(ac
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (2, (2,), 1)
 
 
-def test_a_broker_without_leaderships_may_shut_down_at_once(active: ActiveController):
+def test_a_broker_without_leaderships_may_shut_down_at_once(active: ActiveController) -> None:
     assert flags(active.heartbeat(1, want_shut_down=True)) == (True, True, True)
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_controlled_shutdown_waits_until_the_others_have_read_that_leaders_moved(active: ActiveController):
+def test_controlled_shutdown_waits_until_the_others_have_read_that_leaders_moved(active: ActiveController) -> None:
     active.create("t", partitions=4, factor=2)
     active.heartbeat(2)
     assert flags(active.heartbeat(1, want_shut_down=True)) == (True, False, False)
@@ -176,7 +178,7 @@ def test_controlled_shutdown_waits_until_the_others_have_read_that_leaders_moved
     assert active.tip.cluster.brokers[1].fenced
 
 
-def test_a_broker_returns_from_controlled_shutdown_by_a_new_registration(active: ActiveController):
+def test_a_broker_returns_from_controlled_shutdown_by_a_new_registration(active: ActiveController) -> None:
     active.create("t", partitions=2, factor=2)
     active.heartbeat(1, want_shut_down=True)
     active.heartbeat(2)
@@ -187,7 +189,7 @@ def test_a_broker_returns_from_controlled_shutdown_by_a_new_registration(active:
     assert not active.heartbeat(1).is_fenced
 
 
-def test_controlled_shutdown_continues_under_a_new_controller(active: ActiveController):
+def test_controlled_shutdown_continues_under_a_new_controller(active: ActiveController) -> None:
     active.create("t", partitions=4, factor=2)
     active.heartbeat(1, want_shut_down=True)
     active.lose_leadership()
@@ -197,7 +199,7 @@ def test_controlled_shutdown_continues_under_a_new_controller(active: ActiveCont
     assert active.writer.next_offset == before + 1
 
 
-def test_an_offline_directory_loses_its_leaders_and_is_taken_from_the_registration():
+def test_an_offline_directory_loses_its_leaders_and_is_taken_from_the_registration() -> None:
     active = ActiveController()
     first, second = UUID(int=5 << 64), UUID(int=6 << 64)
     active.start_broker(1, log_dirs=(first, second))
@@ -231,7 +233,7 @@ def test_an_offline_directory_loses_its_leaders_and_is_taken_from_the_registrati
     assert active.writer.next_offset == before
 
 
-def test_a_broker_unfenced_with_a_failed_directory_leads_no_partition_in_it():
+def test_a_broker_unfenced_with_a_failed_directory_leads_no_partition_in_it() -> None:
     """The heartbeat that unfences the broker also reports an offline directory."""
     active = ActiveController()
     gone, online = UUID(int=5 << 64), UUID(int=6 << 64)
@@ -253,7 +255,7 @@ def test_a_broker_unfenced_with_a_failed_directory_leads_no_partition_in_it():
     assert active.partitions("t")[0].leader == -1
 
 
-def test_cordoned_directories_are_recorded_when_they_differ_and_null_changes_nothing(active: ActiveController):
+def test_cordoned_directories_are_recorded_when_they_differ_and_null_changes_nothing(active: ActiveController) -> None:
     """KIP-1066: null is not the same as an empty list."""
     directory = UUID(int=1001 << 64)
 
@@ -270,14 +272,14 @@ def test_cordoned_directories_are_recorded_when_they_differ_and_null_changes_not
     assert reported(None) == []
 
 
-def test_cordoned_directories_are_not_recorded_below_metadata_version_30():
+def test_cordoned_directories_are_not_recorded_below_metadata_version_30() -> None:
     active = ActiveController(bootstrap_features={"metadata.version": 29})
     active.start_broker(1)
     active.heartbeat(1, cordoned_log_dirs=())
     assert active.tip.cluster.brokers[1].cordoned_directories is None
 
 
-def test_an_unregistered_broker_leaves_its_isrs_and_is_forgotten(active: ActiveController):
+def test_an_unregistered_broker_leaves_its_isrs_and_is_forgotten(active: ActiveController) -> None:
     active.create("t", partitions=3, factor=2)
     assert active.ask(m.UnregisterBrokerRequest(broker_id=1)).error_code == ErrorCode.NONE
     assert 1 not in active.tip.cluster.brokers

@@ -38,7 +38,7 @@ EVERYTHING = {
 }
 
 
-def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_epoch(active: ActiveController):
+def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_epoch(active: ActiveController) -> None:
     offset = active.writer.next_offset
     response = active.register(1)
     assert (response.error_code, response.broker_epoch) == (ErrorCode.NONE, offset)
@@ -48,7 +48,7 @@ def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_epoch(act
     assert broker.directories == (UUID(int=1001 << 64),)
 
 
-def test_broker_epochs_only_rise(active: ActiveController):
+def test_broker_epochs_only_rise(active: ActiveController) -> None:
     epochs = [active.register(1).broker_epoch]
     for incarnation in (2, 3, 4):
         active.advance(20_000)
@@ -56,7 +56,7 @@ def test_broker_epochs_only_rise(active: ActiveController):
     assert epochs == sorted(set(epochs))
 
 
-def test_the_same_incarnation_keeps_its_epoch_and_state(active: ActiveController):
+def test_the_same_incarnation_keeps_its_epoch_and_state(active: ActiveController) -> None:
     active.start_broker(1)
     before = active.tip.cluster.brokers[1]
     again = active.register(1, rack="r2")
@@ -65,7 +65,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_state(active: ActiveController
     assert (after.fenced, after.rack) == (False, "r2")
 
 
-def test_another_incarnation_is_refused_until_the_session_expires(active: ActiveController):
+def test_another_incarnation_is_refused_until_the_session_expires(active: ActiveController) -> None:
     active.start_broker(1)
     active.now_ms += 8_999
     assert active.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
@@ -73,7 +73,7 @@ def test_another_incarnation_is_refused_until_the_session_expires(active: Active
     assert active.register(1, incarnation=2).error_code == ErrorCode.NONE
 
 
-def test_a_silent_fenced_broker_may_be_replaced_at_once(active: ActiveController):
+def test_a_silent_fenced_broker_may_be_replaced_at_once(active: ActiveController) -> None:
     active.register(1)
     assert active.register(1, incarnation=2).error_code == ErrorCode.NONE
 
@@ -106,14 +106,14 @@ def test_a_silent_fenced_broker_may_be_replaced_at_once(active: ActiveController
 )  # fmt: skip
 def test_a_wrong_registration_is_refused_and_changes_nothing(
     fields: dict[str, Any], code: ErrorCode, active: ActiveController
-):
+) -> None:
     active.register(2)
     before = active.tip
     assert active.register(1, **fields).error_code == code
     assert active.tip is before
 
 
-def test_a_feature_that_the_cluster_does_not_use_need_not_be_offered():
+def test_a_feature_that_the_cluster_does_not_use_need_not_be_offered() -> None:
     """A broker that lists only the finalized features registers."""
     active = ActiveController(bootstrap_features={"metadata.version": 30})
     active.writer.kraft_version = 0
@@ -132,7 +132,7 @@ def without_isr() -> ActiveController:
     return active
 
 
-def test_a_clean_restart_is_detected_by_the_previous_broker_epoch(without_isr: ActiveController):
+def test_a_clean_restart_is_detected_by_the_previous_broker_epoch(without_isr: ActiveController) -> None:
     """QuorumControllerTest.testUncleanShutdownBrokerElrEnabled: with the right previous epoch ELR membership stays."""
     active = without_isr
     (partition,) = active.partitions("t")
@@ -145,7 +145,7 @@ def test_a_clean_restart_is_detected_by_the_previous_broker_epoch(without_isr: A
     assert 2 not in active.partitions("t")[0].elr
 
 
-def test_versions_before_3_cannot_detect_a_clean_restart(without_isr: ActiveController):
+def test_versions_before_3_cannot_detect_a_clean_restart(without_isr: ActiveController) -> None:
     active = without_isr
     epoch = active.tip.cluster.brokers[1].epoch
     active.advance(20_000)
@@ -153,7 +153,7 @@ def test_versions_before_3_cannot_detect_a_clean_restart(without_isr: ActiveCont
     assert 1 not in active.partitions("t")[0].elr
 
 
-def test_partitions_are_cleaned_up_before_the_registration_record(active: ActiveController):
+def test_partitions_are_cleaned_up_before_the_registration_record(active: ActiveController) -> None:
     active.start_broker(1)
     active.create("t", partitions=3)
     active.advance(9_001)  # the session has expired and has not been checked yet
@@ -173,7 +173,7 @@ def controller_request(node_id: int, listener: str = "CONTROLLER") -> m.Controll
     )
 
 
-def test_registered_controllers_are_listed_with_the_active_one(active: ActiveController):
+def test_registered_controllers_are_listed_with_the_active_one(active: ActiveController) -> None:
     for node_id in (2, 1):
         assert active.ask(controller_request(node_id)).error_code == ErrorCode.NONE
     active.ask(controller_request(3, listener="OTHER"))
@@ -182,7 +182,7 @@ def test_registered_controllers_are_listed_with_the_active_one(active: ActiveCon
     assert (answer.controller_id, answer.cluster_id, answer.endpoint_type) == (1, active.config.cluster_id, 2)
 
 
-def test_a_leader_that_has_not_registered_is_not_named(active: ActiveController):
+def test_a_leader_that_has_not_registered_is_not_named(active: ActiveController) -> None:
     active.ask(controller_request(2))
     assert active.ask(m.DescribeClusterRequest(endpoint_type=2), listener_name="CONTROLLER").controller_id == -1
 
@@ -195,11 +195,11 @@ def test_a_leader_that_has_not_registered_is_not_named(active: ActiveController)
         (1, 0, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_only_controllers_are_described(kind: int, version: int, code: ErrorCode, active: ActiveController):
+def test_only_controllers_are_described(kind: int, version: int, code: ErrorCode, active: ActiveController) -> None:
     assert active.ask(m.DescribeClusterRequest(endpoint_type=kind), version).error_code == code
 
 
-def test_controllers_do_not_register_below_metadata_version_15():
+def test_controllers_do_not_register_below_metadata_version_15() -> None:
     old = ActiveController(bootstrap_features={"metadata.version": 14})
     assert old.ask(controller_request(1)).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert old.ask(m.DescribeClusterRequest(endpoint_type=2)).error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -27,7 +27,7 @@ def at(level: int, **features: int) -> ActiveController:
     return ActiveController(bootstrap_features={"metadata.version": level, **named})
 
 
-def test_features_change_together_in_one_batch():
+def test_features_change_together_in_one_batch() -> None:
     active = at(23)
     before = len(active.writer.batches)
     answer = active.ask(update(("metadata.version", 30, UPGRADE), ("group.version", 1, UPGRADE)))
@@ -37,14 +37,14 @@ def test_features_change_together_in_one_batch():
     assert active.tip.features.level("group.version") == 1
 
 
-def test_one_refusal_refuses_all():
+def test_one_refusal_refuses_all() -> None:
     active = at(23)
     answer = active.ask(update(("group.version", 1, UPGRADE), ("metadata.version", 99, UPGRADE)))
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert active.tip.features.level("group.version") == 0
 
 
-def test_validate_only_returns_the_same_and_writes_nothing():
+def test_validate_only_returns_the_same_and_writes_nothing() -> None:
     active = at(23)
     before = active.writer.next_offset
     assert active.ask(update(("group.version", 1, UPGRADE), validate_only=True)).error_code == ErrorCode.NONE
@@ -53,7 +53,7 @@ def test_validate_only_returns_the_same_and_writes_nothing():
     assert active.writer.next_offset == before
 
 
-def test_versions_0_and_1_name_each_feature_on_success():
+def test_versions_0_and_1_name_each_feature_on_success() -> None:
     active = at(23)
     answer = active.ask(update(("group.version", 1, UPGRADE)), 1)
     assert [(result.feature, result.error_code) for result in answer.results] == [("group.version", 0)]
@@ -77,7 +77,7 @@ def test_versions_0_and_1_name_each_feature_on_success():
         (("kraft.version", 0, SAFE), "Can't downgrade the version of this feature."),
     ],
 )
-def test_a_level_is_changed_only_where_kafka_changes_it(wanted: tuple[str, int, int], reason: str | None):
+def test_a_level_is_changed_only_where_kafka_changes_it(wanted: tuple[str, int, int], reason: str | None) -> None:
     answer = at(27, transaction_version=2).ask(update(wanted))
     if reason is None:
         assert answer.error_code == ErrorCode.NONE
@@ -86,14 +86,14 @@ def test_a_level_is_changed_only_where_kafka_changes_it(wanted: tuple[str, int, 
         assert reason in (answer.error_message or "")
 
 
-def test_a_dependency_may_be_met_by_the_same_request():
+def test_a_dependency_may_be_met_by_the_same_request() -> None:
     active = at(22)
     elr = ("eligible.leader.replicas.version", 1, UPGRADE)
     assert "depends on metadata.version level 23" in (active.ask(update(elr)).error_message or "")
     assert active.ask(update(("metadata.version", 23, UPGRADE), elr)).error_code == ErrorCode.NONE
 
 
-def test_a_broker_without_support_blocks_a_feature():
+def test_a_broker_without_support_blocks_a_feature() -> None:
     active = at(23)
     range_of = m.BrokerRegistrationRequestFeature
     old = (
@@ -105,14 +105,14 @@ def test_a_broker_without_support_blocks_a_feature():
     assert "Broker 5 only supports versions 7-25" in (answer.error_message or "")
 
 
-def test_an_unregistered_voter_blocks_a_feature():
+def test_an_unregistered_voter_blocks_a_feature() -> None:
     active = at(23)
     active.writer.voter_ids = (1, 2)
     answer = active.ask(update(("metadata.version", 30, UPGRADE)))
     assert "controller 2 has not registered, and may not support this feature" in (answer.error_message or "")
 
 
-def test_enabling_elr_records_the_cluster_wide_min_insync_replicas_first():
+def test_enabling_elr_records_the_cluster_wide_min_insync_replicas_first() -> None:
     active = at(30)
     before = len(active.log())
     active.ask(update(("eligible.leader.replicas.version", 1, UPGRADE)))
@@ -121,7 +121,7 @@ def test_enabling_elr_records_the_cluster_wide_min_insync_replicas_first():
     assert isinstance(feature, FeatureLevelRecord)
 
 
-def test_kraft_version_is_raised_by_raft_and_answered_after_a_noop():
+def test_kraft_version_is_raised_by_raft_and_answered_after_a_noop() -> None:
     active = at(30)
     active.writer.kraft_version = 0
     request_id = active.send(update(("kraft.version", 1, UPGRADE)))
@@ -133,7 +133,7 @@ def test_kraft_version_is_raised_by_raft_and_answered_after_a_noop():
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_version_0_can_only_upgrade(allowed: bool):
+def test_version_0_can_only_upgrade(allowed: bool) -> None:
     """KRaft controllers ignore AllowDowngrade; only later versions have an upgrade type."""
     active = at(27, transaction_version=1)
     key = m.UpdateFeaturesRequestFeatureUpdateKey
@@ -144,7 +144,7 @@ def test_version_0_can_only_upgrade(allowed: bool):
 
 @pytest.mark.parametrize("name", ["", "nobody.has.this", "User:x"])
 @pytest.mark.parametrize("kind", [UPGRADE, SAFE, UNSAFE])
-def test_level_0_of_an_unknown_feature_is_refused_and_the_controller_stays(name: str, kind: int):
+def test_level_0_of_an_unknown_feature_is_refused_and_the_controller_stays(name: str, kind: int) -> None:
     active = at(23)
     answer = active.ask(update((name, 0, kind)))
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION

@@ -7,6 +7,7 @@ controller serves. The Java client does; see test_same_outputs.py.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -112,7 +113,7 @@ class TestConfluentKafka:
     def test_configs_change_by_increments(self, admin: confluent.AdminClient) -> None:
         done(admin.create_topics([confluent.NewTopic("c-configs", 1, 2)]))
 
-        def change(value: str) -> confluent.ConfigResource:
+        def change(value: str) -> Any:
             entry = confluent.ConfigEntry("retention.ms", value, incremental_operation=confluent.AlterConfigOpType.SET)
             return confluent.ConfigResource(confluent.ResourceType.TOPIC, "c-configs", incremental_configs=[entry])
 

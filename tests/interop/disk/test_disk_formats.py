@@ -84,7 +84,9 @@ def config_values(lines: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("written", ["written_by_apache", "written_by_us"])
-def test_both_dump_tools_print_the_same_for_every_file(written: str, request: pytest.FixtureRequest, tools: Tools):
+def test_both_dump_tools_print_the_same_for_every_file(
+    written: str, request: pytest.FixtureRequest, tools: Tools
+) -> None:
     found: Quorum = request.getfixturevalue(written)
     paths = files_of(found.folder_of(1))
     assert {path.suffix for path in paths} == {".log", ".checkpoint"}
@@ -93,7 +95,7 @@ def test_both_dump_tools_print_the_same_for_every_file(written: str, request: py
     assert len(config_values(ours)) == 20
 
 
-def test_our_log_opens_a_folder_that_apache_wrote(written_by_apache: Quorum):
+def test_our_log_opens_a_folder_that_apache_wrote(written_by_apache: Quorum) -> None:
     data = written_by_apache.folder_of(1) / "data"
     (segment,) = (data / "__cluster_metadata-0").glob("*.log")
     before = segment.read_bytes()
@@ -112,7 +114,7 @@ def test_our_log_opens_a_folder_that_apache_wrote(written_by_apache: Quorum):
     assert segment.read_bytes() == before
 
 
-def test_both_format_commands_write_the_same_records_and_identity(tmp_path: Path):
+def test_both_format_commands_write_the_same_records_and_identity(tmp_path: Path) -> None:
     found = Quorum(tmp_path, 2)
     format_by_command(found, 1)
     found.format_apache(2)
@@ -135,7 +137,7 @@ def test_both_format_commands_write_the_same_records_and_identity(tmp_path: Path
     assert modes == {0o400}
 
 
-def test_apaches_controller_starts_on_a_folder_that_we_formatted(tmp_path: Path):
+def test_apaches_controller_starts_on_a_folder_that_we_formatted(tmp_path: Path) -> None:
     with quorum(tmp_path, 1) as found:
         format_by_command(found, 1)
         process = found.start_apache(1)
@@ -145,7 +147,7 @@ def test_apaches_controller_starts_on_a_folder_that_we_formatted(tmp_path: Path)
         assert len(config_values(dumped_by_us(files_of(found.folder_of(1))))) == 20
 
 
-def test_our_configs_equal_kafkas_definition(tmp_path: Path):
+def test_our_configs_equal_kafkas_definition(tmp_path: Path) -> None:
     source = tmp_path / "Definitions.java"
     source.write_text(
         """

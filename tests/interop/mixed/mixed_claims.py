@@ -26,19 +26,19 @@ from tests.interop.mixed.mixed_story import BROKER, OTHER, PUSHED_WRITES, Story,
 class MixedQuorumClaims:
     """Subclasses provide the fixture `story`."""
 
-    def test_leaders_of_both_sides_were_killed_and_stopped_and_replaced_by_the_other_side(self, story: Story):
+    def test_leaders_of_both_sides_were_killed_and_stopped_and_replaced_by_the_other_side(self, story: Story) -> None:
         assert set(story.deposed) >= {(side, how) for side in ("apache", "ours") for how in ("SIGKILL", "SIGTERM")}
         in_turn = [story.quorum.side(leader) for _, leader in sorted(leaders(story.whole_log).items())]
         handed_over = sum(then != now for then, now in pairwise(in_turn))
         assert handed_over >= 4, in_turn
 
-    def test_no_node_logged_a_fault(self, story: Story):
+    def test_no_node_logged_a_fault(self, story: Story) -> None:
         for node_id in story.quorum.nodes.node_ids:
             for output in story.folder(node_id).glob("*.out"):
                 text = output.read_text()
                 assert not re.search(r"(?i)encountered.*fault|fault.?handler|Traceback| CRITICAL ", text), output
 
-    def test_nothing_acknowledged_is_lost_on_any_node(self, story: Story):
+    def test_nothing_acknowledged_is_lost_on_any_node(self, story: Story) -> None:
         assert len(story.load.topics) > 100
         assert min(story.load.numbers.values()) > 150
         for node_id, log in story.logs.items():
@@ -46,11 +46,11 @@ class MixedQuorumClaims:
             assert story.load.lost_in(image) == [], node_id
             assert image.offset >= story.high_watermark - 1, node_id
 
-    def test_logs_are_byte_identical(self, story: Story):
+    def test_logs_are_byte_identical(self, story: Story) -> None:
         assert committed_prefix([story.logs[node_id] for node_id in VOTERS]) > 500
         assert committed_prefix(list(story.logs.values())) > 10
 
-    def test_snapshots_of_both_sides_equal_the_log_record_by_record(self, story: Story):
+    def test_snapshots_of_both_sides_equal_the_log_record_by_record(self, story: Story) -> None:
         images = {image.offset + 1: image for image in replayed(story.whole_log)}
         batches = {each.last_offset + 1: each for raw in story.whole_log.values() for each in read_batches(raw)}
         sets = voter_sets(story.whole_log)
@@ -68,23 +68,23 @@ class MixedQuorumClaims:
                 sides.append(story.quorum.side(node_id))
         assert min(sides.count(side) for side in ("apache", "ours")) > 0, sides
 
-    def test_a_node_behind_the_log_start_restarted_with_the_leaders_snapshot(self, story: Story):
+    def test_a_node_behind_the_log_start_restarted_with_the_leaders_snapshot(self, story: Story) -> None:
         assert story.joiner_first_segment > story.joiner_end + 1
         assert story.joiner_first_segment in {image.offset + 1 for image in replayed(story.whole_log)}
 
-    def test_voters_were_added_and_removed_one_at_a_time_while_records_flowed(self, story: Story):
+    def test_voters_were_added_and_removed_one_at_a_time_while_records_flowed(self, story: Story) -> None:
         sets = [set(each) for _, each in sorted(voter_sets(story.whole_log).items())]
         three, four = set(VOTERS), {*VOTERS, JOINER}
         assert sets == [three, four, three, four, three, four]
         assert set(story.voters_after_join[0]) == four
 
-    def test_a_node_with_an_empty_disk_replaced_its_old_voter(self, story: Story):
+    def test_a_node_with_an_empty_disk_replaced_its_old_voter(self, story: Story) -> None:
         sets = [each for _, each in sorted(voter_sets(story.whole_log).items())]
         old = story.voters_after_join[0][JOINER]
         assert [each.get(JOINER) for each in sets[-3:]] == [old, None, story.wiped_id]
         assert story.voters_after_join[1][JOINER] == story.wiped_id != old
 
-    def test_no_node_becomes_a_candidate_without_pre_votes_of_the_other_side(self, story: Story):
+    def test_no_node_becomes_a_candidate_without_pre_votes_of_the_other_side(self, story: Story) -> None:
         before, after = story.epochs_around_pause
         assert before == after, "a follower that was frozen for two fetch timeouts came back with a higher epoch"
         assert "Candidate" not in states_of(story.paused_output, story.quorum.side(OTHER))
@@ -94,10 +94,10 @@ class MixedQuorumClaims:
                 assert "Leader" in states or node_id == story.elder, states
                 assert {before for before, then in pairwise(states) if then == "Candidate"} <= {"Prospective"}, states
 
-    def test_the_high_watermark_is_pushed_to_followers_of_the_other_side(self, story: Story):
+    def test_the_high_watermark_is_pushed_to_followers_of_the_other_side(self, story: Story) -> None:
         assert story.pushed >= PUSHED_WRITES, story.seen_ms
 
-    def test_kafka_metadata_quorum_prints_the_same_for_both_leaders_through_either_node(self, story: Story):
+    def test_kafka_metadata_quorum_prints_the_same_for_both_leaders_through_either_node(self, story: Story) -> None:
         sides = ("apache", "ours")
         assert set(story.described) == {(leader, asked) for leader in sides for asked in sides}
         for reduced in (status, replication):
@@ -105,7 +105,7 @@ class MixedQuorumClaims:
                 shapes = {key: reduced(printed[index]) for key, printed in story.described.items()}
                 assert len(set(map(str, shapes.values()))) == 1, shapes
 
-    def test_both_leaders_reject_kafka_metadata_quorum_alike(self, story: Story):
+    def test_both_leaders_reject_kafka_metadata_quorum_alike(self, story: Story) -> None:
         assert set(story.refused) == set(story.described)
         for key, (removal, addition, dry_run) in story.refused.items():
             assert removal == (1, "org.apache.kafka.common.errors.VoterNotFound"), key
@@ -113,7 +113,7 @@ class MixedQuorumClaims:
             assert dry_run[0] == 0, key
             assert dry_run[1].startswith(f"DRY RUN of adding controller {story.elder} "), key
 
-    def test_apaches_broker_followed_every_leader_and_was_never_fenced(self, story: Story):
+    def test_apaches_broker_followed_every_leader_and_was_never_fenced(self, story: Story) -> None:
         fenced = [
             broker.fenced
             for image in replayed(story.whole_log)
@@ -121,7 +121,7 @@ class MixedQuorumClaims:
         ]
         assert [state for state, _ in groupby(fenced)] == [True, False]
 
-    def test_our_observer_followed_every_leader_and_has_the_metadata_of_the_log(self, story: Story):
+    def test_our_observer_followed_every_leader_and_has_the_metadata_of_the_log(self, story: Story) -> None:
         last_epoch = max(story.load.leaders)  # it may have been killed before later ones
         in_the_log = {epoch: leader for epoch, leader in leaders(story.whole_log).items() if epoch <= last_epoch}
         assert story.load.leaders == in_the_log

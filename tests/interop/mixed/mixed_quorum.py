@@ -11,6 +11,7 @@ from kraft_core.protocol.uuids import uuid_to_text
 from kraft_core.storage.meta_properties import read_meta_properties
 from tests.interop import kafka
 from tests.interop.admin import tools
+from tests.interop.admin.tools import Printed
 from tests.interop.conclave import Quorum, call, describe_quorum
 from tests.interop.dumps import attempt, conclave
 from tests.interop.log_files import raw_batches
@@ -134,7 +135,7 @@ class MixedQuorum:
         self.nodes.thaw(leader_id)
         self.wait_until_caught_up(*VOTERS)
 
-    def tool(self, *words: object) -> tools.Printed:
+    def tool(self, *words: object) -> Printed:
         """Run kafka-metadata-quorum, again while a new controller has not loaded the metadata yet."""
         return self.tools.attempt_when_loaded(tools.QUORUM, *words)
 

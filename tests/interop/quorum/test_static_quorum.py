@@ -138,7 +138,7 @@ def whole_log(story: StaticStory) -> dict[int, bytes]:
     return story.logs[OURS]
 
 
-def test_nothing_acknowledged_is_lost_and_logs_are_byte_identical(story: StaticStory):
+def test_nothing_acknowledged_is_lost_and_logs_are_byte_identical(story: StaticStory) -> None:
     for node_id, log in story.logs.items():
         oldest = next(iter(snapshots(story.quorum.nodes.folder_of(node_id)).values()))
         base = snapshot_image(oldest) if min(log) else None
@@ -146,7 +146,7 @@ def test_nothing_acknowledged_is_lost_and_logs_are_byte_identical(story: StaticS
     assert committed_prefix(list(story.logs.values())) > 50
 
 
-def test_each_side_led_a_static_quorum_and_the_dynamic_one_it_became(story: StaticStory):
+def test_each_side_led_a_static_quorum_and_the_dynamic_one_it_became(story: StaticStory) -> None:
     (upgrade,) = voter_sets(whole_log(story))
     sides = [(offset, story.quorum.side(leader)) for offset, leader in starts(whole_log(story))]
     before = [side for offset, side in sides if offset < upgrade]
@@ -161,12 +161,12 @@ def starts(log: dict[int, bytes]) -> list[tuple[int, int]]:
     return [(offset, leader) for offset in sorted(log) for _, leader in leaders({offset: log[offset]}).items()]
 
 
-def test_a_static_voter_with_an_empty_disk_starts_with_the_other_sides_snapshot(story: StaticStory):
+def test_a_static_voter_with_an_empty_disk_starts_with_the_other_sides_snapshot(story: StaticStory) -> None:
     assert set(story.refetched) == {APACHE, OTHER_OF_OURS}
     assert min(story.refetched.values()) > 0
 
 
-def test_the_upgrade_writes_every_voters_directory_id(story: StaticStory):
+def test_the_upgrade_writes_every_voters_directory_id(story: StaticStory) -> None:
     assert all('"data_version":0' in state for state in story.states_before), story.states_before
     (voters,) = voter_sets(whole_log(story)).values()
     assert voters == {node_id: story.quorum.directory_id(node_id) for node_id in VOTERS}

@@ -121,14 +121,14 @@ def chain(request: pytest.FixtureRequest) -> Chain:
     return found
 
 
-def test_every_owner_continues_where_the_last_one_ended(chain: Chain):
+def test_every_owner_continues_where_the_last_one_ended(chain: Chain) -> None:
     for earlier, later in pairwise(chain.logs):
         assert earlier.items() <= later.items()
         assert len(later) > len(earlier)
     assert all(earlier < later for earlier, later in pairwise([1, *chain.segments])), chain.segments
 
 
-def test_nothing_acknowledged_is_lost_through_clean_stops_and_kills(chain: Chain):
+def test_nothing_acknowledged_is_lost_through_clean_stops_and_kills(chain: Chain) -> None:
     image = list(replayed(chain.logs[-1]))[-1]
     wanted = {
         f"stage-{stage}-{number}": str(100 + stage)
@@ -138,7 +138,7 @@ def test_nothing_acknowledged_is_lost_through_clean_stops_and_kills(chain: Chain
     assert {name: image.configs.of(CLIENT_METRICS, name).get("interval.ms") for name in wanted} == wanted
 
 
-def test_every_owners_snapshots_equal_the_log(chain: Chain):
+def test_every_owners_snapshots_equal_the_log(chain: Chain) -> None:
     images = {image.offset + 1: image for image in replayed(chain.logs[-1])}
     found = snapshots(chain.folder)
     assert len(found) >= len(STAGES)
@@ -146,13 +146,13 @@ def test_every_owners_snapshots_equal_the_log(chain: Chain):
         assert snapshot_records(path)[1] == image_records_of(images[offset]), path
 
 
-def test_both_dump_tools_print_the_same_for_every_file_of_every_owner(chain: Chain):
+def test_both_dump_tools_print_the_same_for_every_file_of_every_owner(chain: Chain) -> None:
     for ours, theirs in chain.dumps:
         assert ours == theirs
         assert len(ours) > 100
 
 
-def test_kafkas_dump_tool_accepts_our_index_files(chain: Chain):
+def test_kafkas_dump_tool_accepts_our_index_files(chain: Chain) -> None:
     wrong, sanity = chain.index_reports
     assert [line for line in wrong if not line.endswith(" is empty.")] == []
     passed = [line for line in sanity if line.endswith(" passed sanity check.")]

@@ -31,7 +31,7 @@ def image(**topics: list[PartitionRegistration]) -> MetadataImage:
     return MetadataImage(topics=TopicsImage(by_id=HashTrieMap(made), by_name=by_name))
 
 
-def test_partitions_are_counted_as_kafka_counts_them():
+def test_partitions_are_counted_as_kafka_counts_them() -> None:
     counter = PartitionCounter()
     first = image(a=[partition(1, 1, 2), partition(2, 1, 2)], b=[partition(-1, 3)])
     assert counter.count(first) == PartitionCounts(topics=2, partitions=3, offline=1, imbalanced=2)
@@ -39,7 +39,7 @@ def test_partitions_are_counted_as_kafka_counts_them():
     assert counter.count(first) == PartitionCounts(topics=2, partitions=3, offline=1, imbalanced=2)
 
 
-def test_only_changed_topics_are_recounted():
+def test_only_changed_topics_are_recounted() -> None:
     counter = PartitionCounter()
     first = image(a=[partition(1, 1)], b=[partition(1, 1)])
     counter.count(first)
@@ -82,7 +82,7 @@ async def ask(port: int, request: bytes) -> bytes:
         (b"GET /" + b"a" * (HEAD_BYTES_MAX * 2), rb""),
     ],
 )
-def test_only_one_path_is_served(request_head: bytes, answer: bytes):
+def test_only_one_path_is_served(request_head: bytes, answer: bytes) -> None:
     async def run() -> bytes:
         server = MetricsHttpServer("127.0.0.1", 0, page)
         await server.start()
@@ -94,7 +94,7 @@ def test_only_one_path_is_served(request_head: bytes, answer: bytes):
     assert re.fullmatch(answer, asyncio.run(run()), re.DOTALL)
 
 
-def test_silent_clients_are_limited_and_do_not_delay_the_stop():
+def test_silent_clients_are_limited_and_do_not_delay_the_stop() -> None:
     async def run() -> tuple[int, bytes]:
         server = MetricsHttpServer("127.0.0.1", 0, page)
         await server.start()
@@ -112,7 +112,7 @@ def test_silent_clients_are_limited_and_do_not_delay_the_stop():
     assert asyncio.run(run()) == (READERS_MAX, b"")
 
 
-def test_a_failing_metric_does_not_stop_the_server():
+def test_a_failing_metric_does_not_stop_the_server() -> None:
     pages = iter([page(), page()])
 
     async def sometimes() -> bytes:
@@ -210,7 +210,7 @@ def snapshots_are_reported(found: Page) -> bool:
     return True
 
 
-def test_the_nodes_of_a_quorum_report_its_state(tmp_path: Path):
+def test_the_nodes_of_a_quorum_report_its_state(tmp_path: Path) -> None:
     ports = kafka.free_ports(3)
     with conclave.quorum(tmp_path, 3) as nodes:
         for node_id in nodes.node_ids:
@@ -261,7 +261,7 @@ def test_the_nodes_of_a_quorum_report_its_state(tmp_path: Path):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=kafka.PATIENCE_S)
 
 
-def test_a_failed_snapshot_counts_as_an_error_and_is_retried(tmp_path: Path):
+def test_a_failed_snapshot_counts_as_an_error_and_is_retried(tmp_path: Path) -> None:
     """Source: the fault handler of SharedServer's SnapshotGenerator."""
     (port,) = kafka.free_ports(1)
     with conclave.quorum(tmp_path, 1) as nodes:
@@ -285,7 +285,7 @@ def test_a_failed_snapshot_counts_as_an_error_and_is_retried(tmp_path: Path):
         kafka.wait_until(lambda: snapshots_are_reported(scrape(port)), kafka.PATIENCE_S, "a snapshot was made")
 
 
-def test_a_metrics_port_in_use_stops_the_node_with_one_line(tmp_path: Path):
+def test_a_metrics_port_in_use_stops_the_node_with_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, conclave.quorum(tmp_path, 1) as nodes:
         nodes.format(1)
         path = nodes.config_of(1)
