@@ -1,5 +1,7 @@
 """StandardAuthorizer: authorization as a pure function of the ACLs in an image.
 
+Rules
+-----
 The ACLs that matter are on patterns that cover the resource (its name, its prefixes, "*"), for the client's principal
 or "User:*", and for the client's host or "*":
 
@@ -10,7 +12,9 @@ or "User:*", and for the client's host or "*":
 4. a resource without any ACL is allowed for everyone if allow.everyone.if.no.acl.found is set;
 5. everything else is denied.
 
-Usage: `StandardAuthorizer(super_users).authorize(image.acls, "User:alice", host, AclOperation.READ, ResourceType.TOPIC,
+Usage
+-----
+`StandardAuthorizer(super_users).authorize(image.acls, "User:alice", host, AclOperation.READ, ResourceType.TOPIC,
 "orders").allowed`. Kafka uses committed ACLs, so `image` should be the committed one.
 Source: StandardAuthorizer and StandardAuthorizerData, Kafka 4.3.1.
 """

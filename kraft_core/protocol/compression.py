@@ -3,6 +3,8 @@
 The standard library decodes gzip and, from Python 3.14 on, zstd; cramjam decodes snappy, lz4 decodes lz4. Batches are
 stored as producers sent them, so nothing is compressed. A package is imported at the first batch that needs it.
 
+Limits
+------
 A small batch may announce large content. Three rules limit its cost:
 
 1. `decompressed_bytes_max`, `records_max` and `headers_max` limit the content of a batch in relation to its size.

@@ -4,6 +4,8 @@ The generated function is `codec(data, pos, size)`, with `size` = len(data); it 
 after it. No memory is allocated for an announced length: a length is first compared with the remaining bytes, a count
 with the minimum bytes of its elements. Unknown tags are skipped; invalid UTF-8 in a string becomes U+FFFD, as in Kafka.
 
+Limits
+------
 The decoder of a request also limits the array elements and tagged fields of the whole request to `room`, so that its
 cost is bounded before they are decoded (`request_limits`).
 """

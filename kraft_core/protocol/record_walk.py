@@ -5,6 +5,8 @@ generator that pauses after at most WALK_RECORDS records or one piece of decompr
 other work in between; its memory does not depend on what the batch announces. `whole_records` yields the bytes of each
 record for callers that need keys and values.
 
+Format
+------
 A record is a varint length, attributes (0), a varlong timestamp delta, a varint offset delta, key and value, each after
 a varint length (-1: null), and the headers after their varint count.
 

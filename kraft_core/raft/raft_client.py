@@ -6,6 +6,8 @@
                     ──> begin_shutdown         the node shuts down
     state machine   ──> prepare_append, schedule_prepared_append, resign, create_snapshot
 
+Calls
+-----
 Raft calls listeners synchronously at the end of a step and never waits for them: a listener that needs several steps
 for a reader keeps it, and gets the next one after it has closed this one.
 
