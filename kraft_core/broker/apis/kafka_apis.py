@@ -106,7 +106,7 @@ _NO_CONSUMER_PROTOCOL: Final = ConsumerGroupHeartbeatResponse(
     error_code=ErrorCode.UNSUPPORTED_VERSION,
     error_message="This broker serves the classic group protocol only: set group.protocol=classic.",
 )
-"""Without this API in ApiVersions, librdkafka retries forever without a message."""
+"""Answered, since a client that misses the API in ApiVersions may retry without reporting it, as librdkafka does."""
 
 Answer = Callable[[Any, Request], Message]
 

@@ -96,19 +96,18 @@ class OffsetsHandler:
         )
         end_offset = partition.high_watermark(self._context.node_id) if is_consumer else partition_log.log_end_offset
         leader_epoch = partition.registration.leader_epoch
-        match asked.timestamp:
-            case value if value == LATEST:
-                return TimestampAndOffset(-1, end_offset, leader_epoch)
-            case value if value in (EARLIEST, EARLIEST_LOCAL):
-                start = partition_log.log_start_offset
-                epoch = partition_log.epochs.epoch_for(start)
-                return TimestampAndOffset(-1, start, -1 if epoch is None else epoch)
-            case value if value == MAX_TIMESTAMP:
-                found = yield from partition_log.find_max_timestamp()
-            case value if value in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-                return _UNKNOWN
-            case value:
-                found = yield from partition_log.find_by_timestamp(value)
+        if asked.timestamp == LATEST:
+            return TimestampAndOffset(-1, end_offset, leader_epoch)
+        if asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+            start = partition_log.log_start_offset
+            epoch = partition_log.epochs.epoch_for(start)
+            return TimestampAndOffset(-1, start, -1 if epoch is None else epoch)
+        if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return _UNKNOWN
+        if asked.timestamp == MAX_TIMESTAMP:
+            found = yield from partition_log.find_max_timestamp()
+        else:
+            found = yield from partition_log.find_by_timestamp(asked.timestamp)
         return found if found is not None and found.offset < end_offset else _UNKNOWN
 
     def offset_for_leader_epoch(self, body: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:

@@ -56,9 +56,6 @@ class OffsetIndex:
         self._relative_offsets: array[int] = array("I")
         self._positions: array[int] = array("I")
 
-    def __len__(self) -> int:
-        return len(self._positions)
-
     def load(self, segment_bytes: int) -> None:
         """Read the file.
 
@@ -117,9 +114,6 @@ class TimeIndex:
         self._base_offset = base_offset
         self._timestamps: array[int] = array("q")
         self._relative_offsets: array[int] = array("I")
-
-    def __len__(self) -> int:
-        return len(self._timestamps)
 
     def load(self) -> None:
         """Read the file. Raises CorruptIndexError when it is missing, truncated, or its timestamps do not increase."""

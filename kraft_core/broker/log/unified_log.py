@@ -139,8 +139,7 @@ class UnifiedLog:
         written = read_header(stamped)
         self.check_online()
         try:
-            # Everything that may fail comes before the batch is in the file, so that it is registered whole or not at
-            # all.
+            # What may fail comes before the batch is in the file, so that it is registered whole or not at all.
             self._maybe_roll(written, now_ms)
             if leader_epoch != self.epochs.latest:
                 self._begin_epoch(leader_epoch, first_offset)
@@ -205,7 +204,12 @@ class UnifiedLog:
         return max(0, bisect.bisect_right(self._bases, offset) - 1)
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool) -> LogSlice:
-        """Yield the batches from the one that contains `from_offset`, read as needed."""
+        """Find the batches from the one that contains `offset`, within one segment, `max_bytes` and `end_offset`.
+
+        The slice may end inside a batch, as in Kafka. With `at_least_one` it contains the whole first batch, even if
+        that is larger than `max_bytes`; without, the slice is empty if the first batch does not fit. Raises KafkaError
+        OFFSET_OUT_OF_RANGE.
+        """
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -231,16 +235,13 @@ class UnifiedLog:
         return LogSlice(self.active.file_descriptor, 0, 0)
 
     def batches(self, from_offset: int) -> Iterator[RecordBatch]:
-        """Return about `max_bytes` of batches from the one that contains `from_offset`; none at the log's end."""
+        """Yield the batches from the one that contains `from_offset`, read as needed."""
         for segment in list(self.segments[self._segment_index(from_offset) :]):
             for position, header in segment.batches(from_offset):
                 yield from read_batches(segment.pread(header.size, position), verify_crc=False)
 
     def some_batches(self, from_offset: int, max_bytes: int) -> list[RecordBatch]:
-        """Return the batches from the one that contains `from_offset`, up to about `max_bytes`.
-
-        None at the log's end.
-        """
+        """Return about `max_bytes` of batches from the one that contains `from_offset`; none at the log's end."""
         found: list[RecordBatch] = []
         size = 0
         for batch in self.batches(from_offset):
