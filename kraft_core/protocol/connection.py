@@ -80,7 +80,14 @@ class Connection:
         if end == len(buffer):
             self._buffer = b""
             self._position = 0
+        elif isinstance(buffer, bytearray) and end > len(buffer) - end:
+            self._drop_returned()
         return frame
+
+    def _drop_returned(self) -> None:
+        """Release the frames that were returned. The next bytes may take long to come if the connection is not read."""
+        self._buffer = bytes(memoryview(self._buffer)[self._position :])
+        self._position = 0
 
     def _check_api(self, size: int, body: int) -> None:
         key_end = body + _API_KEY_BYTES

@@ -99,3 +99,22 @@ def test_answers_are_not_measured_by_the_limits_of_requests() -> None:
     connection = Connection()
     connection.receive_data(begin_of_frame(50_000_000, ApiKey.METADATA))
     assert connection.next_frame() is None
+
+
+def test_a_frame_that_was_returned_is_released_while_the_next_one_is_incomplete() -> None:
+    frame = (1 << 20).to_bytes(4) + bytes(1 << 20)
+    tracemalloc.start()
+    try:
+        connections = [Connection() for _ in range(20)]
+        for connection in connections:
+            connection.receive_data(frame[: 1 << 19])
+            connection.receive_data(frame[1 << 19 :] + frame[:1_000])
+            assert connection.next_frame() == frame[4:]
+            assert connection.buffered_bytes == 1_000
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * len(frame)
+    for connection in connections:
+        connection.receive_data(frame[1_000:])
+        assert connection.next_frame() == frame[4:]
