@@ -29,7 +29,6 @@ def quiet() -> None:
 
 def run_chunk(start: int, count: int) -> tuple[Counter[str], list[str]]:
     """Run seeds in turn; return their totals, and a line with the replay command for each failed seed."""
-    quiet()
     totals: Counter[str] = Counter()
     failures = []
     for seed in range(start, start + count):
@@ -48,7 +47,7 @@ def run_seeds(start: int, count: int, jobs: int) -> tuple[Counter[str], list[str
     counts = [min(CHUNK, start + count - each) for each in starts]
     totals: Counter[str] = Counter()
     failures: list[str] = []
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=quiet) as pool:
         for chunk_totals, chunk_failures in pool.map(run_chunk, starts, counts):
             totals.update(chunk_totals)
             failures += chunk_failures
