@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
+    from kraft_core.image.acls_image import StandardAcl
     from kraft_core.image.metadata_image import (
         BrokerRegistration,
         ControllerRegistration,
+        DelegationToken,
         PartitionRegistration,
         TopicsImage,
     )
@@ -198,19 +200,36 @@ def _quota_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield records.ClientQuotaRecord(entity=parts, key=key, value=value, remove=False)
 
 
+def acl_record(acl_id: UUID, acl: StandardAcl) -> records.AccessControlEntryRecord:
+    """Return an ACL as a record."""
+    return records.AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+def token_record(token: DelegationToken) -> records.DelegationTokenRecord:
+    """Return a delegation token as a record."""
+    return records.DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=token.renewers,
+        issue_timestamp=token.issue_timestamp,
+        max_timestamp=token.max_timestamp,
+        expiration_timestamp=token.expiration_timestamp,
+        token_id=token.token_id,
+    )
+
+
 def _security_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for acl_id in sorted(image.acls.by_id, key=lambda uuid: uuid.int):
-        acl = image.acls.by_id[acl_id]
-        yield records.AccessControlEntryRecord(
-            id=acl_id,
-            resource_type=acl.resource_type,
-            resource_name=acl.resource_name,
-            pattern_type=acl.pattern_type,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission_type,
-        )
+        yield acl_record(acl_id, image.acls.by_id[acl_id])
     for mechanism, users in sorted(image.scram.items(), key=_first):
         for name, credential in sorted(users.items(), key=_first):
             yield records.UserScramCredentialRecord(
@@ -221,13 +240,5 @@ def _security_records(image: MetadataImage) -> Iterator[MetadataRecord]:
                 server_key=credential.server_key,
                 iterations=credential.iterations,
             )
-    for token_id, token in sorted(image.delegation_tokens.items(), key=_first):
-        yield records.DelegationTokenRecord(
-            owner=token.owner,
-            requester=token.requester,
-            renewers=token.renewers,
-            issue_timestamp=token.issue_timestamp,
-            max_timestamp=token.max_timestamp,
-            expiration_timestamp=token.expiration_timestamp,
-            token_id=token_id,
-        )
+    for _, token in sorted(image.delegation_tokens.items(), key=_first):
+        yield token_record(token)

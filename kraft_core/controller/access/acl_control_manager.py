@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kraft_core.controller.controller_result import MAX_RECORDS_PER_USER_OP, ControllerResult
 from kraft_core.image.acls_image import AclFilter, StandardAcl
+from kraft_core.image.image_writer import acl_record
 from kraft_core.protocol.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -21,7 +22,7 @@ from kraft_core.protocol.messages import (
     DescribeAclsResponseAclDescription,
     DescribeAclsResponseDescribeAclsResource,
 )
-from kraft_core.protocol.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from kraft_core.protocol.metadata_records import RemoveAccessControlEntryRecord
 from kraft_core.protocol.uuids import random_uuid
 
 if TYPE_CHECKING:
@@ -124,20 +125,6 @@ def describe_acls(
     for acl in image.acls.matching(wanted):
         found.setdefault(acl.pattern, set()).add(acl)
     return DescribeAclsResponse(resources=tuple(_resource(*pattern, found[pattern]) for pattern in sorted(found)))
-
-
-def acl_record(acl_id: UUID, acl: StandardAcl) -> AccessControlEntryRecord:
-    """Return the record of an ACL."""
-    return AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
 
 
 def _check_can_be_an_acl(creation: CreateAclsRequestAclCreation) -> None:

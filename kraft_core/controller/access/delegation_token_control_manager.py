@@ -16,6 +16,7 @@ import msgspec
 
 from kraft_core.controller.controller_request_context import ANONYMOUS
 from kraft_core.controller.controller_result import ControllerResult
+from kraft_core.image.image_writer import token_record
 from kraft_core.image.metadata_image import DelegationToken
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -25,7 +26,7 @@ from kraft_core.protocol.messages import (
     ExpireDelegationTokenResponse,
     RenewDelegationTokenResponse,
 )
-from kraft_core.protocol.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from kraft_core.protocol.metadata_records import RemoveDelegationTokenRecord
 from kraft_core.protocol.metadata_version import is_delegation_token_supported
 from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
@@ -219,19 +220,6 @@ class DelegationTokenControlManager:
         if token_id is None:
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
         return tokens[token_id]
-
-
-def token_record(token: DelegationToken) -> DelegationTokenRecord:
-    """Return the record of a token."""
-    return DelegationTokenRecord(
-        owner=token.owner,
-        requester=token.requester,
-        renewers=token.renewers,
-        issue_timestamp=token.issue_timestamp,
-        max_timestamp=token.max_timestamp,
-        expiration_timestamp=token.expiration_timestamp,
-        token_id=token.token_id,
-    )
 
 
 def _created(owner: str, requester: str, **fields: int | str | bytes) -> CreateDelegationTokenResponse:
