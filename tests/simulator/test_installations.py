@@ -1,7 +1,5 @@
 """A lagging node installs the leader's snapshot and dies at each of its file operations in turn."""
 
-import logging
-
 import pytest
 
 from kraft_core.storage.kafka_raft_log import LogConfig
@@ -10,11 +8,6 @@ from tests.simulator.sim_node import SimNode
 from tests.simulator.world import SECOND_US
 
 pytestmark = pytest.mark.simulator
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 def cut_at_every_operation(seed: int, stage: str, operations_max: int = 80) -> list[str]:

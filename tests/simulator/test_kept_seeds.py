@@ -1,7 +1,5 @@
 """Seeds that once showed a bug of the product, with its description."""
 
-import logging
-
 import pytest
 
 from tests.simulator.faults import BROKERS
@@ -14,11 +12,6 @@ KEPT = {
     "a cancelled reassignment put a dead replica in sync and forgot who was eligible": (108, BROKERS, 3),
 }
 """Seed, faults, brokers. A change of the simulator may change the run of a seed; then find another seed for the bug."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("fault", KEPT)

@@ -1,6 +1,5 @@
 """Planted bugs of raft; the simulator must catch each by the invariant that it breaks."""
 
-import logging
 from collections.abc import Callable
 
 import pytest
@@ -29,11 +28,6 @@ from kraft_core.raft.voter_set import ReplicaKey
 from tests.simulator.planted import caught
 
 pytestmark = pytest.mark.simulator
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 FAULTS = ("kill", "power", "isolate", "split", "drop", "slow_disk", "pause")

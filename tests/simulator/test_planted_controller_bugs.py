@@ -1,6 +1,5 @@
 """Planted bugs of the controller; the simulator must catch each by the invariant that it breaks."""
 
-import logging
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -40,11 +39,6 @@ from tests.simulator.planted import caught
 pytestmark = pytest.mark.simulator
 
 CONTROLLERS = ("kill", "resign", "isolate", "duplicate", "delay")
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 def failure(seeds: int = 60, faults: tuple[str, ...] = BROKERS) -> str:

@@ -1,6 +1,5 @@
 """Planted bugs of storage: acknowledgements before the sync, and trust in a damaged disk."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -27,11 +26,6 @@ pytestmark = pytest.mark.simulator
 
 CRASHES = ("kill", "power", "power_all", "crash_in_file_operation", "slow_disk", "resign")
 UNDAMAGED = "a start was refused on an undamaged disk"
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 def test_no_alarm_without_a_bug() -> None:

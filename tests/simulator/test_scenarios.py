@@ -1,7 +1,5 @@
 """Invariants that need a specific scenario rather than many seeds."""
 
-import logging
-
 import pytest
 
 from kraft_core.raft.events import PeerDisconnected
@@ -11,11 +9,6 @@ from tests.simulator.sim_node import SimNode
 from tests.simulator.world import SECOND_US
 
 pytestmark = pytest.mark.simulator
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 def working(seed: int, voters: int) -> tuple[Scenario, SimNode, list[SimNode]]:

@@ -1,6 +1,5 @@
 """Random runs of the real nodes on virtual disks keep every invariant."""
 
-import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 2_000
 
 pytestmark = pytest.mark.simulator
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.timeout(900)

@@ -1,7 +1,5 @@
 """A leader is isolated during reads and late messages and replaced at once: no read is stale."""
 
-import logging
-
 import pytest
 
 from kraft_core.node import Node
@@ -17,11 +15,6 @@ from tests.simulator.world import SECOND_US
 pytestmark = pytest.mark.simulator
 
 SEEDS = 8
-
-
-@pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 def reads_through_a_succession(seed: int, voters: int) -> Scenario:
