@@ -2,35 +2,16 @@
 
 import ast
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.tracked_files import ROOT, tracked
+
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 LEFTOVERS = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
 BARE_SUPPRESSION = re.compile(r"#\s*(type:\s*ignore|noqa)(\[[^\]]*\]|:\s*[A-Z0-9, ]+)?\s*$")
-
-
-def tracked(*patterns: str) -> list[Path]:
-    """The files git knows or would add, so that a build folder does not count; without git, every file."""
-    if (ROOT / ".git").exists():
-        listing = subprocess.run(
-            ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split()
-        return [ROOT / name for name in listing if (ROOT / name).is_file()]
-    skipped = {".venv", "build", "dist"}
-    return [
-        path
-        for pattern in patterns
-        for path in ROOT.rglob(pattern)
-        if path.is_file() and not skipped.intersection(path.relative_to(ROOT).parts)
-    ]
 
 
 SOURCES = [path for path in tracked("*.py") if "versions" not in path.parts]

@@ -1,11 +1,11 @@
 """Every reference to a document, in code and in documents, leads to a file and a heading of this repository."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.markdown import ROOT, anchors
+from tests.tracked_files import tracked
 
 SUFFIXES = {".py", ".md", ".html", ".js", ".css", ".toml", ".java", ".txt", ""}
 DOCUMENT = re.compile(r"\b((?:docs/|tests/golden/)?[A-Za-z_-]+\.md)(#[a-z0-9_-]+)?")
@@ -15,10 +15,8 @@ ELSEWHERE = re.compile(r"\b(INTEROP|RELIABILITY|DESIGN|PLACEMENT|STYLE)\b(?! CHA
 
 def texts() -> Iterator[tuple[Path, str]]:
     """All tracked text files, with what they say."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, names.split("\0")):
-        path = ROOT / name
-        if path.suffix in SUFFIXES and path.is_file() and path != Path(__file__):
+    for path in tracked("*"):
+        if path.suffix in SUFFIXES and path != Path(__file__):
             try:
                 yield path, path.read_text(encoding="utf-8")
             except UnicodeDecodeError:
