@@ -170,7 +170,7 @@ def take_environment_token(session: OrmSession, text: str, now: dt.datetime) -> 
 
 
 def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
-    """Revoke a token and all tokens made with it. Raises AccountError when there is none of this name."""
+    """Revoke a token and all tokens created with it. Raises UnknownAccountError if no token has this name."""
     found = token_by_name(session, name)
     if found is None:
         raise UnknownAccountError(f"There is no token '{name}'.", "name")
