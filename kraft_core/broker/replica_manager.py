@@ -9,6 +9,7 @@ Source: ReplicaManager, Kafka 4.3.1.
 
 import asyncio
 import logging
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from kraft_core.broker.log.log_manager import LogManager, PartitionKey
 from kraft_core.broker.log.log_validator import ProducedBatch
 from kraft_core.broker.log.unified_log import AppendInfo, UnifiedLog
 from kraft_core.broker.partition import Partition
+from kraft_core.broker.slices import SLICE_S
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -27,7 +29,6 @@ log = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
 NO_ACKS: Final = 0
-_OPENED_A_TURN: Final = 32
 _RETRY_S: Final = 1.0
 Waker = Callable[[PartitionKey], None]
 
@@ -45,6 +46,7 @@ class ReplicaManager:
         self._wakers: dict[PartitionKey, set[Waker]] = {}
         self._leader_listeners: list[Callable[[PartitionKey, bool], None]] = []
         self._unopened: deque[PartitionKey] = deque()
+        self._opens_next_turn = False
         logs.failures.on_failure(lambda directory: self._stop_offline())
 
     # -- metadata
@@ -151,25 +153,36 @@ class ReplicaManager:
             listener((partition.topic, partition.index), leads)
 
     def _open_some(self) -> None:
-        """Open logs of led partitions, a few per turn of the loop: a topic may have thousands of partitions."""
-        for _ in range(min(_OPENED_A_TURN, len(self._unopened))):
-            key = self._unopened.popleft()
-            partition = self.partitions.get(key)
-            if partition is None or partition.log is not None or partition.registration.leader != self.broker_id:
-                continue
-            directory_id = partition.registration.directory(self.broker_id) or uuid.UUID(int=0)
-            try:
-                partition.log = self.logs.get_or_create(
-                    partition.topic, partition.index, partition.topic_id, directory_id
-                )
-            except KafkaError as error:
-                self._open_later(key, partition, error)
-                continue
-            self._note_isr(key, partition)
-            self._notify_listeners(partition, leads=True)
-            self.wake(key)
-        if self._unopened:
-            asyncio.get_running_loop().call_soon(self._open_some)
+        """Open logs of led partitions in slices, one a turn of the loop: a request may create thousands of them."""
+        if not self._opens_next_turn:
+            self._open_slice()
+
+    def _open_slice(self) -> None:
+        self._opens_next_turn = False
+        end_s = time.perf_counter() + SLICE_S
+        try:
+            while self._unopened:
+                self._open(self._unopened.popleft())
+                if time.perf_counter() >= end_s:
+                    break
+        finally:
+            if self._unopened:
+                self._opens_next_turn = True
+                asyncio.get_running_loop().call_soon(self._open_slice)
+
+    def _open(self, key: PartitionKey) -> None:
+        partition = self.partitions.get(key)
+        if partition is None or partition.log is not None or partition.registration.leader != self.broker_id:
+            return
+        directory_id = partition.registration.directory(self.broker_id) or uuid.UUID(int=0)
+        try:
+            partition.log = self.logs.get_or_create(partition.topic, partition.index, partition.topic_id, directory_id)
+        except KafkaError as error:
+            self._open_later(key, partition, error)
+            return
+        self._note_isr(key, partition)
+        self._notify_listeners(partition, leads=True)
+        self.wake(key)
 
     def _drop(self, topic: TopicImage, index: int, *, is_removal_seen: bool) -> None:
         partition = self.partitions.get((topic.name, index))

@@ -19,8 +19,8 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from kraft_core.protocol.api_keys import ApiKey
-from kraft_core.protocol.connection import Connection
 from kraft_core.protocol.errors import DecodeError, EncodeError, ErrorCode, KafkaError, UnsupportedVersion
+from kraft_core.protocol.frame_buffer import FrameBuffer
 from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from kraft_core.protocol.software import api_versions_request
@@ -52,14 +52,18 @@ class UnexpectedAnswer(KafkaError):  # noqa: N818  # see above
 class ClientRequest:
     """A request of the session's user, who may add fields in a subclass.
 
-    It goes out in the highest version of both sides, between `min_version` and `max_version` if given.
+    It goes out in the highest version of both sides, between `min_version` and `max_version` if given. A node does not
+    answer a Produce request with acks 0: `expects_answer` is False for such, and no event follows after it was sent.
     """
 
-    __slots__ = ("correlation_id", "max_version", "message", "min_version", "version")
+    __slots__ = ("correlation_id", "expects_answer", "max_version", "message", "min_version", "version")
 
-    def __init__(self, message: Message, min_version: int = 0, max_version: int | None = None) -> None:
+    def __init__(
+        self, message: Message, min_version: int = 0, max_version: int | None = None, *, expects_answer: bool = True
+    ) -> None:
         lowest, highest = message.VERSIONS
         self.message = message
+        self.expects_answer = expects_answer
         self.min_version = max(lowest, min_version)
         self.max_version = highest if max_version is None else min(highest, max_version)
         self.version = -1  # -1, as the next: not sent yet
@@ -113,6 +117,8 @@ class ClientSession(Generic[RequestT]):
         renewal_share: float = RENEWAL_SHARE[0],
     ) -> None:
         self.node_versions: dict[int, tuple[int, int]] = {}  # api key -> lowest and highest version of the node
+        self.finalized_features: dict[str, int] = {}  # name -> level, as of the epoch
+        self.finalized_features_epoch = -1  # -1: the node does not say
         self.step: Message | None = None
         self.step_deadline_ms: int | None = None
         self.is_accepted = False  # whether the node answered more than ApiVersions, which every listener answers
@@ -120,7 +126,7 @@ class ClientSession(Generic[RequestT]):
         self._security = security
         self._step_timeout_ms = step_timeout_ms
         self._renewal_share = renewal_share
-        self._frames = Connection(max_frame_bytes)
+        self._frames = FrameBuffer(max_frame_bytes)
         self._has_data = False  # whether a whole frame may be there
         self._phase = _Phase.NEW
         self._login: SaslClientAuthenticator | None = None
@@ -168,6 +174,15 @@ class ClientSession(Generic[RequestT]):
     def receive_data(self, data: bytes) -> None:
         """Add bytes that arrived on the connection."""
         self._frames.receive_data(data)
+        self._has_data = True
+
+    def get_buffer(self) -> memoryview:
+        """Return room for bytes that arrive, to be written to at once; then call `buffer_updated`."""
+        return self._frames.get_buffer()
+
+    def buffer_updated(self, count: int) -> None:
+        """Take in bytes that arrived in the buffer."""
+        self._frames.buffer_updated(count)
         self._has_data = True
 
     def next_event(self, now_ms: int) -> Ready | Answered[RequestT] | NotSent[RequestT] | None:
@@ -231,10 +246,11 @@ class ClientSession(Generic[RequestT]):
                 self._events.append(NotSent(request, error))
                 continue
             request.version, request.correlation_id = version, self._last_correlation_id
-            self._in_flight.append(request)
             self._out.append(frame)
+            if request.expects_answer:
+                self._in_flight.append(request)
 
-    def _answered(self, frame: bytes) -> Answered[RequestT]:
+    def _answered(self, frame: memoryview) -> Answered[RequestT]:
         if not self._in_flight:
             raise UnexpectedAnswer(_correlation_id(frame), None)
         request = self._in_flight[0]
@@ -256,7 +272,7 @@ class ClientSession(Generic[RequestT]):
         self._step_correlation_id = self._next_correlation_id()
         self._out.append(encode_request(message, version, self._step_correlation_id, self._client_id))
 
-    def _step_answered(self, frame: bytes, step: Message, now_ms: int) -> None:
+    def _step_answered(self, frame: memoryview, step: Message, now_ms: int) -> None:
         answer = _decode(frame, step.API_KEY, self._step_version, self._step_correlation_id)
         self.step = self.step_deadline_ms = None
         if isinstance(answer, ApiVersionsResponse):
@@ -276,6 +292,8 @@ class ClientSession(Generic[RequestT]):
         if answer.error_code != ErrorCode.NONE:
             raise VersionsRefused(answer.error_code)
         self.node_versions = versions
+        self.finalized_features = {each.name: each.max_version_level for each in answer.finalized_features}
+        self.finalized_features_epoch = answer.finalized_features_epoch
         self._begin_login(now_ms)
 
     def _begin_login(self, now_ms: int) -> None:
@@ -301,7 +319,7 @@ class ClientSession(Generic[RequestT]):
         self._events.append(Ready())
 
 
-def _decode(frame: bytes, api_key: int, version: int, expected: int) -> Message:
+def _decode(frame: memoryview, api_key: int, version: int, expected: int) -> Message:
     """Decode the answer with the correlation id `expected`; raises UnexpectedAnswer for any other."""
     found = _correlation_id(frame)
     if found != expected:
@@ -309,7 +327,7 @@ def _decode(frame: bytes, api_key: int, version: int, expected: int) -> Message:
     return decode_response(api_key, version, frame)[1]
 
 
-def _correlation_id(frame: bytes) -> int:
+def _correlation_id(frame: memoryview) -> int:
     if len(frame) < 4:
         raise DecodeError("ResponseHeader", "correlation_id", 0, f"a response of {len(frame)} bytes")
     return int.from_bytes(frame[:4], "big", signed=True)

@@ -23,14 +23,13 @@ from kraft_core.clients.quorum_fetch import (
     endpoint_of,
     fetch_partition,
     fetch_request,
-    fetch_snapshot_request,
-    snapshot_partition,
+    fetch_snapshot,
 )
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol.control_records import VotersRecord
-from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
-from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionData, FetchSnapshotResponse
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import FetchResponse, FetchResponsePartitionData, FetchResponseSnapshotId
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 
@@ -100,6 +99,7 @@ class MetadataObserver:
         self._snapshot_listeners: list[SnapshotListener] = []
         self._leader_listeners: list[tuple[LeaderLostListener, LeaderFoundListener]] = []
         self._leadership_listeners: list[LeadershipListener] = []
+        self.on_diverged: Callable[[], None] = lambda: None  # called when the quorum has lost what was committed here
         self._leadership: tuple[int, LeaderEndpoint | None] = (
             0,
             None,
@@ -139,6 +139,11 @@ class MetadataObserver:
     def is_ready(self) -> bool:
         """Whether an image has been published."""
         return self._published.offset >= 0
+
+    @property
+    def snapshot_time_ms(self) -> int:
+        """Time of the newest record in the snapshot that was loaded last, 0 without one."""
+        return self._log.snapshot_time_ms
 
     @property
     def voters(self) -> VotersRecord | None:
@@ -181,6 +186,11 @@ class MetadataObserver:
         self._leadership_listeners.append(listener)
 
     # running
+
+    def resume(self, stored: ObservedLog) -> None:
+        """Continue from what was read before, instead of from the log's start. Call it before `start`."""
+        assert self._task is None, "an observer resumes before it is started"
+        self._log = stored
 
     def start(self) -> None:
         """Start the task that follows the quorum."""
@@ -228,6 +238,8 @@ class MetadataObserver:
             await self._follow(connection)
         except (LogDiverged, ReplayError) as cause:
             self._failed(host, port, cause, connection)
+            if isinstance(cause, LogDiverged):
+                self.on_diverged()
             self._restart()
             return False
         except (ConnectionError, KafkaError) as cause:
@@ -368,7 +380,7 @@ class MetadataObserver:
         """Handle a successful fetch: records, a truncation, or the id of a snapshot to fetch."""
         self.log_start_offset = partition.log_start_offset
         if partition.snapshot_id.end_offset >= 0:
-            await self._fetch_snapshot(connection, partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            await self._fetch_snapshot(connection, partition.snapshot_id)
         elif partition.diverging_epoch.end_offset >= 0:
             self._log.truncate(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset)
         else:
@@ -405,30 +417,18 @@ class MetadataObserver:
         async with self._moved:
             self._moved.notify_all()
 
-    async def _fetch_snapshot(self, connection: KafkaConnection, end_offset: int, epoch: int) -> None:
+    async def _fetch_snapshot(self, connection: KafkaConnection, snapshot_id: FetchResponseSnapshotId) -> None:
         """Fetch a whole snapshot and replace the log by it. Raises KafkaError, CorruptBatch, ReplayError."""
+        end_offset, epoch = snapshot_id.end_offset, snapshot_id.epoch
         log.info("observer_snapshot", extra={"end_offset": end_offset, "snapshot_epoch": epoch})
-        data = bytearray()
-        while True:
-            request = fetch_snapshot_request(
-                self.identity,
-                leader_epoch=self.epoch,
-                end_offset=end_offset,
-                epoch=epoch,
-                position=len(data),
-                max_bytes=SNAPSHOT_CHUNK_BYTES,
-            )
-            answer = cast("FetchSnapshotResponse", await connection.request(request, FETCH_TIMEOUT_MS * 5))
-            partition = snapshot_partition(answer)
-            code = answer.error_code or (ErrorCode.INVALID_REQUEST if partition is None else partition.error_code)
-            if code != ErrorCode.NONE or partition is None:
-                raise KafkaError(ErrorCode(code), f"snapshot {end_offset}-{epoch} at {len(data)}")
-            if partition.position != len(data) or not partition.unaligned_records:
-                raise CorruptBatch(len(data), f"snapshot {end_offset}-{epoch} arrived with a gap")
-            data += partition.unaligned_records
-            if len(data) >= partition.size:
-                break
-        await asyncio.to_thread(self._log.load_snapshot, bytes(data), end_offset, epoch)
+        data = await fetch_snapshot(
+            lambda request: connection.request(request, FETCH_TIMEOUT_MS * 5),
+            self.identity,
+            snapshot_id,
+            leader_epoch=self.epoch,
+            max_bytes=SNAPSHOT_CHUNK_BYTES,
+        )
+        await asyncio.to_thread(self._log.load_snapshot, data, end_offset, epoch)
         self._unpublished = []
         self._restarted = True
         for listener in self._snapshot_listeners:

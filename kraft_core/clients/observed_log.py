@@ -13,7 +13,7 @@ from typing import Final
 from kraft_core.image.applied_records import AppliedRecords
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
-from kraft_core.protocol.control_records import ControlRecord, VotersRecord, decode_control
+from kraft_core.protocol.control_records import ControlRecord, SnapshotHeaderRecord, VotersRecord, decode_control
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.record_batch import RecordBatch, read_batches
@@ -29,7 +29,8 @@ Offset = int
 class CommittedChange:
     """One committed change: a batch, or all batches of one metadata transaction.
 
-    Each record comes with its offset. `before` and `after` are the images around the change.
+    Each record comes with its offset. `before` and `after` are the images around the change. `batches` are those read
+    since the last change; an open transaction may begin in the last of them.
     """
 
     first_offset: int
@@ -40,6 +41,12 @@ class CommittedChange:
     control_records: tuple[tuple[Offset, ControlRecord], ...]
     before: MetadataImage
     after: MetadataImage
+    batches: tuple[RecordBatch, ...]
+
+    @property
+    def is_boundary(self) -> bool:
+        """Whether the image after the change holds everything read so far: no transaction is open."""
+        return self.after.offset == self.batches[-1].last_offset
 
 
 class LogDiverged(KafkaError):  # noqa: N818 - what happened, not what class it is
@@ -52,9 +59,13 @@ class LogDiverged(KafkaError):  # noqa: N818 - what happened, not what class it 
 
 
 class ObservedLog:
-    """The log as fetched so far. Offsets are exclusive ends unless their name says otherwise."""
+    """The log as fetched so far. Offsets are exclusive ends unless their name says otherwise.
 
-    def __init__(self) -> None:
+    With `allow_gaps` batches may be missing before an appended one, as in a stored copy without NoOp batches.
+    """
+
+    def __init__(self, *, allow_gaps: bool = False) -> None:
+        self.allow_gaps = allow_gaps
         self._loader = MetadataLoader()
         self._applied_end = 0
         self._applied_epoch = 0
@@ -63,8 +74,10 @@ class ObservedLog:
         self._image = self._loader.image
         self._records = AppliedRecords()
         self._change_start = -1
+        self._read: list[RecordBatch] = []
         self.high_watermark = -1
         self.voters: VotersRecord | None = None
+        self.snapshot_time_ms = 0  # of the newest record in the last loaded snapshot
 
     @property
     def image(self) -> MetadataImage:
@@ -100,7 +113,8 @@ class ObservedLog:
             for batch in read_batches(data):
                 if batch.last_offset < self.end_offset:
                     continue
-                if batch.base_offset != self.end_offset or not self.last_epoch <= batch.leader_epoch <= leader_epoch:
+                is_gap = batch.base_offset != self.end_offset and not self.allow_gaps
+                if is_gap or not self.last_epoch <= batch.leader_epoch <= leader_epoch:
                     log.warning(
                         "fetched_batch_refused",
                         extra={
@@ -142,6 +156,7 @@ class ObservedLog:
             if self._change_start < 0:
                 self._change_start = batch.base_offset
             self._loader.apply_batch(batch, self._records.add)
+            self._read.append(batch)
             self._tail.popleft()  # only now, so that a batch that cannot be replayed is not skipped
             self._tail_bytes -= batch.size
             self._applied_end = batch.last_offset + 1
@@ -158,6 +173,7 @@ class ObservedLog:
         else:  # a batch, a transaction, or the records before a transaction in the batch that begins it
             first, last = self._change_start, self._image.offset
             self._change_start = last + 1 if self._loader.in_transaction else -1
+        batches, self._read = tuple(self._read), []
         return CommittedChange(
             first_offset=first,
             last_offset=last,
@@ -167,6 +183,7 @@ class ObservedLog:
             control_records=control,
             before=before,
             after=self._image,
+            batches=batches,
         )
 
     def _control_records(self, batch: RecordBatch) -> list[tuple[Offset, ControlRecord]]:
@@ -186,15 +203,15 @@ class ObservedLog:
         Raises ReplayError or CorruptBatch; the log is unchanged then.
         """
         loader = MetadataLoader()
-        voters: list[VotersRecord] = []
+        controls: list[ControlRecord] = []
 
         def batches() -> Iterator[RecordBatch]:
             position = 0
             for batch in read_batches(data):
                 position += batch.size
                 if batch.is_control:
-                    controls = (decode_control(record.key or b"", record.value or b"") for record in batch.records())
-                    voters.extend(control for control in controls if isinstance(control, VotersRecord))
+                    found = (decode_control(record.key or b"", record.value or b"") for record in batch.records())
+                    controls.extend(control for control in found if control is not None)
                 yield batch
             if position != len(data):
                 raise CorruptBatch(position, "the snapshot ends inside a batch")
@@ -207,5 +224,10 @@ class ObservedLog:
         self._tail_bytes = 0
         self._records.clear()
         self._change_start = -1
-        self.voters = voters[-1] if voters else self.voters
+        self._read.clear()
+        for control in controls:
+            if isinstance(control, VotersRecord):
+                self.voters = control
+            elif isinstance(control, SnapshotHeaderRecord):
+                self.snapshot_time_ms = control.last_contained_log_timestamp
         self.advance(end_offset)

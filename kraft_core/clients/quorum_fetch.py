@@ -5,9 +5,12 @@ directory id is listed by DescribeQuorum. Source: KIP-595, KIP-630, KIP-853; Kaf
 """
 
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import cast
 
 from kraft_core.clients.metadata_source import LeaderEndpoint
+from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
     DescribeQuorumRequest,
@@ -19,6 +22,7 @@ from kraft_core.protocol.messages import (
     FetchRequestReplicaState,
     FetchResponse,
     FetchResponsePartitionData,
+    FetchResponseSnapshotId,
     FetchSnapshotRequest,
     FetchSnapshotRequestPartitionSnapshot,
     FetchSnapshotRequestSnapshotId,
@@ -27,6 +31,7 @@ from kraft_core.protocol.messages import (
     FetchSnapshotResponsePartitionSnapshot,
 )
 from kraft_core.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID
+from kraft_core.protocol.wire import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,3 +129,39 @@ def fetch_snapshot_request(
         max_bytes=max_bytes,
         topics=(FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
     )
+
+
+async def fetch_snapshot(
+    send: Callable[[FetchSnapshotRequest], Awaitable[Message]],
+    identity: ObserverIdentity,
+    snapshot_id: FetchResponseSnapshotId,
+    *,
+    leader_epoch: int,
+    max_bytes: int,
+) -> bytes:
+    """Return the bytes of a whole snapshot, fetched in parts of up to `max_bytes` with `send`.
+
+    Raises KafkaError when the leader refuses, CorruptBatch for a part that does not follow the one before, and what
+    `send` raises.
+    """
+    name = f"snapshot {snapshot_id.end_offset}-{snapshot_id.epoch}"
+    data = bytearray()
+    while True:
+        request = fetch_snapshot_request(
+            identity,
+            leader_epoch=leader_epoch,
+            end_offset=snapshot_id.end_offset,
+            epoch=snapshot_id.epoch,
+            position=len(data),
+            max_bytes=max_bytes,
+        )
+        answer = cast("FetchSnapshotResponse", await send(request))
+        partition = snapshot_partition(answer)
+        code = answer.error_code or (ErrorCode.INVALID_REQUEST if partition is None else partition.error_code)
+        if code != ErrorCode.NONE or partition is None:
+            raise KafkaError(ErrorCode(code), f"The controller refused {name} at byte {len(data)}.")
+        if partition.position != len(data) or not partition.unaligned_records:
+            raise CorruptBatch(len(data), f"{name} arrived with a gap")
+        data += partition.unaligned_records
+        if len(data) >= partition.size:
+            return bytes(data)

@@ -44,17 +44,17 @@ def is_secret_config(name: str) -> bool:
     return any(part in name.lower() for part in _SECRET_PARTS)
 
 
-def describe_batch(before: MetadataImage, batch: Sequence[MetadataRecord], offset: int, epoch: int) -> list[str]:
-    """Describe the effect of a batch on `before`: one line for each record that changes something, in log order."""
-    lines: list[str] = []
+def described_records(
+    before: MetadataImage, batch: Sequence[MetadataRecord], offset: int, epoch: int
+) -> Iterator[tuple[MetadataRecord, str]]:
+    """Yield each record of a batch that changes something, with its effect in one line."""
     image = before
     for record in batch:
         after = replay_all(image, (record,), offset, epoch)
         line = describe_record(record, image, after)
         if line is not None:
-            lines.append(line)
+            yield record, line
         image = after
-    return lines
 
 
 def describe_record(record: MetadataRecord, before: MetadataImage, after: MetadataImage) -> str | None:

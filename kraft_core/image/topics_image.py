@@ -7,6 +7,7 @@ Source: TopicsImage, PartitionRegistration, Kafka 4.3.1.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -31,10 +32,6 @@ _interned_uuids: dict[tuple[UUID, ...], tuple[UUID, ...]] = {}
 
 def _id_number(topic: TopicImage) -> int:
     return topic.id.int
-
-
-def _index(item: tuple[int, PartitionRegistration]) -> int:
-    return item[0]
 
 
 def intern_ids(ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -132,7 +129,7 @@ class TopicImage(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def sorted_partitions(self) -> list[tuple[int, PartitionRegistration]]:
         """Return the partitions in order of their index."""
-        return sorted(items_of(self.partitions), key=_index)
+        return sorted(items_of(self.partitions), key=itemgetter(0))
 
 
 class TopicsImage(msgspec.Struct, frozen=True):

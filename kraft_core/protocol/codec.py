@@ -7,7 +7,7 @@ import struct
 from typing import Any, Final, TypeVar
 
 from kraft_core.protocol.codegen import explain
-from kraft_core.protocol.decoder import UNLIMITED_ROOM, Decoder, compile_decoder
+from kraft_core.protocol.decoder import UNLIMITED_ROOM, VIEWED, Decoder, compile_decoder
 from kraft_core.protocol.encoder import Encoder, UnsupportedField, compile_encoder
 from kraft_core.protocol.errors import DecodeError, EncodeError, ErrorCode, UnsupportedVersion
 from kraft_core.protocol.primitives import Malformed
@@ -73,7 +73,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode_prefix(
-    message_class: type[M], version: int, data: bytes, offset: int = 0, room: int = UNLIMITED_ROOM
+    message_class: type[M], version: int, data: bytes | memoryview, offset: int = 0, room: int = UNLIMITED_ROOM
 ) -> tuple[M, int]:
     """Decode a message that begins at `offset`; return it and the position after it.
 
@@ -81,7 +81,7 @@ def decode_prefix(
     Raises DecodeError with message, field and position, and UnsupportedVersion.
     """
     decoder = DECODERS[message_class, version]
-    if type(data) is not bytes:
+    if type(data) is not bytes and message_class.__name__ not in VIEWED:
         data = bytes(data)
     try:
         decoded: tuple[M, int]

@@ -1,7 +1,7 @@
-"""Decompression of record batches.
+"""Compression and decompression of record batches.
 
-The standard library decodes gzip and, from Python 3.14 on, zstd; cramjam decodes snappy, lz4 decodes lz4. Batches are
-stored as producers sent them, so nothing is compressed. A package is imported at the first batch that needs it.
+The standard library has gzip and, from Python 3.14 on, zstd; cramjam has snappy, lz4 has lz4. A package is imported at
+the first batch that needs it. Brokers store batches as producers sent them, so only producers compress.
 
 Limits
 ------
@@ -19,6 +19,7 @@ framing).
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kraft_core.protocol.errors import CorruptBatch, ErrorCode, KafkaError, OversizedBatch
@@ -54,6 +55,11 @@ _ZSTD_MEMORY_LEAST: Final = 16 * 1024 * 1024
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SINGLE_SEGMENT: Final = 0x20
 _ZSTD_HEADER_BYTES: Final = 18
+_SNAPPY_BLOCK_BYTES: Final = 32 * 1024
+_LZ4_FAST: Final = 9
+"""The default level of lz4, at which Apache's producer uses the fast compressor; any other level is a high one."""
+_LZ4_HIGH: Final = (3, 12)
+_DEFAULT_LEVELS: Final = {1: -1, 3: _LZ4_FAST, 4: 3}
 
 
 class _Decompressor(Protocol):
@@ -73,6 +79,33 @@ class _Decompressor(Protocol):
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         """Add input and return at most `max_length` bytes of content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """A codec by its number, and its level where it has levels; None for the codec's default."""
+
+    codec: int = 0
+    level: int | None = None
+
+    def compress(self, data: bytes | memoryview) -> bytes:
+        """Return the records of a batch compressed, in the framing of Apache's producer. Codec 0 returns them as are.
+
+        The levels are Kafka's: gzip -1 or 1 to 9, lz4 1 to 17 (9 is fast, others thorough), zstd -131072 to 22.
+        """
+        level = _DEFAULT_LEVELS.get(self.codec, 0) if self.level is None else self.level
+        match self.codec:
+            case 0:
+                return bytes(data)
+            case 1:
+                return zlib.compress(data, level, wbits=31)
+            case 2:
+                return _snappy(memoryview(data))
+            case 3:
+                return _lz4(data, level)
+            case 4:
+                return _zstd(data, level)
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression codec {self.codec} is not known.")
 
 
 def decompressed_bytes_max(batch_bytes: int) -> int:
@@ -159,6 +192,40 @@ def _largest_snappy_block(data: memoryview) -> int:
     except ValueError:
         pass  # the decoder stops there as well
     return largest
+
+
+def _snappy(data: memoryview) -> bytes:
+    """Compress in blocks, each behind its length, after xerial's header with version 1, compatible with 1."""
+    from cramjam import snappy
+
+    parts = [_XERIAL_MAGIC, b"\x00\x00\x00\x01\x00\x00\x00\x01"]
+    for position in range(0, len(data), _SNAPPY_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(data[position : position + _SNAPPY_BLOCK_BYTES]))
+        parts += (len(block).to_bytes(4), block)
+    return b"".join(parts)
+
+
+def _lz4(data: bytes | memoryview, level: int) -> bytes:
+    """Compress in independent blocks of 64 KiB without checksums of the content."""
+    from lz4 import frame
+
+    least, most = _LZ4_HIGH
+    compressed: bytes = frame.compress(
+        data,
+        compression_level=0 if level == _LZ4_FAST else min(max(level, least), most),
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return compressed
+
+
+def _zstd(data: bytes | memoryview, level: int) -> bytes:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd.compress(data, level)
 
 
 def _too_large(codec: int, limit_bytes: int) -> OversizedBatch:

@@ -23,6 +23,9 @@ Decoder = Callable[..., tuple[Any, int]]
 
 UNLIMITED_ROOM: Final = 1 << 62
 
+VIEWED: Final = frozenset({"FetchResponse"})
+"""Messages that are large: their decoders also take a memoryview as data, and copy what they return."""
+
 _INT_ARRAYS: Final = {
     kind: primitives.IntArrays(code, fixed_size(kind))
     for kind, code in {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}.items()
@@ -33,7 +36,8 @@ def compile_decoder(message_class: type[Message], version: int, *, flexible: boo
     """Compile the decoder of one version; `flexible`: the version has compact lengths and tags."""
     name = f"{message_class.__name__} v{version} decode"
     counted = message_class.__name__.endswith("Request")
-    return _DecoderCompiler(name, version, flexible=flexible, counted=counted).compile(message_class)
+    viewed = message_class.__name__ in VIEWED
+    return _DecoderCompiler(name, version, flexible=flexible, counted=counted, viewed=viewed).compile(message_class)
 
 
 def least_size(spec: FieldSpec, version: int, *, flexible: bool) -> int:
@@ -64,11 +68,12 @@ def _bad_length(length: int, left: int) -> primitives.Malformed:
 
 
 class _DecoderCompiler:
-    def __init__(self, name: str, version: int, *, flexible: bool, counted: bool) -> None:
+    def __init__(self, name: str, version: int, *, flexible: bool, counted: bool, viewed: bool) -> None:
         self._source = Source(name, f"data, pos, size, room={UNLIMITED_ROOM}" if counted else "data, pos, size")
         self._version = version
         self._flexible = flexible
         self._counted = counted
+        self._viewed = viewed
         self._run: list[tuple[str, str, str]] = []
         """Format, local name and path of fixed-size values without code yet."""
         self._source.names.update(
@@ -170,10 +175,14 @@ class _DecoderCompiler:
     def _slice(self, spec: FieldSpec, length: str, x: str) -> None:
         end = self._end(length)
         if spec.kind == "string":
-            self._source.line(f"{x} = data[pos:{end}].decode('utf-8', 'replace')")
+            self._source.line(f"{x} = {self._cut(end)}.decode('utf-8', 'replace')")
         else:
-            self._source.line(f"{x} = data[pos:{end}]")
+            self._source.line(f"{x} = {self._cut(end)}")
         self._source.line(f"pos = {end}")
+
+    def _cut(self, end: str) -> str:
+        """Return the expression of the bytes up to `end`."""
+        return f"bytes(data[pos:{end}])" if self._viewed else f"data[pos:{end}]"
 
     def _nested(self, spec: FieldSpec) -> str:
         assert spec.struct is not None
@@ -221,7 +230,7 @@ class _DecoderCompiler:
             table = "UUID_ARRAYS"
         else:
             table = self._source.constant("ARRAYS", spec.kind, _INT_ARRAYS[spec.kind])
-        self._source.line(f"{x} = {table}[data[pos:{end}]]")
+        self._source.line(f"{x} = {table}[{self._cut(end)}]")
         self._source.line(f"pos = {end}")
 
     def _elements(self, spec: FieldSpec, n: str, x: str) -> None:

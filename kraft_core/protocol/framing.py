@@ -133,7 +133,7 @@ def decode_request_body(header: RequestHeader, frame: bytes, offset: int) -> Mes
     return body
 
 
-def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Message]:
+def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Message]:
     """Decode a response frame (without its size); return correlation id and body.
 
     An ApiVersions response with UNSUPPORTED_VERSION is in version 0 whatever the request's version (KIP-511): a body

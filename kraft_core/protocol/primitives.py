@@ -21,6 +21,14 @@ class Malformed(Exception):  # noqa: N818  caught inside the package and turned 
     """Bytes violate the format; the codec adds message, field and position."""
 
 
+ONE_BYTE: Final = 64
+TWO_BYTES: Final = 8_192
+"""Numbers from 0 to before these have varints of at most one and two bytes."""
+VARINT_LOW: Final = bytes(2 * n if n < ONE_BYTE else 2 * n & 127 | 128 for n in range(TWO_BYTES))
+VARINT_HIGH: Final = bytes(2 * n >> 7 for n in range(TWO_BYTES))
+"""First and second byte of the varint of each number before TWO_BYTES, to write the varints of a range by columns."""
+
+
 def encode_uvarint(value: int) -> bytes:
     """Encode an unsigned varint: seven bits per byte, the lowest first. Raises ValueError for a negative value."""
     if value < 0:
@@ -38,7 +46,7 @@ def encode_varint(value: int) -> bytes:
     return encode_uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
-def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
+def decode_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """Decode an unsigned varint of at most 5 bytes and 32 bits; return it and the position after it.
 
     Raises Malformed for a longer one, IndexError when the data ends within it.
@@ -57,12 +65,18 @@ def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
 
 def decode_varint(data: bytes, position: int) -> tuple[int, int]:
     """Decode a signed varint (zigzag) of at most 32 bits. Returns and raises as `decode_uvarint`."""
+    value = data[position]
+    if value < 128:
+        return (value >> 1) ^ -(value & 1), position + 1
     value, position = decode_uvarint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
 
 def decode_varlong(data: bytes, position: int) -> tuple[int, int]:
     """Decode a signed varint (zigzag) of at most 64 bits. Returns and raises as `decode_uvarint`."""
+    value = data[position]
+    if value < 128:
+        return (value >> 1) ^ -(value & 1), position + 1
     value = shift = 0
     for index in range(position, position + _VARLONG_BYTES_MAX):
         byte = data[index]
@@ -83,14 +97,14 @@ def decode_string_length(data: bytes, position: int) -> tuple[int, int]:
     return value, position
 
 
-def skip_tags(count: int, data: bytes, position: int) -> int:
+def skip_tags(count: int, data: bytes | memoryview, position: int) -> int:
     """Skip a tag section without known tags; `count` is its first byte, already read."""
     if count > 127:
         count, position = decode_uvarint(data, position - 1)
     return skip_counted_tags(count, data, position)
 
 
-def skip_counted_tags(count: int, data: bytes, position: int) -> int:
+def skip_counted_tags(count: int, data: bytes | memoryview, position: int) -> int:
     """Skip `count` tagged fields."""
     for _ in range(count):
         _tag, position = decode_uvarint(data, position)

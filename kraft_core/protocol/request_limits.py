@@ -29,6 +29,8 @@ MEDIUM: Final = RequestLimit(1 * MIB, 5_000)
 """Lists that administrators write: groups, ACLs, users, features."""
 LARGE: Final = RequestLimit(8 * MIB, 50_000)
 """Lists of topics and partitions."""
+CHANGES: Final = RequestLimit(8 * MIB, 20_000)
+"""Changes of topics and their configs; the controller carries out at most 10,000 in one request, as Kafka's does."""
 ISR_CHANGES: Final = RequestLimit(8 * MIB, 250_000)
 """ISR changes of all partitions that a broker leads, which it retries until it gets a response."""
 WHOLE: Final = RequestLimit(2**31 - 1, 20_000)
@@ -43,19 +45,24 @@ REQUEST_LIMITS: Final[dict[int, RequestLimit]] = {
     ApiKey.SYNC_GROUP: RequestLimit(2 * MIB, 5_000),
     **dict.fromkeys(
         (
+            ApiKey.CREATE_TOPICS,
+            ApiKey.DELETE_TOPICS,
+            ApiKey.CREATE_PARTITIONS,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            ApiKey.ALTER_CONFIGS,
+        ),
+        CHANGES,
+    ),
+    **dict.fromkeys(
+        (
             ApiKey.FETCH,
             ApiKey.LIST_OFFSETS,
             ApiKey.METADATA,
             ApiKey.OFFSET_COMMIT,
             ApiKey.OFFSET_FETCH,
-            ApiKey.CREATE_TOPICS,
-            ApiKey.DELETE_TOPICS,
-            ApiKey.CREATE_PARTITIONS,
             ApiKey.DELETE_RECORDS,
             ApiKey.OFFSET_FOR_LEADER_EPOCH,
             ApiKey.DESCRIBE_CONFIGS,
-            ApiKey.INCREMENTAL_ALTER_CONFIGS,
-            ApiKey.ALTER_CONFIGS,
             ApiKey.DESCRIBE_LOG_DIRS,
             ApiKey.ELECT_LEADERS,
             ApiKey.ALTER_PARTITION_REASSIGNMENTS,

@@ -59,6 +59,7 @@ from kraft_core.protocol.wire import Message
 from kraft_core.raft.events import RequestReceived
 from kraft_core.security.controller_authorization import ControllerAuthorization
 from kraft_core.server.api_versions import ApiVersionsAnswers, controller_versions
+from kraft_core.server.network.large_requests import LargeRequests
 from kraft_core.server.network.request import Request
 from kraft_core.server.runtime_logger_manager import RuntimeLoggerManager
 
@@ -112,6 +113,7 @@ FORWARDABLE: Final = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
+_ADMINISTRATIVE: Final = FORWARDABLE | {ApiKey.ENVELOPE}
 _UNSERVED: Final[dict[int, ErrorCode]] = {
     ApiKey.SASL_HANDSHAKE: ErrorCode.ILLEGAL_SASL_STATE,
     ApiKey.SASL_AUTHENTICATE: ErrorCode.ILLEGAL_SASL_STATE,
@@ -159,6 +161,7 @@ class ControllerApis:
         self._authorization = authorization
         self._api_versions = api_versions
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._large = LargeRequests()
         self._request_ids = itertools.count(1)
         self._answers: dict[int, Answer] = {}
 
@@ -172,10 +175,25 @@ class ControllerApis:
         if versions is None or not versions[0] <= header.api_version <= versions[1]:
             request.close(f"api {header.api_key} version {header.api_version} is not supported on this listener")
             return
+        if request.is_large and header.api_key in _ADMINISTRATIVE:
+            self._large.submit(request, lambda: self._take_large(request))
+        else:
+            self._take(request, lambda answer: _respond(request, answer))
+
+    def _take_large(self, request: Request) -> None:
+        def respond(answer: Message) -> None:
+            _respond(request, answer)
+            self._large.done()
+
+        self._take(request, respond)
+
+    def _take(self, request: Request, answer: Answer) -> None:
+        """Decode a request and serve it. Raises KafkaError if it cannot be decoded."""
+        header = request.header
         message = request.take_body()
         refuse_unknown_elements(message)
         if isinstance(message, EnvelopeRequest):
-            self._open_envelope(message, request)
+            self._open_envelope(message, request, answer)
             return
         now_ms = self._owner.now_ms()
         context = ControllerRequestContext(
@@ -188,7 +206,7 @@ class ControllerApis:
             token_authenticated=request.token_authenticated,
             received_ms=now_ms,
         )
-        self._serve(header, message, context, lambda answer: _respond(request, answer))
+        self._serve(header, message, context, answer)
 
     def answered(self, request_id: int, message: Message) -> None:
         """Send the node's answer."""
@@ -303,7 +321,7 @@ class ControllerApis:
 
     # -- Envelope
 
-    def _open_envelope(self, envelope: EnvelopeRequest, request: Request) -> None:
+    def _open_envelope(self, envelope: EnvelopeRequest, request: Request, answer: Answer) -> None:
         try:
             if self._authorization is not None:
                 forwarder = ControllerRequestContext(request.principal, host=request.client_host)
@@ -311,9 +329,9 @@ class ControllerApis:
             header, message, context = self._unwrap(envelope, request.listener_name)
         except KafkaError as error:
             log.info("envelope_refused", extra={"client_host": request.client_host, "cause": str(error)})
-            _respond(request, EnvelopeResponse(error_code=error.code))
+            answer(EnvelopeResponse(error_code=error.code))
             return
-        self._serve(header, message, context, lambda answer: _respond(request, _wrap(header, answer)))
+        self._serve(header, message, context, lambda enclosed: answer(_wrap(header, enclosed)))
 
     def _unwrap(
         self, envelope: EnvelopeRequest, listener_name: str

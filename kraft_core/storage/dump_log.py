@@ -11,8 +11,9 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from uuid import UUID
 
 from kraft_core.protocol.control_records import ControlRecord, decode_control
@@ -20,6 +21,7 @@ from kraft_core.protocol.errors import CorruptBatch, KafkaError
 from kraft_core.protocol.metadata_records import (
     RECORD_CLASSES,
     ConfigRecord,
+    MetadataRecord,
     UserScramCredentialRecord,
     decode_record,
 )
@@ -96,7 +98,7 @@ def dump_file(path: Path, wanted: Wanted | None = None) -> Iterator[str]:
     yield f"Dumping {path}"
     yield _heading(path)
     try:
-        for position, batch in _batches(path):
+        for position, batch in file_batches(path):
             yield from _batch_lines(position, batch, wanted or Wanted())
     except CorruptBatch as bad:
         yield f"{DAMAGED}: {bad.message}"
@@ -118,7 +120,7 @@ def dump_json(path: Path, wanted: Wanted | None = None) -> Iterator[dict[str, An
     Raises StorageError when the file cannot be read, CorruptBatch at damage.
     """
     wanted = wanted or Wanted()
-    for position, batch in _batches(path):
+    for position, batch in file_batches(path):
         for record in batch.records() if wanted.has(batch) else ():
             described = _described(batch, record)
             if wanted.takes(record.offset, described):
@@ -140,8 +142,11 @@ def _heading(path: Path) -> str:
     return f"Log starting offset: {int(path.stem) if path.stem.isdecimal() else 0}"
 
 
-def _batches(path: Path) -> Iterator[tuple[int, RecordBatch]]:
-    """Yield (position, batch), reading the file in pieces. Raises CorruptBatch, also for remaining bytes at the end."""
+def file_batches(path: Path) -> Iterator[tuple[int, RecordBatch]]:
+    """Yield (position, batch), reading the file in pieces.
+
+    Raises CorruptBatch, also for remaining bytes at the end, and StorageError when the file cannot be read.
+    """
     position = 0
     rest = b""
     with storage_errors("read", path), path.open("rb") as file:
@@ -210,10 +215,15 @@ def _described(batch: RecordBatch, record: Record) -> dict[str, Any]:
             control = decode_control(record.key or b"", record.value or b"")
             if control is None:
                 return {"error": f"control record of unknown type, key {(record.key or b'').hex()}"}
-            return {"control": _CONTROL_NAMES[type(control).__name__], "data": control_json(control)}
+            return {"control": control_name(control), "data": control_json(control)}
         return metadata_json(record.value or b"")
     except KafkaError as error:
         return {"error": f"Error at {record.offset}, skipping. {error}"}
+
+
+def control_name(record: ControlRecord) -> str:
+    """Return the type of a control record as Kafka's tool names it, such as LeaderChange."""
+    return _CONTROL_NAMES[type(record).__name__]
 
 
 def control_json(record: ControlRecord) -> dict[str, Any]:
@@ -223,22 +233,44 @@ def control_json(record: ControlRecord) -> dict[str, Any]:
 
 def metadata_json(value: bytes) -> dict[str, Any]:
     """Return a metadata record as {type, version, data}, secrets redacted. Raises MetadataRecordError."""
-    record = decode_record(value)
-    version = value[2]  # frame version and apiKey are one byte each, as in every version of Kafka
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(record).__name__).upper()
+    return record_json(decode_record(value), record_version(value))
+
+
+def record_version(value: bytes) -> int:
+    """Return the version of a record that `decode_record` accepts."""
+    return value[2]  # frame version and apiKey are one byte each, as in every version of Kafka
+
+
+def record_json(record: MetadataRecord, version: int) -> dict[str, Any]:
+    """Return a decoded metadata record as {type, version, data}, secrets redacted."""
     data = _fields_json(record, version)
     if isinstance(record, UserScramCredentialRecord):
         data |= dict.fromkeys(("salt", "storedKey", "serverKey"), REDACTED)
-    if isinstance(record, ConfigRecord) and record.value is not None and _SECRET_SETTING.search(record.name):
+    if is_secret_setting(record) and record.value is not None:
         data["value"] = REDACTED
-    return {"type": name, "version": version, "data": data}
+    return {"type": _type_name(type(record)), "version": version, "data": data}
+
+
+def is_secret_setting(record: MetadataRecord) -> TypeGuard[ConfigRecord]:
+    """Return whether the record sets a config with a secret value, such as a password."""
+    return isinstance(record, ConfigRecord) and _SECRET_SETTING.search(record.name) is not None
+
+
+@cache
+def _type_name(record_class: type[MetadataRecord]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", record_class.__name__).upper()
+
+
+@cache
+def _fields(message_class: type[Message]) -> tuple[FieldSpec, ...]:
+    return tuple(fields_of(message_class))
 
 
 def _fields_json(message: Message, version: int) -> dict[str, Any]:
     """Return the fields of this version; tagged fields only when they differ from their default, as in Kafka."""
     return {
         _camel(spec.name): _value_json(getattr(message, spec.name), spec, version)
-        for spec in fields_of(type(message))
+        for spec in _fields(type(message))
         if spec.is_present(version) and not (spec.wire.tag >= 0 and getattr(message, spec.name) == spec.default)
     }
 

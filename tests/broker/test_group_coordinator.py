@@ -203,6 +203,18 @@ def test_a_static_member_returns_without_a_rebalance_and_fences_its_old_id() -> 
     assert world.state is GroupState.STABLE
 
 
+def test_a_static_leader_that_returns_with_other_metadata_causes_no_rebalance() -> None:
+    """KIP-814. A consumer's metadata names its generation, so it differs after a restart."""
+    world = World()
+    old = world.join(instance="i", version=5)[0]
+    world.sync(old.member_id, 1, {old.member_id: b"mine"}, instance="i")
+
+    new = world.join(instance="i", version=9, metadata=b"changed")[0]
+
+    assert (new.generation_id, new.skip_assignment) == (old.generation_id, True)
+    assert world.state is GroupState.STABLE
+
+
 def test_a_commit_needs_the_members_generation() -> None:
     world = World()
     (member,), generation = world.stable()

@@ -137,7 +137,7 @@ def test_a_failure_of_any_change_of_a_file_is_reported_and_loses_nothing(
         assert answered in (OSError, ErrorCode.KAFKA_STORAGE_ERROR, None)
         assert len(reported) == (answered == ErrorCode.KAFKA_STORAGE_ERROR)
         story.log.close_files()
-        assert open_descriptors() == before, f"after change {at}: {disk.changes[-1]}"
+        assert open_descriptors() <= before, f"after change {at}: {disk.changes[-1]}"
         assert_whole(story)
 
 

@@ -96,6 +96,8 @@ def test_a_request_about_everything_takes_one_step_for_each_thing(name: str, tmp
     api_key, version, body = MESSAGES[name]
     request: Any = SimpleNamespace(
         header=SimpleNamespace(api_key=api_key, api_version=version),
+        size=0,
+        is_large=False,
         listener_name="L",
         take_body=lambda: body,
         respond=answers.append,

@@ -1,6 +1,6 @@
 """The descriptions in the change feed."""
 
-from kraft_core.image.changes import describe_batch, image_changes
+from kraft_core.image.changes import described_records, image_changes
 from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol import metadata_records as r
@@ -13,7 +13,7 @@ ORDERS = r.TopicRecord(name="orders", topic_id=topic_id(0))
 
 
 def feed(*records: MetadataRecord) -> list[str]:
-    return describe_batch(EMPTY, records, len(records), 1)
+    return [line for _, line in described_records(EMPTY, records, len(records), 1)]
 
 
 def test_a_leader_change_reads_as_one_line() -> None:
@@ -81,7 +81,7 @@ def test_every_record_of_a_real_log_that_changes_something_is_described() -> Non
         loader.apply_batch(batch, lambda _, record, read=read: read.append(record))
         loud = [record for record in read if not isinstance(record, silent)]
         clears_nothing = [record for record in loud if isinstance(record, r.ClearElrRecord)]
-        lines = describe_batch(before, read, batch.last_offset, 1)
+        lines = [line for _, line in described_records(before, read, batch.last_offset, 1)]
         assert len(loud) - len(clears_nothing) <= len(lines) <= len(loud)
 
 

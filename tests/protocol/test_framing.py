@@ -1,5 +1,7 @@
 """Headers of requests and responses."""
 
+from uuid import UUID
+
 import pytest
 
 from kraft_core.protocol import messages
@@ -96,6 +98,25 @@ def test_bytes_after_a_request_are_ignored_as_in_kafka() -> None:
     frame = encode_request(messages.VoteRequest(cluster_id="c"), 2, 1, "x")[4:] + b"more"
     header, offset = decode_request_header(frame)
     assert decode_request_body(header, frame, offset) == messages.VoteRequest(cluster_id="c")
+
+
+def test_an_answer_to_a_fetch_is_decoded_from_a_buffer_that_is_used_again_afterwards() -> None:
+    aborted = messages.FetchResponseAbortedTransaction(producer_id=1, first_offset=2)
+    partition = messages.FetchResponsePartitionData(records=b"r" * 100, aborted_transactions=(aborted,))
+    topic = messages.FetchResponseFetchableTopicResponse(topic_id=UUID(int=7), partitions=(partition,))
+    endpoint = messages.FetchResponseNodeEndpoint(node_id=1, host="host", port=9, rack="rack")
+    answers = {
+        18: messages.FetchResponse(responses=(topic,), node_endpoints=(endpoint,)),
+        4: messages.FetchResponse(
+            responses=(messages.FetchResponseFetchableTopicResponse(topic="t", partitions=(partition,)),)
+        ),
+    }
+    for version, answer in answers.items():
+        buffer = bytearray(encode_response(answer, (ApiKey.FETCH, version), 3)[4:])
+        found = decode_response(ApiKey.FETCH, version, memoryview(buffer))
+        buffer[:] = bytes(len(buffer))
+        assert found == decode_response(ApiKey.FETCH, version, encode_response(answer, (ApiKey.FETCH, version), 3)[4:])
+        assert found[1] == answer
 
 
 def test_large_records_make_the_same_frame_as_small_ones() -> None:

@@ -94,6 +94,10 @@ class Report:
     admin_acknowledged: int = 0
     admin_refused: int = 0
 
+    def numbers(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {name: value for name, value in vars(self).items() if name not in {"seed", "settings", "trace_hash"}}
+
 
 class Scenario:
     """A cluster and its faults. Raises InvariantBrokenError or AssertionError if an invariant does not hold."""

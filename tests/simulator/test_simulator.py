@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.__main__ import run_chunk
+from tests.simulator.__main__ import RUNNER
 from tests.simulator.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ def test_invariants_hold_in_every_seed() -> None:
 
 def test_the_seeds_reach_every_counted_event() -> None:
     """Every fault happens in the seeds of the test."""
-    totals, _ = run_chunk(10_000, 100)
+    totals, _ = RUNNER.run_chunk(10_000, 100)
     assert [name for name, count in totals.items() if not count] == []
 
 
@@ -44,5 +44,5 @@ def test_a_seed_that_fails_prints_the_command_that_replays_it(monkeypatch: pytes
         raise AssertionError("planted")
 
     monkeypatch.setattr(Scenario, "run", run)
-    _, failures = run_chunk(7, 1)
+    _, failures = RUNNER.run_chunk(7, 1)
     assert failures == ["python -m tests.simulator --seed 7 --trace\n    AssertionError: planted"]

@@ -40,11 +40,8 @@ class DescribeHandler:
         self._context = context
         self._loggers = RuntimeLoggerManager(context.node_id)
 
-    def configs(self, body: DescribeConfigsRequest, request: Request) -> None:
+    def configs(self, body: DescribeConfigsRequest, request: Request) -> Work[None]:
         """Answer DescribeConfigs, one resource per step. Errors are those of `described_resources`."""
-        self._context.work(request, self._configs(body, request))
-
-    def _configs(self, body: DescribeConfigsRequest, request: Request) -> Work[None]:
         metadata = self._context.metadata
         results = []
         try:
@@ -84,14 +81,11 @@ class DescribeHandler:
             )
         )
 
-    def log_dirs(self, body: DescribeLogDirsRequest, request: Request) -> None:
+    def log_dirs(self, body: DescribeLogDirsRequest, request: Request) -> Work[None]:
         """Return each log directory with its volume and partitions, one partition per step.
 
         If the request lists topics, only their partitions are returned.
         """
-        self._context.work(request, self._log_dirs(body, request))
-
-    def _log_dirs(self, body: DescribeLogDirsRequest, request: Request) -> Work[None]:
         by_directory = yield from self._logs_by_directory(body)
         manager = self._context.replicas.logs
         results = []

@@ -12,6 +12,7 @@ from kraft_core.broker.apis.context import BrokerContext
 from kraft_core.protocol.codec import encode
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
+from kraft_core.server.network.large_requests import LargeRequests
 from kraft_core.server.network.request import Request
 
 _PRINCIPAL_VERSION: Final = 0
@@ -27,10 +28,20 @@ class ForwardingHandler:
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
+        self._large = LargeRequests()
 
     def handle(self, request: Request) -> None:
-        """Forward the request; it is answered when the controller has answered."""
-        self._context.spawn(self._forward(request))
+        """Forward the request; it is answered when the controller has answered. Large ones are forwarded one by one."""
+        if request.is_large:
+            self._large.submit(request, lambda: self._context.spawn(self._forward_large(request)))
+        else:
+            self._context.spawn(self._forward(request))
+
+    async def _forward_large(self, request: Request) -> None:
+        try:
+            await self._forward(request)
+        finally:
+            self._large.done()
 
     async def _forward(self, request: Request) -> None:
         envelope = EnvelopeRequest(

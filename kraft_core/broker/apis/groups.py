@@ -167,14 +167,11 @@ class GroupsHandler:
 
     # -- administration
 
-    def describe(self, body: DescribeGroupsRequest, request: Request) -> None:
+    def describe(self, body: DescribeGroupsRequest, request: Request) -> Work[None]:
         """Return members and assignments, one group per step.
 
         An unknown group is Dead, and GROUP_ID_NOT_FOUND since version 6.
         """
-        self._context.work(request, self._describe(body, request))
-
-    def _describe(self, body: DescribeGroupsRequest, request: Request) -> Work[None]:
         found = []
         for group_id in dict.fromkeys(body.groups):
             found.append(self._described(group_id, request.header.api_version))
@@ -213,14 +210,11 @@ class GroupsHandler:
             ),
         )
 
-    def list(self, body: ListGroupsRequest, request: Request) -> None:
+    def list(self, body: ListGroupsRequest, request: Request) -> Work[None]:
         """Return the groups that this broker coordinates, one per step.
 
         They are filtered by state and type, both case-insensitive. Error: COORDINATOR_LOAD_IN_PROGRESS.
         """
-        self._context.work(request, self._list(body, request))
-
-    def _list(self, body: ListGroupsRequest, request: Request) -> Work[None]:
         states = {state.lower() for state in body.states_filter}
         types = {kind.lower() for kind in body.types_filter}
         coordinator = self._context.coordinator

@@ -20,6 +20,7 @@ from kraft_core.broker.apis.offset_fetch import OffsetFetchHandler
 from kraft_core.broker.apis.offsets import OffsetsHandler
 from kraft_core.broker.apis.produce import ProduceHandler
 from kraft_core.broker.apis.producer_id import ProducerIdHandler
+from kraft_core.broker.slices import Work
 from kraft_core.protocol.api_keys import APIS, ApiKey
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
@@ -108,7 +109,19 @@ _NO_CONSUMER_PROTOCOL: Final = ConsumerGroupHeartbeatResponse(
 )
 """Answered, since a client that misses the API in ApiVersions may retry without reporting it, as librdkafka does."""
 
+_DECODED_BYTES_PER_BYTE: Final = 8
+"""Memory of a large request's decoded body and its answer in relation to the request's size."""
+
 Answer = Callable[[Any, Request], Message]
+
+
+def _decoded(request: Request, answer: Callable[[Any, Request], Work[None]]) -> Work[None]:
+    """Decode a request and answer it. A large one waits for memory first, so that few are decoded at the same time."""
+    held = request.size * _DECODED_BYTES_PER_BYTE if request.is_large else 0
+    if held:
+        yield held
+    for needed in answer(request.take_body(), request):
+        yield needed + held if needed else 0
 
 
 def _undescribed(body: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
@@ -139,13 +152,13 @@ class KafkaApis:
         self._whole: dict[int, Callable[[Request], None]] = {
             ApiKey.PRODUCE: self._produce.handle,
             ApiKey.FETCH: self._fetch.handle,
-            ApiKey.LIST_OFFSETS: self._offsets.list_offsets,
             ApiKey.API_VERSIONS: self._api_versions.handle,
             **dict.fromkeys(FORWARDED, self._forwarding.handle),
         }
         self._metadata = MetadataHandler(context)
         self._describe = DescribeHandler(context)
-        self._deferred: dict[int, Callable[[Any, Request], None]] = {
+        self._sliced: dict[int, Callable[[Any, Request], Work[None]]] = {
+            ApiKey.LIST_OFFSETS: self._offsets.list_offsets,
             ApiKey.METADATA: self._metadata.metadata,
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: self._metadata.describe_topic_partitions,
             ApiKey.DESCRIBE_CONFIGS: self._describe.configs,
@@ -153,6 +166,8 @@ class KafkaApis:
             ApiKey.DESCRIBE_GROUPS: self._groups.describe,
             ApiKey.LIST_GROUPS: self._groups.list,
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(context).handle,
+        }
+        self._deferred: dict[int, Callable[[Any, Request], None]] = {
             ApiKey.JOIN_GROUP: self._groups.join,
             ApiKey.SYNC_GROUP: self._groups.sync,
             ApiKey.INIT_PRODUCER_ID: self._producer_ids.handle,
@@ -193,6 +208,10 @@ class KafkaApis:
         whole = self._whole.get(header.api_key)
         if whole is not None:
             whole(request)
+            return
+        sliced = self._sliced.get(header.api_key)
+        if sliced is not None:
+            self._context.work(request, _decoded(request, sliced))
             return
         body = request.take_body()
         deferred = self._deferred.get(header.api_key)

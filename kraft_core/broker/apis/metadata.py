@@ -44,15 +44,12 @@ class MetadataHandler:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    def metadata(self, body: MetadataRequest, request: Request) -> None:
+    def metadata(self, body: MetadataRequest, request: Request) -> Work[None]:
         """Return brokers and topics, one topic per step. Missing topics are created if request and configs allow it.
 
         Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION. Per partition:
         LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
         """
-        self._context.work(request, self._metadata(body, request))
-
-    def _metadata(self, body: MetadataRequest, request: Request) -> Work[None]:
         image = self._context.metadata.image.topics
         topics: list[MetadataResponseMetadataResponseTopic] = []
         if body.topics is None or (request.header.api_version == 0 and not body.topics):
@@ -150,14 +147,11 @@ class MetadataHandler:
             if not self._context.metadata.is_replica_online(partition, broker_id)
         )
 
-    def describe_topic_partitions(self, body: DescribeTopicPartitionsRequest, request: Request) -> None:
+    def describe_topic_partitions(self, body: DescribeTopicPartitionsRequest, request: Request) -> Work[None]:
         """Return partitions with their ELR, one per step, and a cursor when there are more.
 
         The page has at most as many partitions as the request and max.request.partition.size.limit allow.
         """
-        self._context.work(request, self._describe_topic_partitions(body, request))
-
-    def _describe_topic_partitions(self, body: DescribeTopicPartitionsRequest, request: Request) -> Work[None]:
         answer = yield from self._partitions_page(body, request)
         request.respond(answer)
 

@@ -38,14 +38,11 @@ class OffsetFetchHandler:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    def handle(self, body: OffsetFetchRequest, request: Request) -> None:
+    def handle(self, body: OffsetFetchRequest, request: Request) -> Work[None]:
         """Answer the request, one partition per step.
 
         Errors: those of `GroupCoordinatorService.check` per group, UNKNOWN_TOPIC_ID per partition.
         """
-        self._context.work(request, self._answer(body, request))
-
-    def _answer(self, body: OffsetFetchRequest, request: Request) -> Work[None]:
         version = request.header.api_version
         if version < _GROUPS_SINCE:
             answer = yield from self._only_group(body, version)

@@ -50,16 +50,11 @@ class OffsetsHandler:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
 
-    def list_offsets(self, request: Request) -> None:
+    def list_offsets(self, body: ListOffsetsRequest, request: Request) -> Work[None]:
         """Find offsets by timestamp, or by a negative timestamp that stands for a place in the log.
 
         Per partition also INVALID_REQUEST for one that is listed twice.
         """
-        body = request.body()
-        assert isinstance(body, ListOffsetsRequest)
-        self._context.work(request, self._list_offsets(request, body))
-
-    def _list_offsets(self, request: Request, body: ListOffsetsRequest) -> Work[None]:
         named = Counter((topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions)
         topics = []
         for topic in body.topics:

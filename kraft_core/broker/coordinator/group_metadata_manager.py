@@ -165,15 +165,13 @@ class GroupMetadataManager:
             member.answer_join(JoinGroupResponse(error_code=fenced, member_id=old_id))
         if member.answer_sync is not None:
             member.answer_sync(SyncGroupResponse(error_code=fenced))
-        old_protocols = member.protocols
         member.answer_join = member.answer_sync = None
         member.protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         member.session_timeout_ms = request.session_timeout_ms
         member.client_id, member.client_host = joiner.client_id, joiner.client_host
         self.touch(member, now_ms)
-        same_choice = group.state is GroupState.STABLE and group.select_protocol() == group.protocol
-        if same_choice and (not was_leader or old_protocols == member.protocols):
+        if group.state is GroupState.STABLE and group.select_protocol() == group.protocol:
             error = self._store(group)
             if error is not ErrorCode.NONE:
                 raise KafkaError(error, "The group could not be stored.")

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from kraft_core.protocol.framing import RequestHeader, decode_request_body, encode_response
 from kraft_core.protocol.wire import Message
+from kraft_core.server.network.request_turns import LARGE_REQUEST_BYTES
 
 
 class RequestConnection(Protocol):
@@ -79,6 +80,11 @@ class Request:
         self.frame = frame
         self.size = len(frame)
         self.body_offset = body_offset
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the request takes so much time and memory that others wait for it or it waits for others."""
+        return self.size > LARGE_REQUEST_BYTES
 
     @property
     def listener_name(self) -> str:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-STALLED_S: Final = 1.0
+STALLED_S: Final = 0.4
 _WATCHES: Final = 4
 """Checks of a connection within STALLED_S."""
 _ROOM_LEAST_BYTES: Final = 65_536

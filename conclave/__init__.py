@@ -1,0 +1,1 @@
+"""Conclave for other programs: Kafka clients (`conclave.kafka`) and the test kit (`conclave.testing`)."""

@@ -1,0 +1,1 @@
+"""Admin: one typed client over the admin requests."""

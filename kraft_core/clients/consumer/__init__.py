@@ -1,0 +1,1 @@
+"""KafkaConsumer: records of subscribed or assigned partitions, and the groups that share them."""

@@ -1,0 +1,1 @@
+"""KafkaProducer: records in, acknowledged batches out."""
