@@ -5,19 +5,16 @@ from collections.abc import Sequence
 import msgspec
 
 from app.cluster.changes import Changes, only, raise_for
+from kraft_core.clients.admin.acls import (
+    create_acls_request,
+    delete_acls_request,
+    deleted_acls,
+    describe_acls_request,
+)
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
-from kraft_core.protocol.messages import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-    DeleteAclsRequest,
-    DeleteAclsRequestDeleteAclsFilter,
-    DeleteAclsResponse,
-    DescribeAclsRequest,
-    DescribeAclsResponse,
-)
+from kraft_core.protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
 from kraft_core.protocol.metadata_records import (
     AccessControlEntryRecord,
     MetadataRecord,
@@ -34,24 +31,10 @@ class AclAdmin(Changes):
         Raises KafkaError SECURITY_DISABLED without an authorizer, INVALID_REQUEST for an invalid ACL: the error is that
         of the first refused ACL, and the others may have been created.
         """
-        request = CreateAclsRequest(
-            creations=tuple(
-                CreateAclsRequestAclCreation(
-                    resource_type=acl.resource_type,
-                    resource_name=acl.resource_name,
-                    resource_pattern_type=acl.pattern_type,
-                    principal=acl.principal,
-                    host=acl.host,
-                    operation=acl.operation,
-                    permission_type=acl.permission_type,
-                )
-                for acl in acls
-            )
-        )
         before = self._history.newest_offset
         if validate_only:
             await self._check_authorizer()
-        answer = await self._ask(request, CreateAclsResponse, dry_run=validate_only)
+        answer = await self._ask(create_acls_request(acls), CreateAclsResponse, dry_run=validate_only)
         offset = None if validate_only else await self._committed_of(before, AccessControlEntryRecord)
         for result in answer.results:
             raise_for(result.error_code, result.error_message)
@@ -62,51 +45,25 @@ class AclAdmin(Changes):
 
         Raises KafkaError SECURITY_DISABLED, INVALID_REQUEST.
         """
-        request = DeleteAclsRequest(
-            filters=(
-                DeleteAclsRequestDeleteAclsFilter(
-                    resource_type_filter=wanted.resource_type,
-                    resource_name_filter=wanted.resource_name,
-                    pattern_type_filter=wanted.pattern_type,
-                    principal_filter=wanted.principal,
-                    host_filter=wanted.host,
-                    operation=wanted.operation,
-                    permission_type=wanted.permission_type,
-                ),
-            )
-        )
         before = self._history.newest_offset
         if validate_only:
             await self._check_authorizer()
-        result = only((await self._ask(request, DeleteAclsResponse, dry_run=validate_only)).filter_results)
+        answer = await self._ask(delete_acls_request((wanted,)), DeleteAclsResponse, dry_run=validate_only)
+        result = only(answer.filter_results)
         raise_for(result.error_code, result.error_message)
-        deleted = [
-            StandardAcl(
-                resource_type=acl.resource_type,
-                resource_name=acl.resource_name,
-                pattern_type=acl.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission_type,
-            )
-            for acl in result.matching_acls
-            if not acl.error_code
-        ]
+        deleted = [acl for acl in deleted_acls(result) if isinstance(acl, StandardAcl)]
         return None if validate_only else await self._committed_of(before, RemoveAccessControlEntryRecord), deleted
 
     async def _check_authorizer(self) -> None:
         """Raise KafkaError SECURITY_DISABLED when the cluster has no authorizer; it refuses listings then, too."""
-        request = DescribeAclsRequest(
-            resource_type_filter=ResourceType.CLUSTER,
-            pattern_type_filter=PatternType.LITERAL,
+        cluster_acls = AclFilter(
+            resource_type=ResourceType.CLUSTER,
+            resource_name=CLUSTER_NAME,
+            pattern_type=PatternType.LITERAL,
             operation=AclOperation.ALTER,
             permission_type=AclPermissionType.ALLOW,
-            resource_name_filter=CLUSTER_NAME,
-            principal_filter=None,
-            host_filter=None,
         )
-        answer = await self._ask(request, DescribeAclsResponse)
+        answer = await self._ask(describe_acls_request(cluster_acls), DescribeAclsResponse)
         raise_for(answer.error_code, answer.error_message)
 
     async def _committed_of(self, before: int, kind: type[MetadataRecord]) -> int:

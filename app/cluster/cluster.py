@@ -1,25 +1,41 @@
 """One Kafka cluster as the web process sees it: the image in memory, its changes, and its recent history."""
 
 import asyncio
+import copy
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from app.cluster.admin import Admin
+from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
+from app.cluster.broker_requests import BrokerRequests
 from app.cluster.changes import Connections
 from app.cluster.epoch_keeper import EpochKeeper
+from app.cluster.groups import Groups
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.identity import ClusterIdentity
+from app.cluster.log_dirs import BrokerLogDirs, PastLogDirs
+from app.cluster.log_store.archive import Archive, Past
+from app.cluster.log_store.recorder import Limits, Recorder
+from app.cluster.partition_offsets import PartitionOffsets
 from app.cluster.quorum import Quorum
 from app.cluster.quorum_watch import QuorumWatch
+from app.cluster.records import Records
+from app.cluster.samples import Sample, Samples
 from app.cluster.static_configs import BrokerStaticConfigs
 from app.cluster.topic_table import TopicTable
+from app.cluster.transactions import Transactions
 from app.db.database import Database
+from app.records.schema_registry import SchemaRegistry
 from kraft_core.clients.kafka_client import ControllerClient
 from kraft_core.clients.metadata_observer import MetadataObserver
+from kraft_core.clients.observed_log import CommittedChange
 from kraft_core.clients.quorum_fetch import ObserverIdentity
 from kraft_core.configs.config_resource import CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.configs.effective_config import (
@@ -32,6 +48,7 @@ from kraft_core.configs.effective_config import (
     topic_entries,
 )
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
 
 log = logging.getLogger(__name__)
@@ -53,6 +70,14 @@ class Freshness:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredHistory:
+    """Where the metadata log that was read is kept, one folder for each cluster, and how much of it."""
+
+    folder: Path
+    limits: Limits
+
+
 class Cluster:
     """A cluster. Start it on the event loop, and stop it before the loop ends."""
 
@@ -65,10 +90,17 @@ class Cluster:
         request_timeout_ms: int = 30_000,
         history_records_max: int = 20_000,
         security: ClientSecurity = PLAINTEXT_CLIENT,
+        client_properties: Mapping[str, str] | None = None,
+        schemas: SchemaRegistry | None = None,
+        stored: StoredHistory,
     ) -> None:
+        self.past: Past | None = None
+        """The state that this view shows, None for the present one."""
         self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id), security=security)
         self.history = History(history_records_max)
-        self.observer.subscribe_log(self.history.add, self.history.snapshot)
+        self.archive = Archive(self.history, history_records_max, lambda: self.observer.applied_offset)
+        self._stored = stored
+        self.observer.subscribe_log(self._on_change, self._on_snapshot)
         self.observer.subscribe_leader(self.history.epochs.lost, self.history.epochs.found)
         self.client = ControllerClient(
             bootstrap,
@@ -79,10 +111,21 @@ class Cluster:
         )
         self._quorum = QuorumWatch(self.client, self.observer, bootstrap, security)
         self._quorum.on_change = self._notify_waiting
-        self.admin = Admin(Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms))
-        self.static_configs = BrokerStaticConfigs()
+        self._broker_requests = BrokerRequests(security)
+        self.static_configs = BrokerStaticConfigs(self._broker_requests)
+        self.log_dirs = BrokerLogDirs(self._broker_requests)
+        self.clients = BrokerClients(client_properties or {}, self._broker_requests, lambda: self.image)
+        self.records = Records(self.clients, PartitionOffsets(self._broker_requests, lambda: self.image), schemas)
+        self._broker_client = BrokerClient(lambda: self.image, security)
+        self.groups = Groups(self._broker_client, lambda: self.image)
+        self.transactions = Transactions(self._broker_client, lambda: self.image)
+        connections = Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
+        self.admin = Admin(connections, self._broker_client, self.groups)
         self._topic_table = TopicTable()
-        self._identity = ClusterIdentity(bootstrap, database, self.observer, self.client, cluster_id, security)
+        self.samples = Samples(self._sample)
+        self._identity = ClusterIdentity(
+            bootstrap, database, self.observer, self.client, cluster_id, security, self._open_history
+        )
         self._epoch_keeper = EpochKeeper(self.history, self.observer, self.client, database, lambda: self.cluster_id)
         self._stopping = asyncio.Event()
         self._process_stamp = secrets.token_hex(4)
@@ -97,6 +140,7 @@ class Cluster:
         self._identity.start()
         self._epoch_keeper.start()
         self._quorum.start()
+        self.samples.start()
 
     def begin_stop(self) -> None:
         """End the event streams so that their connections can close. Called when the server starts to shut down."""
@@ -111,12 +155,47 @@ class Cluster:
     async def stop(self) -> None:
         """Stop following the quorum and close all connections."""
         self.begin_stop()
+        await self.samples.stop()
         await self._identity.stop()
         await self._quorum.stop()
         await self._epoch_keeper.stop()
         await self.observer.stop()
+        await self.archive.stop()
+        if self.archive.recorder is not None:
+            await self.archive.recorder.stop()
         await self.static_configs.stop()
+        await self.log_dirs.stop()
+        await self.groups.stop()
+        await self.transactions.stop()
+        await self._broker_client.stop()
         self.client.close()
+
+    async def _open_history(self, cluster_id: str) -> None:
+        """Open the stored log of the cluster, and resume where it ends."""
+        folder = self._stored.folder / f"cluster-{quote(cluster_id, safe='')}"
+        recorder = Recorder(folder, self._stored.limits, lambda: self.observer.voters)
+        found = await recorder.open(self.history.records_max)
+        if found is not None:
+            resumed, replay, changes = found
+            if replay.start.end_offset:
+                self.history.snapshot(replay.start.image, replay.start.time_ms)
+            for change in changes:
+                self.history.add(change)
+            self.observer.resume(resumed)
+        self.observer.on_diverged = recorder.diverged
+        self.archive.recorder = recorder
+        recorder.start()
+
+    def _on_change(self, change: CommittedChange) -> None:
+        self.history.add(change)
+        if self.archive.recorder is not None:
+            self.archive.recorder.add(change)
+
+    def _on_snapshot(self, image: MetadataImage) -> None:
+        time_ms = self.observer.snapshot_time_ms
+        self.history.snapshot(image, time_ms)
+        if self.archive.recorder is not None:
+            self.archive.recorder.snapshot(image, time_ms)
 
     def _on_image(self, old: MetadataImage, new: MetadataImage, _records: object) -> None:
         self._quorum.follow_voters()
@@ -130,6 +209,19 @@ class Cluster:
         if old.offset < 0:  # the first image: count its topics now, not in the first page
             asyncio.get_running_loop().call_soon(self.topic_table.totals)
 
+    def _sample(self, at: float) -> Sample | None:
+        if not self.observer.is_ready:
+            return None
+        totals = self.topic_table.totals()
+        return Sample(
+            at=at,
+            high_watermark=self.observer.high_watermark,
+            partitions=totals.partitions,
+            offline=totals.offline,
+            under_min=totals.under_min,
+            under_replicated=totals.under_replicated,
+        )
+
     # reading
 
     @property
@@ -142,14 +234,25 @@ class Cluster:
         """The error when the controllers belong to another cluster than this process, else ""."""
         return self._identity.foreign
 
+    def at(self, past: Past) -> "Cluster":
+        """Return a view of this cluster that shows a past state. What only brokers know is unknown in it."""
+        view = copy.copy(self)
+        view._become(past)  # noqa: SLF001 - its own class
+        return view
+
+    def _become(self, past: Past) -> None:
+        self.past, self.history, self._topic_table = past, past.history, past.table
+        self.static_configs = BrokerStaticConfigs(self._broker_requests)
+        self.log_dirs = PastLogDirs(self._broker_requests)
+
     @property
     def image(self) -> MetadataImage:
-        """The newest committed image."""
-        return self.observer.image
+        """The newest committed image, in a view of the past the image of then."""
+        return self.observer.image if self.past is None else self.past.image
 
     @property
     def topic_table(self) -> TopicTable:
-        """All topics as rows, at the newest image."""
+        """All topics as rows, at `image`."""
         self._topic_table.refresh(self.image)
         return self._topic_table
 
@@ -159,7 +262,7 @@ class Cluster:
         seen = self.observer.last_update_monotonic
         age_ms = None if seen is None else max(0, int((asyncio.get_running_loop().time() - seen) * 1000))
         return Freshness(
-            offset=self.observer.applied_offset,
+            offset=self.observer.applied_offset if self.past is None else self.past.offset,
             epoch=self.observer.epoch,
             high_watermark=self.observer.high_watermark,
             age_ms=age_ms,
@@ -198,6 +301,17 @@ class Cluster:
     async def wait_for_offset(self, offset: int, timeout_ms: int) -> bool:
         """Wait until the image contains `offset`. Returns False after the timeout."""
         return await self.observer.wait_for_offset(offset, timeout_ms)
+
+    async def catch_up(self, timeout_ms: int) -> None:
+        """Wait until the image contains every change that the controller has acknowledged to anybody so far.
+
+        Raises KafkaError, also REQUEST_TIMED_OUT, and ConnectionError.
+        """
+        last_offset = await self._quorum.high_watermark(timeout_ms) - 1
+        if not await self.observer.wait_for_offset(last_offset, timeout_ms):
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT, f"The metadata log was not read up to offset {last_offset} in time."
+            )
 
     # configs, as every listing shows them
 

@@ -2,24 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Literal
 
 from app.cluster.changes import Changes, raise_for
+from kraft_core.clients.admin.cluster import UpgradeType
 from kraft_core.protocol.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesRequestFeatureUpdateKey,
     UpdateFeaturesResponse,
 )
 from kraft_core.protocol.metadata_records import FeatureLevelRecord
-
-
-class UpgradeType(IntEnum):
-    """The direction of a change that a request allows."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

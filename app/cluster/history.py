@@ -14,7 +14,7 @@ from typing import Final
 
 from app.cluster.epochs import Epoch, EpochHistory
 from kraft_core.clients.observed_log import CommittedChange
-from kraft_core.image.changes import describe_batch, image_changes
+from kraft_core.image.changes import described_records
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
 from kraft_core.protocol.metadata_records import (
@@ -25,16 +25,15 @@ from kraft_core.protocol.metadata_records import (
 )
 
 VOTER_SETS_MAX: Final = 100
-_PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
-_MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
+PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
+MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """One committed batch or transaction that changed something. Offsets are inclusive.
 
-    `records` have their offsets; NoOps and transaction markers are left out. After a snapshot, the difference to the
-    previous image is one change without records.
+    `records` have their offsets; NoOps and transaction markers are left out.
     """
 
     first_offset: int
@@ -46,16 +45,20 @@ class Change:
     after: MetadataImage
 
     @cached_property
+    def described(self) -> tuple[tuple[MetadataRecord, str], ...]:
+        """The records that change something, each with its effect in one line."""
+        records = [record for _, record in self.records]
+        return tuple(described_records(self.before, records, self.offset, self.epoch))
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """Descriptions of the change, one line per effect."""
-        if not self.records:
-            return tuple(image_changes(self.before, self.after))
-        return tuple(describe_batch(self.before, [record for _, record in self.records], self.offset, self.epoch))
+        return tuple(line for _, line in self.described)
 
     @cached_property
     def headlines_first(self) -> tuple[str, ...]:
         """The same lines, with those about more than one partition's state first."""
-        return tuple(sorted(self.lines, key=lambda line: _PARTITION_LINE.match(line) is not None))
+        return tuple(sorted(self.lines, key=lambda line: PARTITION_LINE.match(line) is not None))
 
 
 class OffsetGone(LookupError):  # noqa: N818 - it names what happened
@@ -71,10 +74,11 @@ class History:
     """The newest changes, up to `records_max` records. The newest change is always kept."""
 
     def __init__(self, records_max: int) -> None:
-        self._records_max = records_max
+        self.records_max = records_max
         self._changes: deque[Change] = deque()
         self._records = 0
         self._oldest = 0
+        self._base = MetadataImage.EMPTY, 0  # the state before the oldest change, and its time
         self._current = MetadataImage.EMPTY
         self.epochs = EpochHistory()
         self.snapshots_loaded = 0  # how often a snapshot replaced a part of the log
@@ -92,6 +96,39 @@ class History:
         return self._current.offset
 
     @property
+    def image(self) -> MetadataImage:
+        """The state after everything read."""
+        return self._current
+
+    def state_at(self, offset: int) -> tuple[MetadataImage, int] | None:
+        """Return the state at an offset and the time of its newest change in ms, 0 if unknown.
+
+        None when the offset is not kept, or was not read yet.
+        """
+        if not self._base[0].offset <= offset <= self.newest_offset:
+            return None
+        for change in reversed(self._changes):
+            if change.offset <= offset:
+                return change.after, change.timestamp_ms
+        return self._base
+
+    def offset_at(self, time_ms: int) -> int | None:
+        """Return the offset of the newest change that is not younger than `time_ms`, None if it is not kept."""
+        for change in reversed(self._changes):
+            if change.timestamp_ms <= time_ms:
+                return change.offset
+        image, since_ms = self._base
+        return image.offset if image.offset >= 0 and since_ms <= time_ms else None
+
+    def up_to(self, offset: int) -> "History":
+        """Return the part that ends at or before `offset`, with all epochs."""
+        part = History(self.records_max)
+        part._oldest, part._base, part.epochs = self._oldest, self._base, self.epochs
+        part._changes.extend(change for change in self._changes if change.offset <= offset)
+        part._current = part._changes[-1].after if part._changes else self._base[0]
+        return part
+
+    @property
     def voters(self) -> VotersRecord | None:
         """The newest voter set read from the log. None with static voters, and when it came with a snapshot."""
         return self._voter_sets[-1][1] if self._voter_sets else None
@@ -104,7 +141,7 @@ class History:
             elif isinstance(control, VotersRecord):
                 self._voter_sets.append((offset, control))
         self.epochs.wrote(change.epoch, change.last_offset, change.timestamp_ms)
-        records = tuple(item for item in change.records if not isinstance(item[1], _MARKS))
+        records = tuple(item for item in change.records if not isinstance(item[1], MARKS))
         self._current = change.after
         if records:
             self._append(
@@ -120,22 +157,24 @@ class History:
             )
         self._wake()
 
-    def snapshot(self, image: MetadataImage) -> None:
-        """Start from a snapshot. The changes before it are unknown record by record."""
+    def snapshot(self, image: MetadataImage, time_ms: int = 0) -> None:
+        """Start from a snapshot, whose newest change was at `time_ms`. The changes before it are not known."""
         self.snapshots_loaded += 1
         self._changes.clear()
         self._records = 0
         self._oldest = image.offset + 1
+        self._base = image, time_ms
         self._current = image
         self._wake()
 
     def _append(self, change: Change) -> None:
         self._changes.append(change)
         self._records += len(change.records)
-        while self._records > self._records_max and len(self._changes) > 1:
+        while self._records > self.records_max and len(self._changes) > 1:
             gone = self._changes.popleft()
             self._records -= len(gone.records)
             self._oldest = gone.offset + 1
+            self._base = gone.after, gone.timestamp_ms
 
     def _wake(self) -> None:
         for event in self._waiting:

@@ -8,6 +8,7 @@ with both ids, and the process is not ready while it answers.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from sqlalchemy import select
@@ -28,11 +29,12 @@ from kraft_core.security.listener_security import ClientSecurity
 log = logging.getLogger(__name__)
 
 ASK_SECONDS: Final = 1.0
+FIRST_ASK_SECONDS: Final = 0.1
 TIMEOUT_MS: Final = 3_000
 
 
 class ClusterIdentity:
-    """Finds the cluster's id, and starts the observer once the id is known."""
+    """Finds the cluster's id, and then starts the observer, after `before_start` was awaited with the id."""
 
     def __init__(
         self,
@@ -42,8 +44,10 @@ class ClusterIdentity:
         client: ControllerClient,
         configured: str | None,
         security: ClientSecurity,
+        before_start: Callable[[str], Awaitable[None]],
     ) -> None:
         self.cluster_id = configured
+        self._before_start = before_start
         self.foreign = ""
         self._source = "the setting cluster_id" if configured is not None else ""
         self._bootstrap = bootstrap
@@ -71,9 +75,14 @@ class ClusterIdentity:
             if remembered is not None:
                 self._belong_to(remembered, "the database")
             break
+        while self.cluster_id is None:
+            await self._ask_all()
+            if self.cluster_id is None:
+                await asyncio.sleep(FIRST_ASK_SECONDS)
+        await self._before_start(self.cluster_id)
         self._observer.start()
         while True:
-            if self.cluster_id is None or self._observer.confirmed_leader is None:
+            if self._observer.confirmed_leader is None:
                 await self._ask_all()
             else:
                 self.foreign = ""

@@ -5,20 +5,20 @@ Partitions succeed and fail individually: a request for many returns a result fo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 from app.cluster.changes import Changes, raise_for
-from kraft_core.image.metadata_image import PartitionRegistration
-from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersRequestTopicPartitions,
-    ElectLeadersResponse,
+from kraft_core.clients.admin.partitions import (
+    ElectionType,
+    Reassignments,
+    alter_partition_reassignments_request,
+    elect_leaders_request,
+    election_results,
+    reassignment_results,
 )
+from kraft_core.clients.client_metadata import TopicPartition
+from kraft_core.image.metadata_image import PartitionRegistration
+from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.messages import AlterPartitionReassignmentsResponse, ElectLeadersResponse
 from kraft_core.protocol.metadata_records import (
     MetadataRecord,
     PartitionChangeRecord,
@@ -26,15 +26,6 @@ from kraft_core.protocol.metadata_records import (
 
 Partition = tuple[str, int]
 """Topic name and partition."""
-Assignments = Mapping[Partition, Sequence[int] | None]
-"""The new replicas of partitions; None cancels the pending reassignment."""
-
-
-class ElectionType(IntEnum):
-    """The candidate for the leadership: the preferred replica, or any live one, even one that lacks records."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,37 +40,18 @@ class PartitionAdmin(Changes):
     """Reassignments and elections."""
 
     async def alter_reassignments(
-        self, wanted: Assignments, *, may_change_factor: bool = True, validate_only: bool = False
+        self, wanted: Reassignments, *, may_change_factor: bool = True, validate_only: bool = False
     ) -> Outcome:
         """Start reassignments, or cancel them.
 
         Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
         NO_REASSIGNMENT_IN_PROGRESS.
         """
-        by_topic: dict[str, list[AlterPartitionReassignmentsRequestReassignablePartition]] = {}
-        for (topic, index), replicas in wanted.items():
-            by_topic.setdefault(topic, []).append(
-                AlterPartitionReassignmentsRequestReassignablePartition(
-                    partition_index=index, replicas=None if replicas is None else tuple(replicas)
-                )
-            )
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=self._timeout_ms,
-            allow_replication_factor_change=may_change_factor,
-            topics=tuple(
-                AlterPartitionReassignmentsRequestReassignableTopic(name=name, partitions=tuple(partitions))
-                for name, partitions in by_topic.items()
-            ),
-        )
+        request = alter_partition_reassignments_request(wanted, self._timeout_ms, may_change_factor=may_change_factor)
         before = self._history.newest_offset
         answer = await self._ask(request, AlterPartitionReassignmentsResponse, dry_run=validate_only)
         raise_for(answer.error_code, answer.error_message)
-        failures = {
-            (topic.name, one.partition_index): KafkaError(ErrorCode(one.error_code), one.error_message or None)
-            for topic in answer.responses
-            for one in topic.partitions
-            if one.error_code
-        }
+        failures = _failures(reassignment_results(answer))
         return await self._outcome(before, list(wanted), failures, validate_only=validate_only)
 
     async def elect_leaders(
@@ -90,26 +62,11 @@ class PartitionAdmin(Changes):
         Errors per partition: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
         UNKNOWN_TOPIC_OR_PARTITION.
         """
-        by_topic: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            by_topic.setdefault(topic, []).append(index)
-        request = ElectLeadersRequest(
-            election_type=election,
-            topic_partitions=tuple(
-                ElectLeadersRequestTopicPartitions(topic=name, partitions=tuple(indexes))
-                for name, indexes in by_topic.items()
-            ),
-            timeout_ms=self._timeout_ms,
-        )
+        request = elect_leaders_request(election, partitions, self._timeout_ms)
         before = self._history.newest_offset
         answer = await self._ask(request, ElectLeadersResponse, dry_run=validate_only)
         raise_for(answer.error_code, None)
-        failures = {
-            (topic.topic, one.partition_id): KafkaError(ErrorCode(one.error_code), one.error_message or None)
-            for topic in answer.replica_election_results
-            for one in topic.partition_result
-            if one.error_code
-        }
+        failures = _failures(election_results(answer))
         return await self._outcome(before, partitions, failures, validate_only=validate_only)
 
     async def _outcome(
@@ -128,6 +85,10 @@ class PartitionAdmin(Changes):
             return isinstance(record, PartitionChangeRecord) and (record.topic_id, record.partition_id) in changed
 
         return Outcome(offset=await self._committed(before, is_of_these), failures=failures)
+
+
+def _failures(results: Mapping[TopicPartition, KafkaError | None]) -> dict[Partition, KafkaError]:
+    return {partition: error for partition, error in results.items() if error is not None}
 
 
 def needs_election(partition: PartitionRegistration, election: ElectionType) -> bool:

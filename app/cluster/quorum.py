@@ -12,12 +12,9 @@ from typing import Final, Literal, cast
 from app.cluster.latest_snapshot import LatestSnapshot
 from app.cluster.reach import Address, Reach
 from kraft_core.clients.kafka_client import ControllerClient
+from kraft_core.clients.quorum_fetch import describe_quorum_request
 from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.internal_topics import METADATA_PARTITION, METADATA_TOPIC
 from kraft_core.protocol.messages import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
     DescribeQuorumResponseReplicaState,
 )
@@ -98,6 +95,11 @@ class Quorum:
         return tuple(voter for voter in self.voters if voter.is_silent)
 
     @property
+    def behind(self) -> tuple[Replica, ...]:
+        """The voters that answer and are not caught up with the leader."""
+        return tuple(voter for voter in self.voters if not voter.is_caught_up and not voter.is_silent)
+
+    @property
     def leader(self) -> Replica | None:
         """The leader among the voters."""
         return next((voter for voter in self.voters if voter.is_leader), None)
@@ -150,9 +152,7 @@ async def describe_quorum(client: ControllerClient, timeout_ms: int) -> Describe
 
     Raises KafkaError or ConnectionError.
     """
-    partition = DescribeQuorumRequestPartitionData(partition_index=METADATA_PARTITION)
-    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    request = DescribeQuorumRequest(topics=(topic,))
+    request = describe_quorum_request()
     answer = cast("DescribeQuorumResponse", await client.request(request, timeout_ms, idempotent=True))
     if answer.error_code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)

@@ -1,17 +1,17 @@
 """SCRAM users: credentials set and deleted through the active controller."""
 
-import secrets
 from collections.abc import Callable
 
 from app.cluster.changes import Changes, only, raise_for
-from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BITS, ScramMechanism, salt_of
-from kraft_core.protocol.errors import ErrorCode, KafkaError
-from kraft_core.protocol.messages import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsRequestScramCredentialDeletion,
-    AlterUserScramCredentialsRequestScramCredentialUpsertion,
-    AlterUserScramCredentialsResponse,
+from kraft_core.clients.admin.scram import (
+    UserScramCredentialAlteration,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+    alter_user_scram_credentials_request,
 )
+from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.messages import AlterUserScramCredentialsResponse
 from kraft_core.protocol.metadata_records import (
     MetadataRecord,
     RemoveUserScramCredentialRecord,
@@ -35,17 +35,8 @@ class ScramAdmin(Changes):
                 ErrorCode.UNACCEPTABLE_CREDENTIAL,
                 f"iterations {iterations} is not between {MIN_ITERATIONS} and {MAX_ITERATIONS}.",
             )
-        salt = salt_of(secrets.randbits(SALT_BITS))
-        upsertion = AlterUserScramCredentialsRequestScramCredentialUpsertion(
-            name=name,
-            mechanism=mechanism.type,
-            iterations=iterations,
-            salt=salt,
-            salted_password=mechanism.salted_password(password, salt, iterations),
-        )
-        request = AlterUserScramCredentialsRequest(upsertions=(upsertion,))
         return await self._alter(
-            request,
+            UserScramCredentialUpsertion(name, mechanism, password, iterations),
             lambda record: isinstance(record, UserScramCredentialRecord) and record.name == name,
             validate_only=validate_only,
         )
@@ -55,20 +46,20 @@ class ScramAdmin(Changes):
 
         Raises KafkaError RESOURCE_NOT_FOUND.
         """
-        deletion = AlterUserScramCredentialsRequestScramCredentialDeletion(name=name, mechanism=mechanism.type)
         return await self._alter(
-            AlterUserScramCredentialsRequest(deletions=(deletion,)),
+            UserScramCredentialDeletion(name, mechanism),
             lambda record: isinstance(record, RemoveUserScramCredentialRecord) and record.name == name,
             validate_only=validate_only,
         )
 
     async def _alter(
         self,
-        request: AlterUserScramCredentialsRequest,
+        alteration: UserScramCredentialAlteration,
         wanted: Callable[[MetadataRecord], bool],
         *,
         validate_only: bool,
     ) -> int | None:
+        request = alter_user_scram_credentials_request((alteration,))
         before = self._history.newest_offset
         answer = await self._ask(request, AlterUserScramCredentialsResponse, dry_run=validate_only)
         result = only(answer.results)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
+from app.cluster.broker_requests import BrokerRequests, NoListenerError
 from app.tasks import cancel_tasks
-from kraft_core.clients.kafka_client import KafkaConnection
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -20,11 +20,9 @@ from kraft_core.protocol.messages import (
     DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from kraft_core.protocol.security_protocol import SecurityProtocol
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_MS: Final = 5_000
 RETRY_SECONDS: Final = 30
 STATIC_BROKER_CONFIG: Final = 4
 HIDDEN: Final = "[hidden]"
@@ -34,7 +32,8 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class BrokerStaticConfigs:
     """Static configs by broker id. `follow` is called with each new image."""
 
-    def __init__(self) -> None:
+    def __init__(self, requests: BrokerRequests) -> None:
+        self._requests = requests
         self._known: dict[int, tuple[int, Mapping[str, str]]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._wanted: Mapping[int, BrokerRegistration] = {}
@@ -72,7 +71,7 @@ class BrokerStaticConfigs:
                 if self._known.get(broker_id, (-1, _NOTHING))[0] == broker.epoch:
                     return
                 try:
-                    self._known[broker_id] = (broker.epoch, await _ask(broker))
+                    self._known[broker_id] = (broker.epoch, await _ask(self._requests, broker))
                 except (ConnectionError, KafkaError) as cause:
                     log.info("broker_configs_unknown", extra={"broker_id": broker_id, "cause": str(cause)})
                     await asyncio.sleep(RETRY_SECONDS)
@@ -80,19 +79,15 @@ class BrokerStaticConfigs:
             self._tasks.pop(broker_id, None)
 
 
-async def _ask(broker: BrokerRegistration) -> Mapping[str, str]:
-    endpoint = next((at for at in broker.listeners if at.security_protocol == SecurityProtocol.PLAINTEXT), None)
-    if endpoint is None:
-        return _NOTHING
-    connection = await KafkaConnection.open(endpoint.host, endpoint.port, "conclave-admin", TIMEOUT_MS)
+async def _ask(requests: BrokerRequests, broker: BrokerRegistration) -> Mapping[str, str]:
+    resource = DescribeConfigsRequestDescribeConfigsResource(
+        resource_type=BROKER, resource_name=str(broker.id), configuration_keys=None
+    )
     try:
-        resource = DescribeConfigsRequestDescribeConfigsResource(
-            resource_type=BROKER, resource_name=str(broker.id), configuration_keys=None
-        )
-        request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
-        answer = cast("DescribeConfigsResponse", await connection.request(request, TIMEOUT_MS))
-    finally:
-        connection.close()
+        found = await requests.send(broker, DescribeConfigsRequest(resources=(resource,), include_synonyms=True))
+    except NoListenerError:
+        return _NOTHING
+    answer = cast("DescribeConfigsResponse", found)
     if not answer.results or answer.results[0].error_code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(answer.results[0].error_code if answer.results else -1))
     return MappingProxyType(

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.cluster.changes import Changes, only, raise_for
+from kraft_core.clients.admin.topics import (
+    NewPartitions,
+    NewTopic,
+    create_partitions_request,
+    create_topics_request,
+)
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
-    CreatePartitionsRequest,
-    CreatePartitionsRequestCreatePartitionsTopic,
     CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsRequestDeleteTopicState,
@@ -61,20 +61,15 @@ class TopicAdmin(Changes):
         """
         _check_range(partitions_count, INT32_MAX, ErrorCode.INVALID_PARTITIONS, "partitions_count")
         _check_range(replication_factor, INT16_MAX, ErrorCode.INVALID_REPLICATION_FACTOR, "replication_factor")
-        topic = CreateTopicsRequestCreatableTopic(
+        topic = NewTopic(
             name=name,
-            num_partitions=-1 if assignments else partitions_count,
-            replication_factor=-1 if assignments else replication_factor,
-            assignments=tuple(
-                CreateTopicsRequestCreatableReplicaAssignment(partition_index=index, broker_ids=tuple(broker_ids))
-                for index, broker_ids in sorted((assignments or {}).items())
-            ),
-            configs=tuple(
-                CreateTopicsRequestCreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
-            ),
+            num_partitions=partitions_count,
+            replication_factor=replication_factor,
+            replicas_assignments=assignments or None,
+            configs=configs or {},
         )
         before = self._history.newest_offset
-        request = CreateTopicsRequest(topics=(topic,), timeout_ms=self._timeout_ms, validate_only=validate_only)
+        request = create_topics_request((topic,), self._timeout_ms, validate_only=validate_only)
         answer = await self._ask(request, CreateTopicsResponse)
         result = only(answer.topics)
         raise_for(result.error_code, result.error_message)
@@ -120,11 +115,8 @@ class TopicAdmin(Changes):
         """
         _check_range(count, INT32_MAX, ErrorCode.INVALID_PARTITIONS, "partitions_count")
         before = self._history.newest_offset
-        request = CreatePartitionsRequest(
-            topics=(CreatePartitionsRequestCreatePartitionsTopic(name=name, count=count, assignments=None),),
-            timeout_ms=self._timeout_ms,
-            validate_only=validate_only,
-        )
+        wanted = {name: NewPartitions(total_count=count)}
+        request = create_partitions_request(wanted, self._timeout_ms, validate_only=validate_only)
         answer = await self._ask(request, CreatePartitionsResponse)
         result = only(answer.results)
         raise_for(result.error_code, result.error_message)

@@ -14,12 +14,11 @@ from typing import Final
 from app.cluster.changes import Changes, raise_for
 from app.cluster.quorum import Endpoint, Quorum
 from app.cluster.voter_changes import VoterChange, VoterChangeRefused, plan_add, plan_remove
+from kraft_core.clients.admin.cluster import add_raft_voter_request
 from kraft_core.clients.kafka_client import NoActiveController
 from kraft_core.protocol.control_records import VotersRecord
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.messages import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
     AddRaftVoterResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
@@ -51,14 +50,8 @@ class VoterAdmin(Changes):
             raise VoterChangeRefused(plan)
         if validate_only:
             return plan
-        request = AddRaftVoterRequest(
-            cluster_id=cluster_id,
-            timeout_ms=self._timeout_ms,
-            voter_id=voter_id,
-            voter_directory_id=directory_id,
-            listeners=tuple(
-                AddRaftVoterRequestListener(name=name, host=host, port=port) for name, host, port in plan.endpoints
-            ),
+        request = add_raft_voter_request(
+            voter_id, directory_id, plan.endpoints, cluster_id=cluster_id, timeout_ms=self._timeout_ms
         )
         before = self._history.newest_offset
         answer = await self._ask(request, AddRaftVoterResponse)

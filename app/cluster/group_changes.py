@@ -1,0 +1,97 @@
+"""Changes of groups: offsets set or deleted, static members removed, groups deleted; and what each would change."""
+
+from collections.abc import Collection, Sequence
+
+from app.cluster.broker_client import BrokerClient
+from app.cluster.groups import Groups
+from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
+from kraft_core.clients.admin.offset_reset import OffsetReset, Scenario, require_inactive
+from kraft_core.clients.admin.reset_request import Named, prepare_reset
+from kraft_core.clients.client_metadata import TopicPartition
+from kraft_core.clients.offset_and_metadata import OffsetAndMetadata
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+Failures = dict[TopicPartition, KafkaError]
+
+
+class GroupAdmin:
+    """Changes of groups. All raise KafkaError, also GROUP_ID_NOT_FOUND and NON_EMPTY_GROUP, which names the members."""
+
+    def __init__(self, brokers: BrokerClient, groups: Groups) -> None:
+        self._brokers = brokers
+        self._groups = groups
+
+    async def plan_reset(self, group_id: str, named: Named | None, scenario: Scenario) -> list[OffsetReset]:
+        """Return what `reset` would commit. See prepare_reset; a shift without a committed offset is refused too."""
+        try:
+            return await prepare_reset(self._brokers.get(), group_id, named, scenario)
+        except ValueError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+    async def reset(self, group_id: str, plan: Sequence[OffsetReset]) -> Failures:
+        """Commit the offsets of a plan. Returns the partitions that were refused."""
+        offsets = {each.partition: OffsetAndMetadata(each.new_offset) for each in plan}
+        try:
+            return (await self._brokers.get().alter_consumer_group_offsets(group_id, offsets)).failed
+        finally:
+            self._groups.forget(group_id)
+
+    async def check_empty(self, group_id: str) -> GroupDescription:
+        """Return a group without members."""
+        self._groups.require_any()
+        described = (await self._brokers.get().describe_consumer_groups([group_id]))[group_id]
+        if isinstance(described, KafkaError):
+            raise described
+        require_inactive(group_id, described)
+        return described
+
+    async def delete(self, group_id: str, *, validate_only: bool = False) -> None:
+        """Delete a group without members and all its committed offsets."""
+        await self.check_empty(group_id)
+        if validate_only:
+            return
+        try:
+            (await self._brokers.get().delete_consumer_groups([group_id])).get_or_raise(group_id)
+        finally:
+            self._groups.forget(group_id)
+
+    async def committed(self, group_id: str, topic: str) -> dict[TopicPartition, int]:
+        """Return the committed offsets of a group for one topic. Raises UNKNOWN_TOPIC_OR_PARTITION without any."""
+        self._groups.require_any()
+        offsets = await self._brokers.get().list_consumer_group_offsets({group_id: None})
+        found = {
+            partition: each.offset
+            for partition, each in sorted(offsets.get_or_raise(group_id).items())
+            if partition.topic == topic and isinstance(each, OffsetAndMetadata)
+        }
+        if not found:
+            text = f"Group '{group_id}' has no committed offsets of topic '{topic}'."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return found
+
+    async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Failures:
+        """Delete committed offsets. Returns the partitions that were refused: a member subscribes to the topic."""
+        try:
+            return (await self._brokers.get().delete_consumer_group_offsets(group_id, partitions)).failed
+        finally:
+            self._groups.forget(group_id)
+
+    async def static_member(self, group_id: str, instance_id: str) -> MemberDescription:
+        """Return a static member by its instance id. Raises UNKNOWN_MEMBER_ID."""
+        self._groups.require_any()
+        described = (await self._brokers.get().describe_consumer_groups([group_id])).get_or_raise(group_id)
+        found = next((each for each in described.members if each.group_instance_id == instance_id), None)
+        if found is None:
+            text = f"Group '{group_id}' has no static member '{instance_id}'."
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, text)
+        return found
+
+    async def remove_member(self, group_id: str, instance_id: str, reason: str) -> None:
+        """Remove a static member; a consumer that still runs is fenced."""
+        try:
+            removed = await self._brokers.get().remove_members_from_consumer_group(
+                group_id, [instance_id], reason=reason
+            )
+            removed.get_or_raise(instance_id)
+        finally:
+            self._groups.forget(group_id)

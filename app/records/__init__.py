@@ -1,0 +1,1 @@
+"""Records as people see them: where to read, which to show, and how to show and enter keys and values."""
