@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from app.db.base import Base, UtcDateTime
 
-MODEL_MODULES = ("app.db.models", "app.reports.models")
+MODEL_MODULES = ("app.db.models", "app.reports.models", "app.reports.executor.models", "app.reports.lake.leases")
 ADVISORY_LOCK = 0x436F6E636C617665  # "Conclave"
 
 

@@ -7,17 +7,51 @@ Terms: `T` is the target of a partition (its replicas without those being remove
 without those being added, `m` = min(`min.insync.replicas`, `rf`) the in-sync replicas that acks=all requires.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
+from itertools import zip_longest
 
 RACK_OK = "ok"
 RACK_VIOLATED = "violated"
 RACK_UNKNOWN = "unknown"
-RACK_NOT_APPLICABLE = "not applicable"
+RACK_VERDICTS = (RACK_OK, RACK_VIOLATED, RACK_UNKNOWN)
+NO_RACK = -1
+"""The rack index of a broker without a rack."""
+DIGITS = Decimal("0.000000000001")
+RF_MAX = 63
+"""The largest number of replicas that the rack rule judges."""
 
-VERDICTS = ("lost", "offline", "unclean", "under_min", "at_min", "ok")
-"""Effects on a partition of losing a broker or rack, the worst first. Each partition has exactly one."""
+
+def decimal(numerator: int, denominator: int) -> str | None:
+    """Return the fraction as a decimal with 12 digits after the point, half to even; None for a denominator of 0."""
+    if denominator == 0:
+        return None
+    with localcontext(prec=60):
+        return f"{(Decimal(numerator) / Decimal(denominator)).quantize(DIGITS, ROUND_HALF_EVEN):f}"
+
+
+def rack_judgement(racks: Sequence[int], allowed: Sequence[int]) -> tuple[str, int]:
+    """Return the rack verdict of a target and how many of its replicas must change rack.
+
+    `racks` has the rack index of each replica, `allowed` the even spread of that many replicas, from most to fewest. A
+    target that may be even, depending on the racks of replicas without one, is unknown.
+    """
+    counts = sorted(Counter(rack for rack in racks if rack != NO_RACK).values(), reverse=True)
+    moves = sum(max(0, count - limit) for count, limit in zip_longest(counts, allowed, fillvalue=0))
+    if moves:
+        return RACK_VIOLATED, moves
+    return RACK_UNKNOWN if NO_RACK in racks else RACK_OK, 0
+
+
+def rack_status(racks: Iterable[str | None]) -> str:
+    """Return whether the registered brokers have racks: configured (all), partly configured, or none."""
+    named = [bool(rack) for rack in racks]
+    if not any(named):
+        return "none"
+    return "configured" if all(named) else "partly configured"
 
 
 def even_spread(replicas: int, rack_sizes: Sequence[int]) -> tuple[int, ...]:

@@ -3,19 +3,42 @@
 The job writes `failure.json` into its output folder when an exception ends it. When it was killed, its exit code is the
 evidence.
 
-Codes: PYSPARK_MISSING, JAVA_GATEWAY_EXITED (Spark's JVM did not start), JVM_KILLED (the JVM ended during the run),
-DRIVER_KILLED (the job itself was killed), OUT_OF_MEMORY, OUT_OF_DISK, BAD_SNAPSHOT, JOB_FAILED (any other failure).
+Codes: MASTER_UNREACHABLE (no Spark master or Connect server answers at the address), PYSPARK_MISSING,
+JAVA_GATEWAY_EXITED (Spark's JVM did not start), JVM_KILLED (the JVM ended during the run), DRIVER_KILLED (the job
+itself was killed), OUT_OF_MEMORY, OUT_OF_DISK, BAD_SNAPSHOT, FILES_NOT_SHARED (Spark's machines do not see the
+report's files), JOB_FAILED (any other failure).
 """
 
 import contextlib
 import errno
 import json
+import os
+import re
 import signal
 from pathlib import Path
 from typing import Final
 
+FULL_DISK: Final = os.strerror(errno.ENOSPC)
 FAILURE_FILE: Final = "failure.json"
 MEMORY_ADVICE: Final = "the usual cause is too little memory: see spark_memory and the memory of the machine"
+
+UNSEEN: Final = re.compile(
+    r"PATH_NOT_FOUND|FILE_NOT_EXIST|FileNotFoundException: File file:|AccessControlException"
+    r"|Mkdirs failed to create file:"
+)
+"""What Spark says of a file that is not there, or not for its user."""
+NOT_SHARED: Final = (
+    "Spark's machines must see the reports folder under the same path and as a user who may use it, "
+    "or set spark_files to a URL"
+)
+
+
+class MasterUnreachableError(Exception):
+    """Spark's master or Connect server does not answer. The text has its address and the reason."""
+
+
+class FilesNotSharedError(Exception):
+    """Spark's machines do not read and write the same files as this one. The text says which file shows it."""
 
 
 class BadSnapshotError(Exception):
@@ -27,6 +50,8 @@ def reason_of(error: BaseException) -> tuple[str, str]:
     name = type(error).__name__
     if isinstance(error, BadSnapshotError):
         return "BAD_SNAPSHOT", str(error)
+    if isinstance(error, MasterUnreachableError):
+        return "MASTER_UNREACHABLE", str(error)
     if isinstance(error, ImportError):
         return "PYSPARK_MISSING", f"PySpark cannot be loaded ({error}): pip install 'conclave[spark]'"
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -38,9 +63,13 @@ def reason_of(error: BaseException) -> tuple[str, str]:
     if name == "Py4JNetworkError" or isinstance(error, ConnectionError | EOFError):
         return "JVM_KILLED", f"Spark's JVM ended during the report ({name}); {MEMORY_ADVICE}."
     text = str(error)  # the JVM's exceptions arrive as text, with the names of their Java classes
+    if "Cannot call methods on a stopped SparkContext" in text:  # while starting: the masters have not answered
+        return "MASTER_UNREACHABLE", "Spark's master has not accepted the report: see spark_master and the log"
+    if isinstance(error, FilesNotSharedError) or UNSEEN.search(text):
+        return "FILES_NOT_SHARED", f"{NOT_SHARED} ({_first_line(text)})"
     if "java.lang.OutOfMemoryError" in text:
         return "OUT_OF_MEMORY", f"Spark's JVM had too little memory: see spark_memory ({_first_line(text)})"
-    if "No space left on device" in text:
+    if FULL_DISK in text:
         return "OUT_OF_DISK", _first_line(text)
     return "JOB_FAILED", f"The Spark job failed: {name}: {_first_line(text)}"
 
@@ -61,6 +90,8 @@ def failure_of(code: int, out: Path, printed: str) -> tuple[str, str]:
     if code < 0:
         name = signal.Signals(-code).name
         return "DRIVER_KILLED", f"The report job was killed by {name}; {MEMORY_ADVICE}."
+    if FULL_DISK in printed:  # failure.json could not be written either
+        return "OUT_OF_DISK", f"The disk of the report's folder or of Spark's is full: {_last_line(printed)}"
     return "JOB_FAILED", f"The Spark job ended with code {code}: {_last_line(printed)}"
 
 

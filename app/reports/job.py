@@ -15,128 +15,42 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.reports import definitions as d
-from app.reports.body import Aggregates, Brokers, report_body
+from app.reports.aggregates import Brokers
+from app.reports.body import REPORT_VERSION, report_body
+from app.reports.checkpoint_export import finish_export
 from app.reports.class_archive import keep, recording, using
+from app.reports.export import TOPICS
 from app.reports.failures import BadSnapshotError, write_failure
-from kraft_core.storage.files import Sync, replace_file
+from app.reports.image_columns import PARTITIONS
+from app.reports.lake.in_report import report_to_lake
+from app.reports.progress import Progress
+from app.reports.proposals.default_plan import make_default_plan
+from app.reports.session import SessionOptions, spark_session
+from app.reports.spark_files import SparkFiles, files_for_spark
+from kraft_core.storage.files import replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-REPORT_VERSION = 1
 MANIFEST_POLL_S = 0.05
 PARENT_POLL_S = 0.5
-SMALL_PARTITIONS = 100_000
-SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-LARGE_JVM = "-XX:+UseParallelGC"
+NATIVE_PARTITIONS_MAX = 2_000_000
 SPARK_TYPES = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
-STAGES = (
-    "starting Spark",
-    "reading the snapshot",
-    "counting partitions",
-    "counting replicas and leaders",
-    "losing each broker",
-    "losing each rack",
-    "listing violations",
-    "writing the report",
-)
-
-VIOLATIONS = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("reason", pa.string()),
-        ("replicas", pa.list_(pa.int32())),
-        ("racks", pa.list_(pa.string())),
-        ("isr", pa.list_(pa.int32())),
-        ("leader", pa.int32()),
-        ("rf", pa.int32()),
-        ("min_isr", pa.int32()),
-        ("margin", pa.int32()),
-        ("rack_moves", pa.int32()),
-        ("size_bytes", pa.int64()),
-    ]
-)
-"""Schema of `violations.parquet`, sorted by topic and partition.
-
-Brokers are ids, `racks` has the rack of each replica ("" for none), and leader is -1 for none.
-"""
-
-
-class Progress:
-    """The progress of the run, written for the web process twice a second by a thread."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "progress.json"
-        self._stage = 0
-        self._spark: SparkSession | None = None
-        self._asking = threading.Lock()
-        self._news = threading.Event()
-        self._done = False
-        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
-
-    @contextmanager
-    def watching(self, spark: "SparkSession") -> Iterator[None]:
-        """Count the tasks of this session (classic sessions only) until the end of the block."""
-        self._spark = spark
-        try:
-            yield
-        finally:
-            with self._asking:
-                self._spark = None
-
-    def stage(self, name: str) -> None:
-        """Note that a stage of STAGES starts."""
-        self._stage = STAGES.index(name)
-        self._news.set()
-
-    def _tasks(self) -> tuple[int, int]:
-        context = getattr(self._spark, "sparkContext", None)
-        if context is None:
-            return 0, 0
-        tracker = context.statusTracker()
-        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        running = [info for info in infos if info is not None]
-        return sum(info.numCompletedTasks for info in running), sum(info.numTasks for info in running)
-
-    def _write(self) -> None:
-        with self._asking:
-            done, total = self._tasks()
-        state = {
-            "stage": self._stage + 1,
-            "stages": len(STAGES),
-            "name": STAGES[self._stage],
-            "tasks_done": done,
-            "tasks": total,
-        }
-        replace_file(self._path, json.dumps(state).encode(), sync=Sync.NONE)
-
-    def _run(self) -> None:
-        while not self._done:
-            self._write()
-            self._news.wait(0.5)
-            self._news.clear()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done = True
-        self._news.set()
-        self._thread.join()
+CONF_VARIABLE = "CONCLAVE_SPARK_CONF"
+"""Environment variable with Spark's settings as a JSON object. They may be secret, so they are not arguments."""
 
 
 def read_manifest(snapshot: Path) -> dict[str, Any]:
@@ -156,10 +70,17 @@ def read_manifest(snapshot: Path) -> dict[str, Any]:
     return manifest
 
 
-def wait_for_manifest(snapshot: Path) -> None:
-    """Wait until the parent has written the manifest, the snapshot's last file, or `end_with` ends the job."""
-    while not (snapshot / "manifest.json").exists():
-        time.sleep(MANIFEST_POLL_S)
+def wait_for_manifest(snapshot: Path, given_up: threading.Event) -> None:
+    """Wait until the parent has written the manifest, the snapshot's last file, or the event is set."""
+    while not (snapshot / "manifest.json").exists() and not given_up.wait(MANIFEST_POLL_S):
+        pass
+
+
+def plan_when_written(snapshot: Path, out: Path, given_up: threading.Event) -> dict[str, Any]:
+    """Return the block of the default plan, once the snapshot is written. Raises BadSnapshotError."""
+    wait_for_manifest(snapshot, given_up)
+    manifest = read_manifest(snapshot)
+    return make_default_plan(snapshot, out, manifest["partitions"], manifest["offset"], manifest["epoch"])
 
 
 def end_with(parent: int) -> None:
@@ -177,84 +98,63 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-@contextmanager
-def spark_session(master: str, memory: str, partitions: int = 0, java_options: str = "") -> Iterator["SparkSession"]:
-    """Return a session on `master`: local[*], spark://…, yarn, k8s://…, or sc://… for Spark Connect.
-
-    A local JVM is tuned to the number of partitions. A small report ends before the second compiler pays off, which
-    takes half of the processor time; a large one gets faster by it.
-    """
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName("conclave placement report")
-    if master.startswith("sc://"):
-        builder = builder.remote(master)
-    else:
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.memory": memory,
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.sql.shuffle.partitions": "8",
-            "spark.sql.inMemoryColumnarStorage.compressed": "false",
-            "spark.sql.session.timeZone": "UTC",
-        }
-        remote = not master.startswith("local")
-        if not remote:
-            fitted = SMALL_JVM if partitions <= SMALL_PARTITIONS else LARGE_JVM
-            settings["spark.driver.extraJavaOptions"] = f"{fitted} {java_options}".strip()
-        for key, value in settings.items():
-            if not (remote and key in {"spark.driver.bindAddress", "spark.driver.host"}):
-                builder = builder.config(key, value)
-        builder = builder.master(master)
-    spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-def collect(frame: "DataFrame") -> list[dict[str, Any]]:
-    """Return all rows of a small result as dictionaries."""
-    return [row.asDict() for row in frame.collect()]
-
-
-def read_table(spark: "SparkSession", files: Sequence[Path]) -> "DataFrame":
-    """Read files of one table with the schema of the first, so that Spark needs no job to infer it."""
+def read_table(spark: "SparkSession", schema: pa.Schema, paths: Sequence[str]) -> "DataFrame":
+    """Read files of one table with a known schema, so that Spark needs no job to infer it."""
     columns = []
-    for field in pq.read_schema(files[0]):
+    for field in schema:
         is_list = pa.types.is_list(field.type)
         name = SPARK_TYPES[field.type.value_type if is_list else field.type]
         columns.append(f"{field.name} {f'array<{name}>' if is_list else name}")
-    return spark.read.schema(", ".join(columns)).parquet(*map(str, files))
+    return spark.read.schema(", ".join(columns)).parquet(*paths)
+
+
+def uses_arrow(options: SessionOptions, partitions: int, spark_files: str | None) -> bool:
+    """Return whether Spark's tasks count with numpy (`app.reports.arrow_engine`) instead of native expressions.
+
+    On this machine always, which takes less than half of the processor time. Executors elsewhere may not have this
+    package, so reports up to NATIVE_PARTITIONS_MAX do not need it there. Tasks read and write the folders themselves,
+    so not where Spark's files are at a URL.
+    """
+    return spark_files is None and (options.is_local or partitions > NATIVE_PARTITIONS_MAX)
 
 
 def build(
-    spark: "SparkSession", manifest: Mapping[str, Any], snapshot: Path, out: Path, progress: Progress
+    spark: "SparkSession",
+    manifest: Mapping[str, Any],
+    snapshot: Path,
+    out: Path,
+    progress: Progress,
+    shared: SparkFiles,
+    *,
+    in_arrow: bool,
 ) -> dict[str, Any]:
-    """Compute the report's body (see `app.reports.body`), write its list of violations, and return the body."""
-    from app.reports import transforms as t
+    """Compute the report's body (see `app.reports.body`), write its list of violations, and return the body.
 
+    `in_arrow`: with the engine for which `uses_arrow` asks; the body is the same.
+    """
     brokers = Brokers(sorted(pq.read_table(snapshot / "brokers.parquet").to_pylist(), key=_by_index))
-    topics = read_table(spark, [snapshot / "topics.parquet"])
-    partitions = read_table(spark, sorted(snapshot / name for name in manifest["sha256"] if name.startswith("part")))
-    rack_of, sizes = brokers.rack_of(), brokers.rack_sizes()
-    rf_max = 1 + max(len(brokers.rows), 1)
-    allowed = [d.even_spread(rf, sizes) for rf in range(min(rf_max, 64))]
-    facts = t.partition_facts(partitions, topics, rack_of or [-1], allowed).persist()
-    progress.stage("counting partitions")
-    totals, now = collect(t.totals(facts)), collect(t.verdicts_now(facts))
-    progress.stage("counting replicas and leaders")
-    replicas, leaders = collect(t.replicas_per_broker(facts)), collect(t.leaders_per_broker(facts))
-    scatter = collect(t.scatter_width(facts))
-    progress.stage("losing each broker")
-    broker_losses = collect(t.broker_losses(facts, elr=manifest["elr"]))
-    progress.stage("losing each rack")
-    rack_losses = collect(t.rack_losses(facts, rack_of or [-1], elr=manifest["elr"]))
+    files = sorted(name for name in manifest["sha256"] if name.startswith("partitions-"))
+    if in_arrow:
+        from app.reports import arrow_engine
+
+        progress.stage("counting partitions")
+        task = arrow_engine.Task(str(snapshot.resolve()), files, brokers, manifest["elr"], str(out.resolve()))
+        return report_body(brokers, arrow_engine.aggregate(spark, task, progress.stage))
+    from app.reports import transforms as t
+    from app.reports.columns_engine import complete
+    from app.reports.spark_engine import Tables, aggregate, facts_of
+    from app.reports.violation_writer import write_violations
+
+    topics = read_table(spark, TOPICS, [shared.path_of("topics.parquet")])
+    partitions = read_table(spark, PARTITIONS, [shared.path_of(name) for name in files])
+    tables = Tables(spark, partitions, topics, brokers, manifest["elr"])
+    facts = facts_of(tables).persist()
+    found = aggregate(tables, facts, progress.stage)
     progress.stage("listing violations")
-    by_reason = write_violations(t.violations(facts, topics), brokers, out, has_racks=bool(brokers.racks))
-    found = Aggregates(totals, replicas, leaders, scatter, now, broker_losses, rack_losses, by_reason)
+    write_violations(t.violations(facts, topics), brokers.rows, shared.violations)
+    shared.fetch()
+    progress.stage("counting topics and leaders")
+    found = complete(found, snapshot, files, out, brokers, elr=manifest["elr"])
     return report_body(brokers, found)
 
 
@@ -262,44 +162,48 @@ def _by_index(row: Mapping[str, Any]) -> int:
     return int(row["broker_idx"])
 
 
-def write_violations(listed: "DataFrame", brokers: Brokers, out: Path, *, has_racks: bool) -> dict[str, int]:
-    """Write the list as one Parquet file with broker ids and rack names. Returns the number of rows per reason."""
-    ids = [row["broker_id"] for row in brokers.rows]
-    racks = [row["rack"] or "" for row in brokers.rows]
-    counts: dict[str, int] = {}
-    columns: dict[str, list[Any]] = {name: [] for name in VIOLATIONS.names}
-    for row in listed.toLocalIterator():
-        if row["reason"] == "rack_unknown" and not has_racks:
-            continue
-        counts[row["reason"]] = counts.get(row["reason"], 0) + 1
-        for name in ("topic", "partition", "reason", "rf", "min_isr", "margin", "rack_moves", "size_bytes"):
-            columns[name].append(row[name])
-        columns["replicas"].append([ids[index] for index in row["replicas"]])
-        columns["racks"].append([racks[index] for index in row["replicas"]])
-        columns["isr"].append([ids[index] for index in row["isr"]])
-        columns["leader"].append(ids[row["leader"]] if row["leader"] >= 0 else -1)
-    unfinished = out / "violations.part"
-    pq.write_table(pa.table(columns, schema=VIOLATIONS), unfinished, compression="zstd")
-    unfinished.replace(out / "violations.parquet")
-    return dict(sorted(counts.items()))
-
-
 def run(
-    snapshot: Path, out: Path, master: str, memory: str, awaited: int | None = None, *, java_options: str = ""
+    snapshot: Path,
+    out: Path,
+    options: SessionOptions,
+    awaited: int | None = None,
+    *,
+    java_options: str = "",
+    lake: str | None = None,
+    spark_files: str | None = None,
+    checkpoint: Path | None = None,
 ) -> None:
     """Compute the report of one snapshot. With `awaited` partitions, the snapshot may still be being written.
+
+    With the location of a `lake`, the report is registered there and contains its trends. With the URL `spark_files`,
+    Spark reads and writes there instead of in the two folders. With a `checkpoint`, Spark completes the snapshot that
+    `begin_export` has begun.
 
     Raises BadSnapshotError and Spark's exceptions.
     """
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     partitions = read_manifest(snapshot)["partitions"] if awaited is None else awaited
-    with Progress(out) as progress, spark_session(master, memory, partitions, java_options) as spark:
+    in_arrow = uses_arrow(options, partitions, spark_files)
+    trends = None
+    given_up = threading.Event()
+    with Progress(out) as progress, ThreadPoolExecutor(1, "plan") as pool, ExitStack() as ending:
+        ending.callback(given_up.set)
+        plan = pool.submit(plan_when_written, snapshot, out, given_up)  # while Spark's JVM starts and computes
+        spark = ending.enter_context(spark_session(options, 0 if in_arrow else partitions, java_options))
         with progress.watching(spark):
             progress.stage("reading the snapshot")
-            wait_for_manifest(snapshot)
+            if checkpoint is not None:
+                finish_export(spark, checkpoint, snapshot)
+            wait_for_manifest(snapshot, given_up)
             manifest = read_manifest(snapshot)
-            body = build(spark, manifest, snapshot, out, progress)
+            with files_for_spark(snapshot, list(manifest["sha256"]), out, spark_files, options.conf) as shared:
+                body = build(spark, manifest, snapshot, out, progress, shared, in_arrow=in_arrow)
+            progress.stage("making the default plan")
+            body["proposal"] = plan.result()
+            if lake is not None:
+                progress.stage("reading the lake")
+                trends = report_to_lake(spark, lake, options.conf, snapshot, manifest, body)
         progress.stage("writing the report")
         version = spark.version
     text = json.dumps(body, sort_keys=True)
@@ -309,24 +213,26 @@ def run(
         "header": {
             **header,
             "engine": f"Spark {version}",
-            "master": master,
+            "master": options.master,
             "duration_ms": round((time.monotonic() - started) * 1000),
             "content_sha256": hashlib.sha256(text.encode()).hexdigest(),
         },
         "body": body,
+        "trends": trends,
     }
     replace_file(out / "result.json", (json.dumps(result, sort_keys=True, indent=1) + "\n").encode())
 
 
-def record_classes(archive: Path, snapshot: Path, out: Path, master: str, memory: str) -> bool:
-    """Run the report once more and archive its classes. Returns False if this Java cannot write an archive."""
-    from pyspark import SparkContext
+def record_classes(archive: Path, snapshot: Path, out: Path, options: SessionOptions) -> bool:
+    """Run the report once more and archive its classes. Returns False if this Java cannot write an archive.
 
-    run(snapshot, out, master, memory, java_options=recording(archive))
-    gateway: Any = SparkContext._gateway  # noqa: SLF001  # the JVM writes the archive when it ends; no public API waits for that
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    return gateway.proc.wait() == 0 and keep(archive)
+    The JVM writes the archive when it ends, after its driver. Both print into one pipe, so its end is the end of both.
+    """
+    command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(snapshot), "--out", str(out)]
+    command += ["--master", options.master, "--memory", options.memory, "--java-options", recording(archive)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    sys.stderr.buffer.write(done.stdout)
+    return done.returncode == 0 and keep(archive)
 
 
 def main() -> int:
@@ -336,23 +242,39 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="1g")
+    parser.add_argument("--events", type=Path, metavar="FOLDER", help="write Spark's event log into this new folder")
+    parser.add_argument("--java-options", default="", help="further options of a local JVM")
     parser.add_argument("--awaited-partitions", type=int, metavar="N")
+    parser.add_argument("--lake", metavar="LOCATION", help="register the report in this lake and add its trends")
+    parser.add_argument("--spark-files", metavar="URL", help="where Spark reads the snapshot and writes its list")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="read the snapshot's partitions from this file")
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which has started the job")
     parser.add_argument("--class-archive", type=Path, metavar="FILE", help="start Spark's JVM with it, if it is there")
     parser.add_argument(
         "--record-classes", type=Path, metavar="FILE", help="write a class archive, and no report to keep"
     )
     options = parser.parse_args()
-    where = options.snapshot, options.out, options.master, options.memory
     os.nice(
         10 if options.record_classes is None else 19
     )  # the web process and a node on the same machine have priority
     if options.parent is not None:
         end_with(options.parent)
+    conf = json.loads(os.environ.pop(CONF_VARIABLE, "{}"))
+    where = options.snapshot, options.out, SessionOptions(options.master, options.memory, conf, options.events)
     try:
         if options.record_classes is not None:
             return 0 if record_classes(options.record_classes, *where) else 1
-        run(*where, options.awaited_partitions, java_options=using(options.class_archive))
+        if options.events is not None:
+            options.events.mkdir(parents=True, exist_ok=True)
+        java_options = f"{using(options.class_archive)} {options.java_options}".strip()
+        run(
+            *where,
+            options.awaited_partitions,
+            java_options=java_options,
+            lake=options.lake,
+            spark_files=options.spark_files,
+            checkpoint=options.checkpoint,
+        )
     except Exception as error:
         write_failure(options.out, error)
         raise

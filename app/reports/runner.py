@@ -12,51 +12,42 @@ import errno
 import json
 import os
 import shutil
-import signal
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, Final, ParamSpec
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
-from app.child_environment import child_environment
+from app.cluster.log_dirs import LogDirs
 from app.db.base import utc_now
 from app.db.database import Database
+from app.forked import ForkFailedError, run_forked
 from app.reports import leases, store
 from app.reports.class_archive import class_archive
 from app.reports.failures import failure_of
 from app.reports.java import JavaMissingError, find_java
+from app.reports.job_process import ReportSettings, end_job, start_job
+from app.reports.webhooks import store_result
 from app.tasks import cancel_tasks
 from kraft_core.image.metadata_image import MetadataImage
 
 log = structlog.get_logger(__name__)
+P = ParamSpec("P")
 
-SNAPSHOTS_KEPT = 14
-RUNS_KEPT = 400
-TERMINATE_SECONDS = 3.0
 LOG_TAIL_BYTES = 1_000_000
-LOG_OF = {"out": "run.log", "again": "classes.log"}
-RENEW_SECONDS = 2.0
+RENEW_SECONDS = 1.0
 """Interval of extensions of a run's lease, which also bounds the delay of a cancel request by another process."""
 SWEEP_SECONDS = 10.0
 """Interval at which each web process ends the runs whose process is gone."""
 CANCEL_POLL_SECONDS = 0.2
+REASON_OF = {errno.ENOSPC: "OUT_OF_DISK", errno.EDQUOT: "OUT_OF_DISK", errno.ENOMEM: "OUT_OF_MEMORY"}
+EXPORT_PROCESSES: Final = min(4, os.cpu_count() or 1)
+"""How many processes write the files of a large snapshot."""
 CANCEL_SECONDS = 10.0
 """How long a cancel waits for the process of the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportSettings:
-    """Where and how reports run. An empty `java_home` is found as `app.reports.java` says."""
-
-    folder: Path
-    spark_master: str = "local[*]"
-    spark_memory: str = "1g"
-    java_home: str = ""
-    timeout_seconds: int = 900
 
 
 class NoImageError(Exception):
@@ -65,15 +56,25 @@ class NoImageError(Exception):
 
 ImageSource = Callable[[], tuple[MetadataImage, str] | None]
 """Returns the committed image and the cluster id, None before the first image."""
+LogDirSource = Callable[[], Awaitable[Mapping[int, LogDirs]]]
+"""Returns the log directories of the brokers that answer soon, by broker id."""
+
+
+async def no_log_dirs() -> Mapping[int, LogDirs]:
+    """Return nothing: all sizes are unknown."""
+    return {}
 
 
 class ReportRunner:
     """Runs reports for one web process, from `start` to `stop`."""
 
-    def __init__(self, database: Database, settings: ReportSettings, image: ImageSource) -> None:
+    def __init__(
+        self, database: Database, settings: ReportSettings, image: ImageSource, log_dirs: LogDirSource = no_log_dirs
+    ) -> None:
         self._database = database
         self._settings = settings
         self._image = image
+        self._log_dirs = log_dirs
         self._task: asyncio.Task[None] | None = None
         self._run_id: int | None = None
         self._child: asyncio.subprocess.Process | None = None
@@ -96,18 +97,29 @@ class ReportRunner:
         tasks = (self._ending_orphans, self._task, self._recording)
         await cancel_tasks(*(task for task in tasks if task is not None and not task.done()))
 
-    async def run_now(self, requested_by: str, **planned: Any) -> int:
-        """Start a run and return its id.
+    async def run_now(self, requested_by: str, topic_prefix: str = "") -> int:
+        """Start a run over the topics whose names start with `topic_prefix`, and return its id.
 
-        `planned`: schedule_id and planned_at of a scheduled run. Raises NoImageError, ReportBusyError,
-        AlreadyPlannedError.
+        Raises NoImageError, ReportBusyError.
+        """
+        run_id = await self.start_run(partial(store.create_run, topic_prefix=topic_prefix), requested_by)
+        assert run_id is not None, "create_run creates one"
+        return run_id
+
+    async def start_run(
+        self, create: Callable[Concatenate[Session, P], int | None], *args: P.args, **kwargs: P.kwargs
+    ) -> int | None:
+        """Start the run that `create` adds in a transaction, and return its id; None if it adds none.
+
+        Raises NoImageError, and what `create` raises.
         """
         source = self._image()
         if source is None:
             raise NoImageError("No metadata yet: the quorum has not been reached.")
-        run_id = await self._database.write(store.create_run, requested_by, **planned)
-        self._run_id = run_id
-        self._task = asyncio.create_task(self._run_and_store_outcome(run_id, *source), name=f"report-{run_id}")
+        run_id = await self._database.write(create, *args, **kwargs)
+        if run_id is not None:
+            self._run_id = run_id
+            self._task = asyncio.create_task(self._run_and_store_outcome(run_id, *source), name=f"report-{run_id}")
         return run_id
 
     async def check(self, requested_by: str) -> None:
@@ -145,6 +157,10 @@ class ReportRunner:
             return found
         return None
 
+    def event_log(self, run_id: int) -> Path | None:
+        """Return Spark's event log of a run, or None if this process does not have it."""
+        return next((path for path in (self.folder_of(run_id) / "events").glob("*") if path.is_file()), None)
+
     def log_tail(self, run_id: int) -> str:
         """Return the end of the job's output, 1 MB at most."""
         with contextlib.suppress(OSError), (self.folder_of(run_id) / "run.log").open("rb") as file:
@@ -166,8 +182,9 @@ class ReportRunner:
         except JavaMissingError as missing:
             await self._finish(run_id, "failed", "JAVA_MISSING", str(missing))
         except OSError as refused:
-            full = refused.errno in {errno.ENOSPC, errno.EDQUOT}
-            await self._finish(run_id, "failed", "OUT_OF_DISK" if full else "IO_ERROR", str(refused))
+            await self._finish(run_id, "failed", REASON_OF.get(refused.errno or 0, "IO_ERROR"), str(refused))
+        except ForkFailedError as failed:
+            await self._finish(run_id, "failed", "SNAPSHOT_FAILED", str(failed))
         except JobFailedError as failed:
             await self._finish(run_id, "failed", failed.reason, str(failed))
         except Exception as unexpected:  # the row must not stay "running"; the log has the traceback
@@ -189,7 +206,9 @@ class ReportRunner:
 
     async def _finish(self, run_id: int, state: str, reason: str, error: str) -> None:
         if await self._database.write(leases.finish_run, run_id, state, reason, error):
-            log.warning("report_ended", run_id=run_id, state=state, reason=reason)
+            run = await self._database.read(store.get_run, run_id)
+            if run is not None:  # a cancelled run has another state
+                log.warning("report_ended", run_id=run_id, state=run.state, reason=run.reason)
 
     async def _make(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
         folder = self.folder_of(run_id)
@@ -197,67 +216,52 @@ class ReportRunner:
         folder.mkdir(parents=True, mode=0o700)
         java = await asyncio.to_thread(self._java)
         archive = self._archive(java)
+        run = await self._database.read(store.get_run, run_id)
+        assert run is not None, "the caller has created it"
         where = {"cluster_id": cluster_id, "image_offset": image.offset, "image_epoch": image.epoch}
         await self._database.write(store.update_run, run_id, state="snapshotting", **where)
-        from app.reports.export import export_image  # imports pyarrow, which only a run needs
-
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
-                options = ["--awaited-partitions", str(image.topics.partition_count())]
+                options = [
+                    "--awaited-partitions",
+                    str(image.topics.partition_count()),
+                    "--events",
+                    str(folder / "events"),
+                ]
                 if archive is not None:
                     options += ["--class-archive", str(archive)]
-                child = await self._spawn(folder, "out", java, options)  # Spark starts while the image is written
+                child = await start_job(
+                    self._settings, folder, "out", java, options
+                )  # Spark starts while the image is written
                 self._child = child
                 await self._database.write(store.update_run, run_id, process_id=child.pid)
-                await asyncio.to_thread(export_image, image, cluster_id, folder / "snapshot")
+                answers = await self._log_dirs()
+                await run_forked(partial(_export, image, cluster_id, folder / "snapshot", run.topic_prefix, answers))
                 await self._database.write(store.update_run, run_id, state="running")
                 code = await child.wait()
         finally:
             running, self._child = self._child, None
-            await _end(running)
+            await end_job(running)
         if code:
             raise JobFailedError(*failure_of(code, folder / "out", self.log_tail(run_id)))
         await self._database.write(store.update_run, run_id, state="storing")
         result = await asyncio.to_thread(_read_result, folder / "out" / "result.json")
-        if not await self._database.write(leases.succeed, run_id, result):
+        if not await self._database.write(store_result, run_id, result, self._settings.base_url, utc_now()):
             return
         log.info("report_done", run_id=run_id, image_offset=image.offset)
-        await asyncio.to_thread(self._delete_old_files, run_id)
         self._maybe_record_classes(folder, java, archive)
 
     def _java(self) -> str | None:
         """Return JAVA_HOME for the child, None when Spark runs elsewhere (Spark Connect)."""
-        if self._settings.spark_master.startswith("sc://"):
+        if self._settings.session.is_connect:
             return None
         return str(find_java(self._settings.folder, self._settings.java_home).home)
-
-    async def _spawn(
-        self, folder: Path, out: str, java_home: str | None, options: list[str]
-    ) -> asyncio.subprocess.Process:
-        """Start the job on the folder's snapshot in its own process group. Its output goes to the log of `out`."""
-        command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
-        command += [str(folder / out), "--master", self._settings.spark_master]
-        command += ["--memory", self._settings.spark_memory, "--parent", str(os.getpid()), *options]
-        environment = {**child_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        if java_home is not None:
-            environment["JAVA_HOME"] = java_home
-        with (folder / LOG_OF[out]).open("wb") as output:
-            return await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=asyncio.subprocess.STDOUT,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
 
     # Spark's classes
 
     def _archive(self, java_home: str | None) -> Path | None:
         """Return the path of Spark's class archive if the JVM is our child. The archive may not exist yet."""
-        if java_home is None or not self._settings.spark_master.startswith("local"):
+        if java_home is None or not self._settings.session.is_local:
             return None
         return class_archive(self._settings.folder, Path(java_home))
 
@@ -269,34 +273,14 @@ class ReportRunner:
         self._recording = asyncio.create_task(self._record_classes(folder, java_home, archive), name="record-classes")
 
     async def _record_classes(self, folder: Path, java_home: str, archive: Path) -> None:
-        child = await self._spawn(folder, "again", java_home, ["--record-classes", str(archive)])
+        options = ["--record-classes", str(archive)]
+        child = await start_job(self._settings, folder, "again", java_home, options)
         try:
             code = await child.wait()
             log.info("classes_recorded" if code == 0 else "classes_not_recorded", archive=str(archive), code=code)
         finally:
-            await _end(child)
+            await end_job(child)
             await asyncio.to_thread(shutil.rmtree, folder / "again", ignore_errors=True)
-
-    def _delete_old_files(self, newest: int) -> None:
-        """Delete the snapshots and logs of all but the newest runs, and whole folders of very old runs."""
-        for folder in sorted(self._settings.folder.glob("run-*")):
-            age = newest - int(folder.name.removeprefix("run-"))
-            if age >= RUNS_KEPT:
-                shutil.rmtree(folder, ignore_errors=True)
-            elif age >= SNAPSHOTS_KEPT:
-                shutil.rmtree(folder / "snapshot", ignore_errors=True)
-
-
-async def _end(child: asyncio.subprocess.Process | None) -> None:
-    """End a running child with its whole process group."""
-    if child is None or child.returncode is not None:
-        return
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, sign)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(child.wait(), TERMINATE_SECONDS)
-            return
 
 
 class JobFailedError(Exception):
@@ -305,6 +289,14 @@ class JobFailedError(Exception):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
+
+
+def _export(
+    image: MetadataImage, cluster_id: str, folder: Path, topic_prefix: str, answers: Mapping[int, LogDirs]
+) -> None:
+    from app.reports.export import export_image  # imports pyarrow, which the web process does not need
+
+    export_image(image, cluster_id, folder, answers, topic_prefix=topic_prefix, processes=EXPORT_PROCESSES)
 
 
 def _read_result(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
@@ -26,9 +26,16 @@ class AlreadyPlannedError(Exception):
 
 
 def create_run(
-    session: Session, requested_by: str, schedule_id: int | None = None, planned_at: dt.datetime | None = None
+    session: Session,
+    requested_by: str,
+    *,
+    schedule: ReportSchedule | None = None,
+    planned_at: dt.datetime | None = None,
+    topic_prefix: str = "",
 ) -> int:
     """Add a queued run with a lease and return its id, after ending a run whose process is gone.
+
+    A run of a schedule has the schedule's scope.
 
     Raises ReportBusyError while a run is active, AlreadyPlannedError when another process has created a scheduled run.
     """
@@ -39,9 +46,10 @@ def create_run(
     if active is not None:
         raise ReportBusyError(active)
     run = ReportRun(
-        schedule_id=schedule_id,
+        schedule_id=None if schedule is None else schedule.id,
         planned_at=planned_at,
         requested_by=requested_by,
+        topic_prefix=topic_prefix if schedule is None else schedule.topic_prefix,
         state="queued",
         created_at=now,
         lease_until=lease_end(now),
@@ -50,7 +58,7 @@ def create_run(
     try:
         session.flush()
     except IntegrityError as twin:
-        raise AlreadyPlannedError(f"schedule {schedule_id} at {planned_at}") from twin
+        raise AlreadyPlannedError(f"schedule {run.schedule_id} at {planned_at}") from twin
     return run.id
 
 
@@ -74,34 +82,31 @@ def get_run(session: Session, run_id: int) -> ReportRun | None:
     return session.get(ReportRun, run_id)
 
 
-def latest_report(session: Session, before_id: int | None = None) -> ReportRun | None:
-    """Return the newest successful run; with `before_id`, the newest one before that."""
-    query = select(ReportRun).where(ReportRun.state == "succeeded").order_by(ReportRun.id.desc()).limit(1)
+def _is_success(topic_prefix: str) -> ColumnElement[bool]:
+    return and_(ReportRun.state == "succeeded", ReportRun.topic_prefix == topic_prefix)
+
+
+def latest_report(session: Session, before_id: int | None = None, topic_prefix: str = "") -> ReportRun | None:
+    """Return the newest successful run of this scope; with `before_id`, the newest one before that."""
+    query = select(ReportRun).where(_is_success(topic_prefix)).order_by(ReportRun.id.desc()).limit(1)
     return session.scalar(query if before_id is None else query.where(ReportRun.id < before_id))
 
 
+def latest_report_id(session: Session) -> int | None:
+    """Return the id of the newest successful run over all topics."""
+    return session.scalar(select(func.max(ReportRun.id)).where(_is_success("")))
+
+
+def has_succeeded(session: Session) -> bool:
+    """Return whether any run has succeeded, of any scope."""
+    return session.scalar(select(ReportRun.id).where(ReportRun.state == "succeeded").limit(1)) is not None
+
+
 def verdict_history(session: Session, limit: int = 60) -> list[dict[str, Any]]:
-    """Return the verdict strips of the last successful runs, oldest first, for trend lines."""
-    query = select(ReportRun).where(ReportRun.state == "succeeded").order_by(ReportRun.id.desc()).limit(limit)
+    """Return the verdict strips of the last successful runs over all topics, oldest first, for trend lines."""
+    query = select(ReportRun).where(_is_success("")).order_by(ReportRun.id.desc()).limit(limit)
     return [
         {"id": run.id, "image_offset": run.image_offset, **run.result["body"]["verdict"]}
         for run in reversed(session.scalars(query).all())
         if run.result is not None
     ]
-
-
-def schedules(session: Session) -> Sequence[ReportSchedule]:
-    """Return all schedules by name."""
-    return session.scalars(select(ReportSchedule).order_by(ReportSchedule.name)).all()
-
-
-def put_schedule(session: Session, name: str, cron: str, changed_by: str, *, enabled: bool) -> ReportSchedule:
-    """Create or change the schedule of this name. The caller has checked `cron`."""
-    schedule = session.scalar(select(ReportSchedule).where(ReportSchedule.name == name))
-    if schedule is None:
-        schedule = ReportSchedule(name=name)
-        session.add(schedule)
-    schedule.cron, schedule.enabled = cron, enabled
-    schedule.changed_by, schedule.changed_at = changed_by, utc_now()
-    session.flush()
-    return schedule

@@ -1,4 +1,7 @@
-"""Reads a run's list of violations: pages for the browser, all rows for export. Pages never load the whole file."""
+"""Reads a run's list of violations: pages for the browser, all rows for export. Pages never load the whole list.
+
+The list is a folder of Parquet files, see `app.reports.violation_writer`. Runs of older versions have one file.
+"""
 
 import csv
 import io
@@ -26,6 +29,7 @@ COLUMNS = (
     "size_bytes",
 )
 REASONS = ("offline", "under_min", "rack", "under_replicated", "rack_unknown")
+VIOLATIONS = "violations.parquet"
 NO_RACK = "\u2013"
 """The rack of a broker without one, so that the list of racks stays parallel to the replicas."""
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -38,21 +42,27 @@ def violations_page(
 
     Raises FileNotFoundError if the run's files are gone.
     """
-    path = out / "violations.parquet"
+    rows: list[dict[str, Any]] = []
+    total = 0
+    for batch in _batches(out, 10_000):
+        chosen = _matching(batch, reason, search)
+        start = max(0, offset - total)
+        if start < chosen.num_rows and len(rows) < limit:
+            rows += chosen.slice(start, limit - len(rows)).to_pylist()
+        total += chosen.num_rows
+    return rows, total
+
+
+def _batches(out: Path, size: int) -> Iterator["pa.RecordBatch"]:
+    """Yield the whole list, in its order. Raises FileNotFoundError if the run's files are gone."""
+    path = out / VIOLATIONS
     if not path.exists():
         raise FileNotFoundError(f"the list of violations of this run is gone: {path.name}")
     import pyarrow.parquet as pq
 
-    rows: list[dict[str, Any]] = []
-    total = 0
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=10_000):
-            chosen = _matching(batch, reason, search)
-            start = max(0, offset - total)
-            if start < chosen.num_rows and len(rows) < limit:
-                rows += chosen.slice(start, limit - len(rows)).to_pylist()
-            total += chosen.num_rows
-    return rows, total
+    for part in sorted(path.glob("part-*.parquet")) if path.is_dir() else [path]:
+        with pq.ParquetFile(part) as file:
+            yield from file.iter_batches(batch_size=size)
 
 
 def _matching(batch: "pa.RecordBatch", reason: str | None, search: str) -> "pa.RecordBatch":
@@ -71,16 +81,13 @@ def violations_csv(out: Path) -> Iterator[str]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(out / "violations.parquet") as file:
-        for batch in file.iter_batches(batch_size=5000):
-            for row in batch.to_pylist():
-                row["racks"] = [rack or NO_RACK for rack in row["racks"]]
-                writer.writerow([_cell(row[name]) for name in COLUMNS])
-            yield buffer.getvalue()
-            buffer.seek(0)
-            buffer.truncate()
+    for batch in _batches(out, 5000):
+        for row in batch.to_pylist():
+            row["racks"] = [rack or NO_RACK for rack in row["racks"]]
+            writer.writerow([_cell(row[name]) for name in COLUMNS])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
     yield buffer.getvalue()
 
 

@@ -1,0 +1,1 @@
+"""The metadata lake: the change feed of the metadata log and the reports' snapshots, as Parquet for other tools."""

@@ -1,0 +1,54 @@
+"""The reasons why no plan can be made at all, as sentences."""
+
+from collections.abc import Iterator
+
+from app.reports.proposals.layout import Layout
+from app.reports.proposals.options import DRAIN, LEADERS, REPLICATION_FACTOR, Options
+from app.reports.proposals.rules import Rules
+
+
+def refusals(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
+    """Return why the options cannot be met on this layout, in a fixed order; none if they can."""
+    yield from _unknown_names(layout, options)
+    if not layout.replicas:
+        return
+    if not rules.takers and options.goals != {LEADERS}:
+        yield "No broker may take replicas: every broker is fenced, shutting down, cordoned, full, drained or excluded."
+        return
+    if rules.new is not None and not rules.new:
+        yield "There is no broker to expand to: every eligible broker has replicas, or those named may take none."
+    if options.goals & {DRAIN, REPLICATION_FACTOR}:
+        yield from _too_few(layout, options, rules)
+
+
+def _unknown_names(layout: Layout, options: Options) -> Iterator[str]:
+    named = options.drain_brokers | options.expand_brokers | options.exclude_brokers
+    named |= {broker for _, _, broker in options.drain_replicas}
+    for broker in sorted(named - set(layout.index_of)):
+        yield f"Broker {broker} is not in the cluster."
+    racks = {broker.rack for broker in layout.brokers}
+    for rack in sorted(options.drain_racks - racks):
+        yield f"No broker is in rack '{rack}'."
+    topics = {topic.name for topic in layout.topics}
+    for topic in sorted((options.topics or frozenset()) - topics):
+        yield f"Topic '{topic}' does not exist."
+
+
+def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
+    """Refuse more replicas per partition than brokers that may hold one."""
+    hosts = len(layout.brokers) - len(rules.leaving)
+    if options.replication_factor is not None:
+        if options.replication_factor > hosts:
+            yield f"Replication factor {options.replication_factor} is more than the {hosts} brokers left."
+        return
+    widest = max(
+        (partition for partition in range(len(layout)) if rules.movable[partition]),
+        key=lambda partition: len(layout.replicas[partition]),
+        default=None,
+    )
+    if widest is not None and len(layout.replicas[widest]) > hosts:
+        topic, number = layout.key(widest)
+        yield (
+            f"Partition {topic}-{number} has {len(layout.replicas[widest])} replicas, and only {hosts} brokers would be"
+            " left to hold them."
+        )
