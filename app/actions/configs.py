@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.actions.audited import Audited, Caller
-from app.cluster.configs import ConfigChange
+from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.image.changes import is_secret_config
 from kraft_core.protocol.errors import KafkaError
@@ -75,6 +75,6 @@ def shown_value(name: str, value: str | None) -> str | None:
 
 def _shown_changes(changes: Sequence[ConfigChange]) -> dict[str, Any]:
     return {
-        change.name: {"operation": change.operation, "value": shown_value(change.name, change.value)}
+        change.name: {"operation": change.operation.name, "value": shown_value(change.name, change.value)}
         for change in changes
     }

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.actions.audited import Audited, Caller
-from app.cluster.partitions import Assignments, ElectionType, Outcome, Partition
+from app.cluster.partitions import Outcome, Partition
+from kraft_core.clients.admin.partitions import ElectionType, Reassignments
 from kraft_core.protocol.errors import KafkaError
 
 
@@ -12,7 +13,7 @@ class PartitionActions(Audited):
     """Reassigns replicas and elects leaders."""
 
     async def alter_reassignments(
-        self, caller: Caller, wanted: Assignments, *, may_change_factor: bool = True, validate_only: bool = False
+        self, caller: Caller, wanted: Reassignments, *, may_change_factor: bool = True, validate_only: bool = False
     ) -> Outcome:
         """Start or cancel reassignments. See PartitionAdmin."""
         detail = {

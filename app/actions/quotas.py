@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 
 from app.actions.audited import Audited, Caller
-from app.cluster.quotas import QuotaEntity
+from kraft_core.clients.admin.quotas import ClientQuotaEntity
 
 
 class QuotaActions(Audited):
     """Sets and removes client quotas."""
 
     async def alter(
-        self, caller: Caller, entity: QuotaEntity, changes: Mapping[str, float | None], *, validate_only: bool = False
+        self,
+        caller: Caller,
+        entity: ClientQuotaEntity,
+        changes: Mapping[str, float | None],
+        *,
+        validate_only: bool = False,
     ) -> int | None:
         """Set or remove quotas of one entity. Returns the offset, None for a dry run."""
         resource = "quota/" + ",".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)

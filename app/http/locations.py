@@ -5,9 +5,11 @@ percent-encoded here, so that no name can turn a finished change into an error.
 """
 
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi.responses import RedirectResponse, Response
+
+from app.http.errors import BadRequestError
 
 _KEPT: Final = ":/?#[]@!$&'()*+,;=%-._~"
 
@@ -35,3 +37,17 @@ def htmx_redirect(url: str) -> dict[str, str]:
 def htmx_push(url: str) -> dict[str, str]:
     """Return the header that makes htmx show another address for the same page."""
     return {"HX-Push-Url": header_url(url)}
+
+
+def safe_next(address: str) -> str:
+    """Return the page that a form asks to open next: a path of this server, else the dashboard.
+
+    Raises BadRequestError for text that is no address at all.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise BadRequestError(f"Bad Request: next is not an address of this server: {address[:100]!r}.") from None
+    if parts.scheme or parts.netloc or not address.startswith("/") or address.startswith(("//", "/\\")):
+        return "/"
+    return address if address.isprintable() else "/"

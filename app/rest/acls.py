@@ -14,7 +14,7 @@ from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.acls import AclDataList, AclEntry, CreateAclBody, CreateAclsBody, DeletedAclsData
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
@@ -86,7 +86,7 @@ def _planned(view: View, acls: Sequence[StandardAcl]) -> Response:
 
 @router.post("/acls", status_code=201, responses=DRY_RUN)
 async def create_acl(
-    body: CreateAclBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: CreateAclBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create one ACL. An ACL that exists already is not an error."""
     acl = _acl(body)
@@ -100,7 +100,7 @@ async def create_acl(
 
 @router.post("/acls:batch", status_code=204, responses=DRY_RUN)
 async def create_acls(
-    body: CreateAclsBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: CreateAclsBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create several ACLs."""
     acls = [_acl(each) for each in body.data]
@@ -110,7 +110,12 @@ async def create_acls(
 
 @router.delete("/acls", responses={200: {"model": DeletedAclsData}})
 async def delete_acls(
-    request: Request, view: ViewDep, wanted: FilterDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    request: Request,
+    view: NowViewDep,
+    wanted: FilterDep,
+    services: ServicesDep,
+    caller: Admin,
+    validate_only: DryRun,
 ) -> Response:
     """Delete every ACL that matches the filter, of which four members are required as a safeguard."""
     required = ("resource_type", "pattern_type", "operation", "permission")

@@ -11,13 +11,18 @@ from app.rest import (
     controllers,
     delegation_tokens,
     features,
+    groups,
     health,
     partitions,
+    plan_files,
+    plans,
     quorum,
     quotas,
     records,
+    report_schedules,
     reports,
     scram,
+    topic_records,
     topics,
     voters,
 )
@@ -33,6 +38,9 @@ ROUTERS = tuple(
         configs,
         topics,
         partitions,
+        groups,
+        topic_records,
+        plans,
         features,
         quorum,
         voters,
@@ -41,7 +49,9 @@ ROUTERS = tuple(
         scram,
         quotas,
         delegation_tokens,
+        report_schedules,
         reports,
+        plan_files,
     )
 )
 

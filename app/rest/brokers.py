@@ -1,19 +1,21 @@
 """Brokers: their registrations, replicas and log directories, and unregistering."""
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from app.cluster.brokers import broker_use
+from app.cluster.log_dirs import LogDir, LogDirs
 from app.error_responses import NATIVE
-from app.rest.paging import PageDep
+from app.rest.paging import NowPageDep, PageDep
 from app.rest.partitions import replica_data
 from app.rest.responses import DRY_RUN, accepted, answer, planned
 from app.rest.routing import DryRun, Flag, JsonRoute, flag_of
 from app.rest.schemas.brokers import BrokerData, BrokerDataList, LogDirectoryDataList, UnregisterBrokerBody
 from app.rest.schemas.partitions import ReplicaDataList
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, Reader, ServicesDep
 from kraft_core.image.metadata_image import BrokerRegistration
 from kraft_core.protocol.uuids import uuid_to_text
@@ -72,33 +74,57 @@ async def list_replicas(broker_id: int, view: ViewDep, page: PageDep, _caller: R
     )
 
 
-def _directories(view: View, broker: BrokerRegistration) -> list[dict[str, Any]]:
+def _directories(view: View, broker: BrokerRegistration, log_dirs: LogDirs) -> list[dict[str, Any]]:
     replicas = dict.fromkeys(broker.directories, 0)
     for _, _, partition in view.image.topics.partitions_of_broker(broker.id):
         directory = partition.directory(broker.id)
         if directory in replicas:
             replicas[directory] += 1
-    cordoned = broker.cordoned_directories
-    return [
-        view.resource(
+    paths = {directory: path for path, directory in log_dirs.directory_ids(view.image, broker).items()}
+    answered = {each.path: each for each in log_dirs.dirs}
+    asked_at = None if log_dirs.asked_at is None else round(log_dirs.asked_at.timestamp() * 1000)
+
+    def row(directory: UUID | None, found: LogDir | None, count: int) -> dict[str, Any]:
+        cordoned = broker.cordoned_directories
+        usable = found is not None and not found.error
+        key = uuid_to_text(directory) if directory is not None else found.path if found is not None else ""
+        return view.resource(
             "KafkaLogDirectory",
             ("brokers", broker.id, "log-directories"),
-            (("broker", broker.id), ("log-directory", uuid_to_text(directory))),
+            (("broker", broker.id), ("log-directory", key)),
             broker_id=broker.id,
-            directory_id=uuid_to_text(directory),
+            directory_id=None if directory is None else uuid_to_text(directory),
             is_cordoned=None if cordoned is None else directory in cordoned,
             replicas_count=count,
+            log_dir=found.path if found else None,
+            size_bytes=found.size_bytes if found and usable else None,
+            total_bytes=found.total_bytes if found else None,
+            usable_bytes=found.usable_bytes if found else None,
+            error=(found.error or None) if found else None,
+            asked_at=asked_at if found else None,
             partition_replicas=view.related("brokers", broker.id, "partition-replicas"),
         )
-        for directory, count in replicas.items()
-    ]
+
+    known = [row(each, answered.get(paths.get(each, "")), count) for each, count in replicas.items()]
+    return known + [row(None, each, 0) for path, each in answered.items() if path not in paths.values()]
 
 
 @router.get("/{broker_id}/log-directories", tags=[NATIVE, "nodes"], responses={200: {"model": LogDirectoryDataList}})
-async def list_log_directories(broker_id: int, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
-    """List the broker's online log directories, with the number of replicas assigned to each."""
-    directories = sorted(_directories(view, view.broker(broker_id)), key=lambda each: str(each["directory_id"]))
-    return page.answer("KafkaLogDirectoryList", directories, lambda each: each["directory_id"], dict)
+async def list_log_directories(
+    broker_id: int, view: NowViewDep, page: NowPageDep, services: ServicesDep, _caller: Reader
+) -> Response:
+    """List the broker's log directories, with their replicas and bytes. The broker is asked if it was not just asked.
+
+    Sizes are null if the broker has not answered within a moment; a later request has them.
+    """
+    broker = view.broker(broker_id)
+    log_dirs = await services.cluster.log_dirs.of([broker])
+    rows = sorted(_directories(view, broker, log_dirs[broker_id]), key=_directory_key)
+    return page.answer("KafkaLogDirectoryList", rows, _directory_key, dict)
+
+
+def _directory_key(row: dict[str, Any]) -> str:
+    return str(row["directory_id"] or row["log_dir"])
 
 
 @router.post(
@@ -114,7 +140,7 @@ async def list_log_directories(broker_id: int, view: ViewDep, page: PageDep, _ca
 async def unregister_broker(
     request: Request,
     broker_id: Annotated[int, Path(ge=0, le=2**31 - 1)],
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: Admin,
     validate_only: DryRun,

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from app.actions.audited import Caller
-from app.cluster.configs import ConfigChange
 from app.http.errors import ApiError, of_kafka
 from app.rest.conditions import IfMatch, check_if_match, topic_etag
 from app.rest.paging import PageDep
@@ -32,9 +32,11 @@ from app.rest.schemas.configs import (
     UpdateConfigBody,
 )
 from app.rest.validation import refuse_repeated
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.security.roles import Role
 from app.services import ConfigEditor, Reader, Requires, ServicesDep
+from kraft_core.clients.admin.configs import ConfigChange
+from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.configs.definitions import config_def
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
@@ -43,6 +45,8 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["configs"], route_class=JsonRoute)
 
 ResourceName = Annotated[str, Path(min_length=1, max_length=1_000)]
+GroupName = Annotated[ResourceName, AfterValidator(unquote)]
+"""The path segment of a group's id, which reaches the route encoded (see app.http.paths)."""
 Change = Callable[[Caller, Sequence[ConfigChange], bool], Awaitable[int | None]]
 
 _SOURCES: Final = {
@@ -114,10 +118,10 @@ class ConfigKind:
         for entry in entries:
             if entry.name not in known:
                 raise self.unknown(view, resource, entry.name)
-            operation = entry.operation or "SET"
-            if operation != "DELETE" and entry.value is None:
+            operation = AlterConfigOp[entry.operation or "SET"]
+            if operation is not AlterConfigOp.DELETE and entry.value is None:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for: {entry.name}")
-            changes.append(ConfigChange(name=entry.name, value=entry.value, operation=operation))
+            changes.append(ConfigChange(entry.name, operation, entry.value))
         refuse_repeated("Config", (change.name for change in changes))
         return changes
 
@@ -222,7 +226,7 @@ async def cluster_resource(view: ViewDep, services: ServicesDep) -> ConfigResour
     )
 
 
-async def group_resource(consumer_group_id: ResourceName, view: ViewDep, services: ServicesDep) -> ConfigResource:
+async def group_resource(consumer_group_id: GroupName, view: ViewDep, services: ServicesDep) -> ConfigResource:
     """Return a consumer group. It need not exist: its configs are kept by the quorum alone."""
     return ConfigResource(
         view,
@@ -273,7 +277,7 @@ async def list_all_topic_configs(view: ViewDep, page: PageDep, _caller: Reader) 
 
 @router.post("/topics/-/configs:alter", status_code=204, responses={207: {"description": "some topics were refused"}})
 async def alter_all_topic_configs(
-    view: ViewDep, body: AlterTopicsBody, services: ServicesDep, caller: ConfigEditor, validate_only: DryRun
+    view: NowViewDep, body: AlterTopicsBody, services: ServicesDep, caller: ConfigEditor, validate_only: DryRun
 ) -> Response:
     """Change configs of several topics, all or none per topic: 204, or 207 with the failures."""
     refuse_repeated("Topic", (entry.topic_name for entry in body.data))

@@ -21,7 +21,7 @@ from app.rest.schemas.delegation_tokens import (
     RenewDelegationTokenBody,
     TokenEndData,
 )
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, Services, ServicesDep
 from kraft_core.image.metadata_image import DelegationToken
 
@@ -67,7 +67,7 @@ async def get_delegation_token(token_id: str, view: ViewDep, _caller: Admin) -> 
 
 @router.post("/delegation-tokens", status_code=201, responses={201: {"model": CreatedDelegationTokenData}, **DRY_RUN})
 async def create_delegation_token(
-    body: CreateDelegationTokenBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: CreateDelegationTokenBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create a token. `hmac`, which its holder logs in with, is in this answer only."""
     if validate_only:
@@ -82,7 +82,7 @@ async def create_delegation_token(
 
 @router.post("/delegation-tokens:renew", responses={200: {"model": TokenEndData | DryRunData}})
 async def renew_delegation_token(
-    body: RenewDelegationTokenBody, _view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: RenewDelegationTokenBody, _view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Extend a token's expiry, at most to its `max_timestamp`."""
     if validate_only:
@@ -93,7 +93,7 @@ async def renew_delegation_token(
 
 @router.post("/delegation-tokens:expire", responses={200: {"model": TokenEndData | DryRunData}})
 async def expire_delegation_token(
-    body: ExpireDelegationTokenBody, _view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: ExpireDelegationTokenBody, _view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Expire a token, at once or after a period."""
     if validate_only:

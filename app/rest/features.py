@@ -13,7 +13,7 @@ from app.rest.responses import answer, checked
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.features import FeatureDataList, UpdateFeaturesBody
 from app.rest.validation import refuse_repeated
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, Reader, ServicesDep
 from kraft_core.protocol.metadata_version import FEATURES
 
@@ -59,7 +59,7 @@ async def list_features(view: ViewDep, page: PageDep, _caller: Reader) -> Respon
 async def update_features(
     request: Request,
     body: UpdateFeaturesBody,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: Admin,
     validate_only: DryRun,

@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.errors import BadRequestError, NotAcceptableError, UnsupportedMediaTypeError
+from app.http.paths import encoded_segments, routed_path
 from app.rest.routing import SAFE_METHODS
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -54,8 +55,17 @@ class Negotiation:
 
 
 def _check_path(scope: Scope) -> None:
-    """Refuse encoded separators and control characters: the path would reach another resource than it shows."""
+    """Refuse encoded separators and control characters: the path would reach another resource than it shows.
+
+    Ids of groups and members may have them: their segments stay encoded (see app.http.paths).
+    """
     raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
+    routed = routed_path(raw.decode("latin-1"))
+    if routed is not None:
+        scope["path"] = routed
+        segments = raw.split(b"/")
+        kept = encoded_segments([each.decode("latin-1") for each in segments])
+        raw = b"/".join(each for index, each in enumerate(segments) if index not in kept)
     if not _HOSTILE.search(raw):
         return
     if b"/topics/" in raw:

@@ -8,14 +8,15 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from app.http.errors import BadRequestError
+from app.http.paths import quoted_path
 from app.rest.responses import answer, list_body
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 
 PAGE_SIZE_MAX: Final = 1_000
 _OTHER_LIST: Final = "Bad Request: page_token belongs to another list; take it from metadata.next of this one."
@@ -35,11 +36,11 @@ class Page:
     @property
     def url(self) -> str:
         """Return the address of the list without its query."""
-        return f"{self.view.base_url}{quote(self.request.url.path, safe='/:-')}"
+        return f"{self.view.base_url}{quoted_path(self.request.scope['path'])}"
 
     def next_url(self, key: Any) -> str:
         """Return the address of the page that begins after the item with this key; other parameters are kept."""
-        content = json.dumps({"list": self.request.url.path, "after": key}).encode()
+        content = json.dumps({"list": self.request.scope["path"], "after": key}).encode()
         token = base64.urlsafe_b64encode(content).decode()
         others = [(name, value) for name, value in self.request.query_params.multi_items() if name != "page_token"]
         return f"{self.url}?{urlencode([*others, ('page_token', token)])}"
@@ -51,10 +52,14 @@ class Page:
 
         Raises BadRequestError when the token belongs to another list.
         """
-        start = 0 if self.after is None else self._start(items, key)
-        chosen = items[start : start + self.size]
-        following = self.next_url(key(chosen[-1])) if start + self.size < len(items) else None
+        chosen = self.chosen(items, key)
+        following = self.next_url(key(chosen[-1])) if chosen and key(chosen[-1]) != key(items[-1]) else None
         return list_body(kind, self.url, [shape(item) for item in chosen], following)
+
+    def chosen(self, items: Sequence[T], key: Callable[[T], Any]) -> Sequence[T]:
+        """Return the items of this page. Raises BadRequestError when the token belongs to another list."""
+        start = 0 if self.after is None else self._start(items, key)
+        return items[start : start + self.size]
 
     def answer(
         self, kind: str, items: Sequence[T], key: Callable[[T], Any], shape: Callable[[T], dict[str, Any]]
@@ -85,13 +90,25 @@ class Page:
         return low
 
 
-async def page_of(
-    request: Request,
-    view: ViewDep,
-    page_size: Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="largest number of items")] = PAGE_SIZE_MAX,
-    page_token: Annotated[str | None, Query(max_length=2_000, description="from `metadata.next`")] = None,
+PageSize = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="largest number of items")]
+PageToken = Annotated[str | None, Query(max_length=2_000, description="from `metadata.next`")]
+
+
+async def now_page_of(
+    request: Request, view: NowViewDep, page_size: PageSize = PAGE_SIZE_MAX, page_token: PageToken = None
 ) -> Page:
     """Return the requested page. Raises BadRequestError for a malformed token and for one of another list."""
+    return _page(request, view, page_size, page_token)
+
+
+async def page_of(
+    request: Request, view: ViewDep, page_size: PageSize = PAGE_SIZE_MAX, page_token: PageToken = None
+) -> Page:
+    """Return the requested page of a list that may be of a past state. Raises as `now_page_of`."""
+    return _page(request, view, page_size, page_token)
+
+
+def _page(request: Request, view: View, page_size: int, page_token: str | None) -> Page:
     if page_token is None:
         return Page(request, view, page_size)
     try:
@@ -101,9 +118,10 @@ async def page_of(
         raise BadRequestError(
             "Bad Request: page_token is malformed; take it from metadata.next of this list."
         ) from None
-    if path != request.url.path:
+    if path != request.scope["path"]:
         raise BadRequestError(_OTHER_LIST)
     return Page(request, view, page_size, after)
 
 
+NowPageDep = Annotated[Page, Depends(now_page_of)]
 PageDep = Annotated[Page, Depends(page_of)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
+from app.cluster.partitions import Outcome, Partition, needs_election
 from app.error_responses import NATIVE
 from app.http.errors import of_kafka
 from app.rest.paging import Page, PageDep
@@ -26,8 +26,9 @@ from app.rest.schemas.partitions import (
     ReplicaDataList,
 )
 from app.rest.validation import refuse_repeated
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, Reader, ServicesDep, TopicEditor
+from kraft_core.clients.admin.partitions import ElectionType
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of, values_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -234,7 +235,7 @@ def _partitions(entries: Sequence[PartitionEntry]) -> list[Partition]:
 
 @router.post("/reassignments", tags=[NATIVE, "operations"], responses=_OUTCOMES)
 async def reassign(
-    body: ReassignBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: ReassignBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Reassign partitions to other replicas. With `validate_only` the controller's rules check the plan."""
     partitions = _partitions(body.data)
@@ -249,7 +250,7 @@ async def reassign(
 
 @router.post("/reassignments:cancel", tags=[NATIVE, "operations"], responses=_OUTCOMES)
 async def cancel_reassignments(
-    body: CancelBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: CancelBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Cancel reassignments in progress: the partitions return to their original replicas."""
     partitions = _partitions(body.data)
@@ -272,7 +273,7 @@ async def elect_leader(
         ),
     ],
     body: ElectBody,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: TopicEditor,
     validate_only: DryRun,

@@ -12,11 +12,11 @@ from app.cluster.quorum import Replica
 from app.cluster.quorum_text import state_text
 from app.error_responses import NATIVE
 from app.http.errors import NotFoundError
-from app.rest.paging import PageDep
+from app.rest.paging import NowPageDep
 from app.rest.responses import answer
 from app.rest.routing import JsonRoute
 from app.rest.schemas.quorum import QuorumData, QuorumEpochData, QuorumEpochDataList
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View
 from app.services import Reader
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 
@@ -67,7 +67,7 @@ def _snapshot(snapshot: LatestSnapshot | None) -> dict[str, Any] | None:
 
 
 @router.get("", responses={200: {"model": QuorumData}})
-async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
+async def get_quorum(view: NowViewDep, _caller: Reader) -> Response:
     """Describe the quorum as its leader reports it, and which voters respond to this process."""
     quorum = view.cluster.quorum
     body = view.resource(
@@ -100,7 +100,7 @@ async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
 
 
 @router.get("/epochs", responses={200: {"model": QuorumEpochDataList}})
-async def list_epochs(view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+async def list_epochs(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Response:
     """List the known leader epochs, newest first. They are kept longer than the log that shows them."""
     return page.answer(
         "KafkaQuorumEpochList",
@@ -111,7 +111,7 @@ async def list_epochs(view: ViewDep, page: PageDep, _caller: Reader) -> Response
 
 
 @router.get("/epochs/{epoch}", responses={200: {"model": QuorumEpochData}, 404: {"description": "not known"}})
-async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: ViewDep, _caller: Reader) -> Response:
+async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: NowViewDep, _caller: Reader) -> Response:
     """Describe one leader epoch. Epochs without a leader are not known."""
     for leadership in view.cluster.history.epochs.leaderships():
         if leadership.epoch.epoch == epoch:

@@ -5,24 +5,24 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from app.cluster.quotas import QuotaEntity
 from app.error_responses import NATIVE
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.quotas import AlterQuotaBody, ClientQuotaDataList
 from app.rest.validation import refuse_repeated
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
+from kraft_core.clients.admin.quotas import ClientQuotaEntity
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "client-quotas"], route_class=JsonRoute)
 
 
-def _key(entity: QuotaEntity) -> tuple[tuple[str, bool, str], ...]:
+def _key(entity: ClientQuotaEntity) -> tuple[tuple[str, bool, str], ...]:
     return tuple((kind, name is not None, name or "") for kind, name in entity)
 
 
-def _quota_data(view: View, entity: QuotaEntity, quotas: dict[str, float]) -> dict[str, Any]:
+def _quota_data(view: View, entity: ClientQuotaEntity, quotas: dict[str, float]) -> dict[str, Any]:
     return view.resource(
         "KafkaClientQuota",
         ("client-quotas",),
@@ -46,7 +46,7 @@ async def list_client_quotas(view: ViewDep, page: PageDep, _caller: Admin) -> Re
 
 @router.post("/client-quotas:alter", status_code=204, responses=DRY_RUN)
 async def alter_client_quota(
-    body: AlterQuotaBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: AlterQuotaBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Set or remove quotas of one entity, all or none."""
     refuse_repeated("Quota", (entry.key for entry in body.data))

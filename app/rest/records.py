@@ -1,5 +1,6 @@
 """The metadata log as a feed: committed changes in pages and as server-sent events, with secrets hidden."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
@@ -8,14 +9,16 @@ import msgspec
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
+from app.cluster.differences import Difference, differences
 from app.cluster.history import Change, OffsetGone
 from app.error_responses import NATIVE
 from app.http.errors import BadRequestError
+from app.rest.paging import NowPageDep
 from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
-from app.rest.schemas.records import ChangeDataList
-from app.rest.view import View, ViewDep
-from app.services import Reader
+from app.rest.schemas.records import ChangeDataList, DifferenceDataList
+from app.rest.view import NowViewDep, View
+from app.services import Reader, past_at
 from kraft_core.image.changes import is_secret_config
 from kraft_core.protocol.metadata_records import (
     ConfigRecord,
@@ -78,7 +81,7 @@ def change_data(change: Change) -> dict[str, Any]:
 
 @router.get("/records", responses={200: {"model": ChangeDataList}, 410: {"description": "no longer kept"}})
 async def list_changes(
-    view: ViewDep,
+    view: NowViewDep,
     _caller: Reader,
     from_offset: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=CHANGES_MAX)] = 100,
@@ -97,9 +100,37 @@ async def list_changes(
     return answer({**body, "oldest_offset": history.oldest_offset}, view.offset)
 
 
+@router.get("/diff", responses={200: {"model": DifferenceDataList}, 410: {"description": "no longer kept"}})
+async def compare(
+    view: NowViewDep,
+    page: NowPageDep,
+    _caller: Reader,
+    from_offset: Annotated[int, Query(ge=0, le=2**63 - 1)],
+    to_offset: Annotated[int | None, Query(ge=0, le=2**63 - 1, description="by default the newest")] = None,
+) -> Response:
+    """List the resources that differ between the states at two offsets, by kind and name."""
+    archive = view.cluster.archive
+    last = view.offset if to_offset is None else to_offset
+    states = [(await past_at(archive.at_offset(offset))).image for offset in (from_offset, last)]
+    found = await asyncio.to_thread(differences, *states)
+    page.check_after(int, str, str)
+    body = page.body("KafkaMetadataDifferenceList", found, lambda each: each.key, _difference_data)
+    return answer({**body, "from_offset": from_offset, "to_offset": last}, view.offset)
+
+
+def _difference_data(found: Difference) -> dict[str, Any]:
+    return {
+        "kind": "KafkaMetadataDifference",
+        "resource_type": found.kind,
+        "resource_name": found.name,
+        "change": found.how,
+        "lines": found.lines,
+    }
+
+
 @router.get("/watch", response_class=StreamingResponse, responses={410: {"description": "no longer kept"}})
 async def watch(
-    view: ViewDep,
+    view: NowViewDep,
     _caller: Reader,
     from_offset: Annotated[int | None, Query(ge=0, le=2**63 - 1, description="first offset wanted")] = None,
     last_event_id: Annotated[str | None, Header(description="offset of the last event received")] = None,

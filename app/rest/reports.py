@@ -1,38 +1,37 @@
-"""Placement reports and their schedules, in the style of REST v3."""
+"""Placement reports, in the style of REST v3."""
 
+import asyncio
 import datetime as dt
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import Response
+from fastapi.responses import FileResponse, Response
 
 from app.error_responses import NATIVE
 from app.http.errors import (
     BadRequestError,
     ConflictError,
-    FieldError,
     GoneError,
     NotFoundError,
     UnavailableError,
-    UnprocessableError,
 )
 from app.reports import store
-from app.reports.models import ReportRun, ReportSchedule
+from app.reports.models import ReportRun, ReportWebhook
 from app.reports.runner import NoImageError
-from app.reports.scheduler import InvalidCronError, next_due
 from app.reports.violations import REASONS, violations_page
-from app.rest.paging import PageDep
-from app.rest.responses import DRY_RUN, accepted, answer, checked, list_body, location_of, no_content, planned
+from app.reports.webhooks import get_webhook
+from app.reports.what_if import NoPlacementError, UnknownDomainError, lost_brokers, what_if
+from app.rest.paging import NowPageDep
+from app.rest.responses import DRY_RUN, accepted, answer, list_body, location_of, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.reports import (
-    PutScheduleBody,
     ReportData,
     ReportDataList,
-    ScheduleData,
-    ScheduleDataList,
+    RunReportBody,
     ViolationDataList,
+    WhatIfData,
 )
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View
 from app.services import Reader, ReportEditor, Services, ServicesDep
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"], route_class=JsonRoute)
@@ -44,7 +43,9 @@ def _ms(moment: dt.datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp() * 1000)
 
 
-def _report(view: View, services: Services, run: ReportRun, *, whole: bool) -> dict[str, Any]:
+def _report(
+    view: View, services: Services, run: ReportRun, *, whole: bool, webhook: ReportWebhook | None = None
+) -> dict[str, Any]:
     return view.resource(
         "KafkaPlacementReport",
         ("reports", run.id),
@@ -56,9 +57,11 @@ def _report(view: View, services: Services, run: ReportRun, *, whole: bool) -> d
         finished_at=_ms(run.finished_at),
         metadata_offset=run.image_offset,
         leader_epoch=run.image_epoch,
+        topic_prefix=run.topic_prefix,
         reason=run.reason,
         error=run.error,
         progress=services.reports.progress(run.id) if run.state == "running" else None,
+        webhook=None if webhook is None else {name: getattr(webhook, name) for name in ("state", "attempts", "error")},
         result=run.result if whole else None,
     )
 
@@ -75,14 +78,20 @@ async def _known(services: Services, report_id: int) -> ReportRun:
     status_code=202,
     responses={**DRY_RUN, 202: {"model": ReportData}, 409: {"description": "another report is running"}},
 )
-async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor, validate_only: DryRun) -> Response:
+async def run_report(
+    view: NowViewDep,
+    services: ServicesDep,
+    caller: ReportEditor,
+    validate_only: DryRun,
+    body: RunReportBody | None = None,
+) -> Response:
     """Start a report on the current metadata. Its resource shows the progress."""
     try:
         if validate_only:
             await services.actions.reports.check_run(caller)
             inputs = {"metadata_offset": view.image.offset, "leader_epoch": view.image.epoch}
             return planned([("report", None, inputs)])
-        report_id = await services.actions.reports.run(caller)
+        report_id = await services.actions.reports.run(caller, "" if body is None else body.topic_prefix)
     except store.ReportBusyError as busy:
         raise ConflictError(str(busy), code="report-busy") from busy
     except NoImageError as early:
@@ -98,7 +107,7 @@ async def run_report(view: ViewDep, services: ServicesDep, caller: ReportEditor,
     responses={**DRY_RUN, 409: {"description": "the report is not running"}},
 )
 async def cancel_report(
-    _view: ViewDep, services: ServicesDep, caller: ReportEditor, report_id: ReportId, validate_only: DryRun
+    _view: NowViewDep, services: ServicesDep, caller: ReportEditor, report_id: ReportId, validate_only: DryRun
 ) -> Response:
     """Cancel a running report and end its processes."""
     run = await _known(services, report_id)
@@ -110,7 +119,7 @@ async def cancel_report(
 
 
 @router.get("/reports", responses={200: {"model": ReportDataList}})
-async def list_reports(view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader) -> Response:
+async def list_reports(view: NowViewDep, services: ServicesDep, page: NowPageDep, _caller: Reader) -> Response:
     """List the runs, newest first, without their results."""
     runs = await services.database.read(store.list_runs, 1_000)
     return page.answer(
@@ -122,16 +131,32 @@ async def list_reports(view: ViewDep, services: ServicesDep, page: PageDep, _cal
 
 
 @router.get("/reports/{report_id}", responses={200: {"model": ReportData}})
-async def get_report(view: ViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> Response:
+async def get_report(view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> Response:
     """Return one run with its result: the sections verdict, brokers, racks, what_if, violations and margins."""
-    return answer(_report(view, services, await _known(services, report_id), whole=True), view.offset)
+    run = await _known(services, report_id)
+    webhook = await services.database.read(get_webhook, report_id)
+    return answer(_report(view, services, run, whole=True, webhook=webhook), view.offset)
+
+
+@router.get(
+    "/reports/{report_id}/event-log",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)
+async def get_event_log(_view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> Response:
+    """Return Spark's event log of a run, for Spark's history server. The file name says how it is compressed."""
+    await _known(services, report_id)
+    found = services.reports.event_log(report_id)
+    if found is None:
+        raise GoneError(f"Report {report_id} has no event log on this web process.")
+    return FileResponse(found, media_type="application/octet-stream", filename=found.name)
 
 
 @router.get("/reports/{report_id}/violations", responses={200: {"model": ViolationDataList}})
 async def list_violations(
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
-    page: PageDep,
+    page: NowPageDep,
     _caller: Reader,
     report_id: ReportId,
     reason: Annotated[str | None, Query(description=f"one of {', '.join(REASONS)}")] = None,
@@ -155,42 +180,26 @@ async def list_violations(
     return answer({**body, "total": total}, run.image_offset)
 
 
-def _schedule(view: View, schedule: ReportSchedule) -> dict[str, Any]:
-    return view.resource(
-        "KafkaPlacementSchedule",
-        ("report-schedules", schedule.name),
-        (("report-schedule", schedule.name),),
-        name=schedule.name,
-        cron=schedule.cron,
-        enabled=schedule.enabled,
-        next_due=_ms(next_due(schedule.cron)) if schedule.enabled else None,
-        changed_by=schedule.changed_by,
-    )
-
-
-@router.get("/report-schedules", responses={200: {"model": ScheduleDataList}})
-async def list_schedules(view: ViewDep, services: ServicesDep, page: PageDep, _caller: Reader) -> Response:
-    """List the schedules by name."""
-    schedules = await services.database.read(store.schedules)
-    return page.answer(
-        "KafkaPlacementScheduleList", schedules, lambda each: each.name, lambda each: _schedule(view, each)
-    )
-
-
-@router.put("/report-schedules/{name}", responses={200: {"model": ScheduleData}})
-async def put_schedule(
-    view: ViewDep,
+@router.get("/reports/{report_id}/what-if", responses={200: {"model": WhatIfData}})
+async def what_if_lost(
+    view: NowViewDep,
     services: ServicesDep,
-    caller: ReportEditor,
-    name: Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,64}$")],
-    body: PutScheduleBody,
-    validate_only: DryRun,
+    _caller: Reader,
+    report_id: ReportId,
+    brokers: Annotated[str, Query(max_length=65_536, description="ids of brokers, separated by commas")] = "",
+    racks: Annotated[str, Query(max_length=65_536, description="names of racks, separated by commas")] = "",
 ) -> Response:
-    """Create or replace a schedule. It takes effect at once."""
+    """Return what the loss of these brokers and racks together would do, from the files of a report."""
+    run = await _known(services, report_id)
+    if run.result is None:
+        raise NotFoundError(f"Report {report_id} has no result; its state is {run.state}.")
+    body, out = run.result["body"], services.reports.folder_of(report_id) / "out"
     try:
-        schedule = await services.actions.reports.put_schedule(
-            caller, name, body.cron, enabled=body.enabled, validate_only=validate_only
-        )
-    except InvalidCronError as wrong:
-        raise UnprocessableError(str(wrong), errors=(FieldError("/cron", str(wrong)),)) from wrong
-    return answer(checked(_schedule(view, schedule), validate_only=validate_only), view.offset)
+        lost = lost_brokers(body, brokers, racks)
+        found = await asyncio.to_thread(what_if, out, body, lost)
+    except UnknownDomainError as unknown:
+        raise BadRequestError(f"Bad Request: {unknown}") from unknown
+    except NoPlacementError as gone:
+        raise GoneError(str(gone)) from gone
+    data = view.resource("KafkaPlacementWhatIf", ("reports", run.id, "what-if"), (("report", run.id),), **found)
+    return answer(data, run.image_offset)

@@ -1,7 +1,8 @@
 """Rules of every JSON endpoint: query parameters must be known, and every change has a dry run.
 
 A route refuses query parameters that it does not declare and repeated ones, so that a misspelt `validate_only` never
-deletes anything. A route that changes something must depend on `DryRun`: the process does not start without it.
+deletes anything; a change refuses those of past states. A route that changes something must depend on `DryRun`: the
+process does not start without it.
 """
 
 from collections import Counter
@@ -15,6 +16,8 @@ from fastapi.routing import APIRoute
 from pydantic import BeforeValidator
 
 from app.http.errors import ApiError, BadRequestError, FieldError, UnprocessableError
+from app.http.strict_json import json_documents
+from app.services import PAST_PARAMETERS
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 VALIDATE_ONLY: Final = "validate_only"
@@ -40,7 +43,8 @@ async def flag_of(request: Request, name: str, in_query: bool | None) -> bool:
 
     Raises BadRequestError when the two differ, UnprocessableError when the value in the body is not true or false.
     """
-    body = await request.json() if await request.body() else None
+    documents = json_documents(await request.body())
+    body = documents[0] if len(documents) == 1 else None  # several: none of them may have the flag
     if not isinstance(body, dict) or name not in body:
         return bool(in_query)
     in_body = body[name]
@@ -76,8 +80,10 @@ class JsonRoute(APIRoute):
         """Return the handler, preceded by the check of the query."""
         handle = super().get_route_handler()
         needed = _all_of(self.dependant)
-        allowed = tuple(sorted({field.alias for each in needed for field in each.query_params}))
-        if (self.methods or set()) - SAFE_METHODS:
+        names = {field.alias for each in needed for field in each.query_params}
+        is_change = bool((self.methods or set()) - SAFE_METHODS)
+        allowed = tuple(sorted(names - set(PAST_PARAMETERS) if is_change else names))
+        if is_change:
             assert any(each.call is dry_run for each in needed), f"{self.methods} {self.path} has no dry run"
 
         async def checked(request: Request) -> Response:

@@ -10,7 +10,7 @@ from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.scram import ScramName, ScramUserBody, ScramUserData, ScramUserDataList
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE, ScramMechanism
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -64,7 +64,7 @@ async def put_scram_user(
     user_name: Annotated[ScramName, Path()],
     mechanism: str,
     body: ScramUserBody,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: Admin,
     validate_only: DryRun,
@@ -80,7 +80,7 @@ async def put_scram_user(
 
 @router.delete("/scram-users/{user_name}/credentials/{mechanism}", status_code=204, responses=DRY_RUN)
 async def delete_scram_user(
-    user_name: str, mechanism: str, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    user_name: str, mechanism: str, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Delete a user's password for one mechanism."""
     found = _mechanism(mechanism)

@@ -14,7 +14,7 @@ from app.rest.responses import DRY_RUN, answer, checked, created, location_of, n
 from app.rest.routing import DryRun, Flag, JsonRoute
 from app.rest.schemas.topics import CreateTopicBody, TopicData, TopicDataList, UpdatePartitionsCountBody
 from app.rest.validation import refuse_repeated
-from app.rest.view import View, ViewDep, check_topic_name, view_of
+from app.rest.view import NowViewDep, View, ViewDep, check_topic_name, now_view_of
 from app.services import Reader, ServicesDep, TopicEditor
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
@@ -104,7 +104,7 @@ async def list_topics(
 async def create_topic(
     request: Request,
     body: CreateTopicBody,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: TopicEditor,
     validate_only: DryRun,
@@ -163,7 +163,7 @@ async def grow_topic(
     request: Request,
     topic_name: str,
     body: UpdatePartitionsCountBody,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: TopicEditor,
     validate_only: DryRun,
@@ -178,7 +178,7 @@ async def grow_topic(
     if offset is None:
         data = topic_data(view, topic) | {"partitions_count": body.partitions_count}
         return answer(checked(data, validate_only=True), None)
-    now = await view_of(request, view.cluster_id)
+    now = await now_view_of(request, view.cluster_id)
     grown = now.topic(topic_name)
     return answer(topic_data(now, grown), offset, headers={"ETag": topic_etag(now.image, grown)})
 
@@ -186,7 +186,7 @@ async def grow_topic(
 @router.delete("/{topic_name}", status_code=204, responses=DRY_RUN)
 async def delete_topic(
     topic_name: str,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: TopicEditor,
     validate_only: DryRun,

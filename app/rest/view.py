@@ -1,7 +1,7 @@
 """The image that a request reads, and the links and lookups that its answer needs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -9,7 +9,8 @@ from fastapi import Depends, Query, Request
 
 from app.cluster.cluster import Cluster
 from app.http.errors import ApiError, GatewayTimeoutError, NotFoundError, UnavailableError
-from app.services import base_url_of, services_of
+from app.http.paths import segment_of
+from app.services import base_url_of, services_of, show_past
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
@@ -35,7 +36,7 @@ class View:
 
     def url(self, *parts: str | int) -> str:
         """Return the address of a resource of this cluster. Parts are percent-encoded."""
-        path = "/".join(quote(str(part), safe=":-") for part in parts)
+        path = "/".join(segment_of(str(part)) for part in parts)
         return f"{self.base_url}/v3/clusters/{quote(self.cluster_id)}{'/' if path else ''}{path}"
 
     def crn(self, *parts: tuple[str, str | int]) -> str:
@@ -109,7 +110,7 @@ async def ready_view(request: Request, min_offset: int) -> View:
     return View(cluster, cluster.image, cluster.cluster_id, cluster.observer.applied_offset, base_url_of(request))
 
 
-async def view_of(request: Request, cluster_id: str, min_offset: MinOffset = -1) -> View:
+async def now_view_of(request: Request, cluster_id: str, min_offset: MinOffset = -1) -> View:
     """Return the view of one request. Raises NotFoundError for another cluster's id, and what `ready_view` raises."""
     view = await ready_view(request, min_offset)
     if cluster_id != view.cluster_id:
@@ -117,4 +118,22 @@ async def view_of(request: Request, cluster_id: str, min_offset: MinOffset = -1)
     return view
 
 
+async def view_of(
+    request: Request,
+    present: "NowViewDep",
+    at_offset: Annotated[
+        str | None, Query(max_length=40, description="show the state after this offset of the metadata log")
+    ] = None,
+    at: Annotated[str | None, Query(max_length=40, description="show the state at this time (ISO 8601)")] = None,
+) -> View:
+    """Return the view of a request that may ask for a past state. Raises as `now_view_of` and `show_past`."""
+    await show_past(request, at_offset, at)
+    cluster = services_of(request).cluster
+    past = cluster.past
+    return present if past is None else replace(present, cluster=cluster, image=past.image, offset=past.offset)
+
+
+NowViewDep = Annotated[View, Depends(now_view_of)]
+"""The newest state: for changes, and for what is not in the metadata log."""
 ViewDep = Annotated[View, Depends(view_of)]
+"""The newest state, or that of the parameters at_offset and at."""

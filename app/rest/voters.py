@@ -11,7 +11,7 @@ from app.error_responses import NATIVE
 from app.rest.responses import answer, checked, created, no_content
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.voters import AddVoterBody, VoterChangeData
-from app.rest.view import View, ViewDep
+from app.rest.view import NowViewDep, View
 from app.services import Admin, ServicesDep
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
@@ -74,7 +74,7 @@ def _change_data(view: View, change: VoterChange) -> dict[str, Any]:
     },
 )
 async def add_voter(
-    body: AddVoterBody, view: ViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+    body: AddVoterBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Add an observer to the voters: 201 once the change is committed; 200 and no change with `validate_only`.
 
@@ -104,7 +104,7 @@ async def add_voter(
 async def remove_voter(
     voter_id: Annotated[int, Path(ge=0, le=2**31 - 1)],
     directory_id: str,
-    view: ViewDep,
+    view: NowViewDep,
     services: ServicesDep,
     caller: Admin,
     validate_only: DryRun,

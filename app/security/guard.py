@@ -7,10 +7,9 @@ route requires is checked later.
 """
 
 import asyncio
-import json
 import re
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
@@ -25,6 +24,7 @@ from app.http.errors import (
     NotLoggedInError,
     RequestTimeoutError,
 )
+from app.http.strict_json import json_document, json_documents
 from app.security.forwarded import network_of
 from app.security.recorder import RequestInfo
 from app.security.roles import ANONYMOUS, Principal
@@ -43,7 +43,8 @@ OPEN_PREFIXES: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_SECONDS: Final = 30
 STRANGERS_BODY_SECONDS: Final = 5
-INT64: Final = 1 << 63
+STREAMED_BODY: Final = "/records"
+"""End of paths whose bodies may be several JSON documents."""
 HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 
@@ -104,7 +105,7 @@ class Guard:
                 body = await _read_body(receive, headers, bytes_max, seconds, held)
                 if by_cookie:
                     await self._check_csrf(scope, headers, body, principal)
-                _check_json(headers, body)
+                _check_json(headers, body, scope["path"])
                 receive = _replay(body, receive)
             if principal is None:
                 await self._app(scope, receive, send)
@@ -248,46 +249,12 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _check_json(headers: Headers, body: bytes) -> None:
-    """Refuse ambiguous JSON: duplicate keys, NaN, numbers beyond 64 bits, excessive depth."""
+def _check_json(headers: Headers, body: bytes, path: str) -> None:
+    """Refuse ambiguous JSON. Raises BadRequestError."""
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not body or not (media_type == "application/json" or media_type.endswith("+json")):
         return
-    try:
-        json.loads(
-            body,
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_int=_int64,
-            parse_float=_finite,
-        )
-    except RecursionError:
-        raise BadRequestError("The JSON is nested too deeply.") from None
-    except UnicodeDecodeError:
-        raise BadRequestError("The body is not UTF-8.") from None
-    except ValueError as wrong:
-        raise BadRequestError(f"The body is not valid JSON: {wrong}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key occurs twice in one object")
-    return made
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a JSON number")
-
-
-def _int64(text: str) -> int:
-    if len(text) > 20 or not -INT64 <= int(text) < INT64:
-        raise ValueError("a number exceeds 64 bits")
-    return int(text)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in {float("inf"), float("-inf")}:
-        raise ValueError("a number is too large")
-    return value
+    if path.endswith(STREAMED_BODY):
+        json_documents(body)
+    else:
+        json_document(body)

@@ -30,7 +30,7 @@ class Role(IntEnum):
         return self.name.lower()
 
 
-SCOPES: Final = ("read", "topics", "configs", "reports", "admin")
+SCOPES: Final = ("read", "topics", "groups", "configs", "records", "reports", "admin")
 """Scopes that restrict a token. An empty list of scopes means everything that its role allows."""
 
 

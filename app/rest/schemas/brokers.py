@@ -36,13 +36,24 @@ class BrokerDataList(ListOf[BrokerData]):
 
 
 class LogDirectoryData(Resource):
-    """An online log directory. `is_cordoned` (accepts no new replicas) is null until the broker reports it."""
+    """A log directory.
+
+    `is_cordoned` (accepts no new replicas) is null until the broker reports it. `log_dir` (the path), the sizes in
+    bytes and `error` come from the broker (DescribeLogDirs) as of `asked_at` (ms); all are null if it has not answered.
+    A directory that the broker cannot use has an `error` and no id.
+    """
 
     kind: Literal["KafkaLogDirectory"]
     broker_id: int
-    directory_id: str
+    directory_id: str | None
     is_cordoned: bool | None
     replicas_count: int
+    log_dir: str | None
+    size_bytes: int | None
+    total_bytes: int | None
+    usable_bytes: int | None
+    error: str | None
+    asked_at: int | None
     partition_replicas: Related
 
 

@@ -52,10 +52,9 @@ class ElectBody(ChangeBody):
     election_type: Literal["PREFERRED", "UNCLEAN"] = "PREFERRED"
 
 
-class PartitionData(Resource):
-    """A partition."""
+class PartitionFields(Resource):
+    """Members of a partition."""
 
-    kind: Literal["KafkaPartition"]
     topic_name: str
     partition_id: int
     leader: Related | None
@@ -68,6 +67,12 @@ class PartitionData(Resource):
     in_sync_replica_ids: list[int]
     eligible_leader_replica_ids: list[int]
     is_recovering: bool
+
+
+class PartitionData(PartitionFields):
+    """A partition."""
+
+    kind: Literal["KafkaPartition"]
 
 
 class PartitionDataList(ListOf[PartitionData]):

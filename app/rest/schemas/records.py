@@ -30,3 +30,23 @@ class ChangeDataList(ListOf[ChangeData]):
 
     kind: Literal["KafkaMetadataChangeList"]
     oldest_offset: int
+
+
+class DifferenceData(Answer):
+    """One resource that differs between two states. `lines` says in words what differs."""
+
+    kind: Literal["KafkaMetadataDifference"]
+    resource_type: Literal[
+        "feature", "broker", "controller", "topic", "config", "quota", "acl", "scram", "delegation-token"
+    ]
+    resource_name: str
+    change: Literal["added", "removed", "changed"]
+    lines: list[str]
+
+
+class DifferenceDataList(ListOf[DifferenceData]):
+    """Differences, by kind and name."""
+
+    kind: Literal["KafkaMetadataDifferenceList"]
+    from_offset: int
+    to_offset: int
