@@ -38,6 +38,7 @@
   let heard = performance.now();
   let lostSince = null;
   let isOut = false;
+  let isPaused = false; // by the reader: the quorum is still followed, the parts stay as they are
 
   const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
   const utc = (moment) => moment.toISOString().slice(0, 19).replace("T", " ") + " UTC";
@@ -53,7 +54,17 @@
   const show = () => {
     const seconds = (performance.now() - confirmed) / 1000;
     age.textContent = seconds < 10 ? seconds.toFixed(1) + " s ago" : Math.round(seconds) + " s ago";
-    badge.dataset.state = lostSince ? "lost" : state === "live" && seconds >= 3 ? "stale" : state;
+    badge.dataset.state = lostSince ? "lost" : isPaused ? "paused" : state === "live" && seconds >= 3 ? "stale" : state;
+    for (const each of document.querySelectorAll("main time")) {
+      const text = since((Date.now() - Date.parse(each.dateTime)) / 1000);
+      if (each.textContent !== text) each.textContent = text;
+    }
+  };
+  const since = (seconds) => { // the same rule as `since` of app/pages/frame.py
+    for (const [unit, length, least] of [["d", 86400, 2], ["h", 3600, 2], ["min", 60, 1]]) {
+      if (seconds >= least * length) return `${Math.floor(seconds / length)} ${unit} ago`;
+    }
+    return seconds < 5 ? "just now" : `${Math.floor(seconds)} s ago`;
   };
   const lost = () => {
     lostSince ??= new Date(Date.now() - (performance.now() - heard));
@@ -111,7 +122,7 @@
   const allParts = () => [...document.querySelectorAll("[data-live]")];
   const parts = (address) => allParts().filter((part) => part.dataset.live === address);
   const refresh = () => {
-    if (pressed) { held = true; return; }
+    if (pressed || isPaused) { held = true; return; }
     for (const address of new Set(allParts().map((part) => part.dataset.live))) renew(address);
   };
   const renew = async (address) => {
@@ -141,7 +152,7 @@
     if (again.has(address)) renew(address);
   };
   const put = (wanted, found) => {
-    if (pressed) { held = true; return; }
+    if (pressed || isPaused) { held = true; return; }
     for (const part of wanted) {
       const newer = part.isConnected && part.id && found.getElementById(part.id); // a search may have replaced the part
       if (newer) {
@@ -190,12 +201,30 @@
     text.replaceData(start, text.data.length - end - start, data.slice(start, data.length - end));
   };
 
+  // a search replaces a part: it may have been answered before a change that came while it was under way
+
+  const stampAt = new WeakMap(); // the page's stamp when a request of htmx was sent
+  document.addEventListener("htmx:beforeRequest", (event) => stampAt.set(event.detail.xhr, stamp));
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (stampAt.get(event.detail.xhr) !== stamp) refresh();
+  });
+
   const release = () => {
     pressed = false;
     window.setTimeout(() => { // after the click
-      if (!pressed && held) { held = false; refresh(); }
+      if (!pressed && !isPaused && held) { held = false; refresh(); }
     });
   };
+  const pause = document.getElementById("pause");
+  pause.hidden = false;
+  pause.addEventListener("click", () => {
+    isPaused = !isPaused;
+    pause.setAttribute("aria-pressed", String(isPaused));
+    pause.querySelector("use").setAttribute("href", pause.querySelector("use").getAttribute("href").replace(/#.*/, isPaused ? "#play" : "#pause"));
+    pause.title = isPaused ? "Go on: show the current state" : "Pause: keep the page as it is";
+    if (!isPaused && held) { held = false; refresh(); }
+    show();
+  });
   document.addEventListener("pointerdown", (event) => { pressed = event.button === 0; }, true);
   document.addEventListener("pointerup", release, true);
   document.addEventListener("pointercancel", release, true);
@@ -245,7 +274,7 @@
     }
     for (const part of document.querySelectorAll("[data-live-every]")) {
       const due = (fetchedAt.get(part.dataset.live) ?? 0) + 1000 * Number(part.dataset.liveEvery) - 100;
-      if (source && now >= due) pressed ? (held = true) : renew(part.dataset.live);
+      if (source && now >= due) pressed || isPaused ? (held = true) : renew(part.dataset.live);
     }
   }, 500);
   document.addEventListener("visibilitychange", () => {

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.cluster.acls import acls_of
-from app.cluster.quotas import QuotaEntity
 from app.pages.frame import page_of, render
-from app.services import Admin, services_of
+from app.services import PastAdmin, services_of
+from kraft_core.clients.admin.quotas import ClientQuotaEntity
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE
@@ -118,7 +118,7 @@ def acl_row(acl: StandardAcl) -> AclRow:
     )
 
 
-def entity_text(entity: QuotaEntity) -> str:
+def entity_text(entity: ClientQuotaEntity) -> str:
     """Return the entity of a quota in words: `user alice, client-id (default)`."""
     return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity)
 
@@ -190,6 +190,6 @@ def access_control_page(
 
 
 @router.get("/rights")
-async def access_control(request: Request, _caller: Admin) -> Response:
+async def access_control(request: Request, _caller: PastAdmin) -> Response:
     """Return the page."""
     return access_control_page(request)

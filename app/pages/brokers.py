@@ -1,6 +1,6 @@
 """Brokers: registrations, state and replicas; unregistering one with a preview."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -8,14 +8,15 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.brokers import broker_use
+from app.cluster.log_dirs import NOT_ASKED, NOT_IN_LOG, LogDirs
 from app.cluster.quorum_text import endpoint_texts
 from app.cluster.topic_table import TopicTable
 from app.http.errors import NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import page_items, page_of, render
+from app.pages.frame import UNKNOWN, moment, page_items, page_of, render, rows_on_page, share, size
 from app.reports.broker_state import broker_state
-from app.services import Admin, Reader, services_of
+from app.services import Admin, PastReader, Services, services_of
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.changes import is_secret_config
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
@@ -37,6 +38,7 @@ class BrokerRow:
     replicas: int
     leaders: int
     out_of_sync: int
+    size_bytes: int | None
     epoch: int
 
 
@@ -60,21 +62,52 @@ class HeldPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirRow:
+    """One log directory, from the broker's answer."""
+
+    path: str
+    directory_id: str
+    state: str
+    tone: str
+    replicas: int
+    size: str
+    capacity: str
+    usable: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirsView:
+    """The log directories of a broker; `note` says how old the figures are and why, if the broker does not answer."""
+
+    note: str
+    failed: bool
+    rows: Sequence[LogDirRow]
+    unanswered: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerView:
     """Model of broker.html."""
 
     row: BrokerRow
     incarnation_id: str
-    directories: str
+    log_dirs: LogDirsView
     features: Sequence[tuple[str, int, int]]
     configs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasView:
+    """Model of broker_replicas.html: a page of the replicas on a broker."""
+
+    broker_id: int
     partitions: Sequence[HeldPartition]
     page: int
     pages: int
 
 
-def broker_row(broker: BrokerRegistration, table: TopicTable) -> BrokerRow:
-    """Return one row, with the counts of the table of topics."""
+def broker_row(broker: BrokerRegistration, table: TopicTable, log_dirs: LogDirs) -> BrokerRow:
+    """Return one row, with the counts of the table of topics and the size that the broker gave."""
     totals = table.totals()
     return BrokerRow(
         id=broker.id,
@@ -84,42 +117,93 @@ def broker_row(broker: BrokerRegistration, table: TopicTable) -> BrokerRow:
         replicas=totals.replicas_of.get(broker.id, 0),
         leaders=totals.leaders_of.get(broker.id, 0),
         out_of_sync=totals.out_of_sync_of.get(broker.id, 0),
+        size_bytes=log_dirs.size_bytes,
         epoch=broker.epoch,
     )
 
 
-def brokers_view(image: MetadataImage, table: TopicTable) -> BrokersView:
+def log_dirs_view(image: MetadataImage, broker: BrokerRegistration, log_dirs: LogDirs) -> LogDirsView:
+    """Return the directories by path. Registered ones that no answer names are listed by id."""
+    ids = log_dirs.directory_ids(image, broker)
+    rows = []
+    for each in sorted(log_dirs.dirs, key=lambda found: found.path):
+        if each.error:
+            state, tone = each.error, "bad"
+        else:
+            state, tone = ("cordoned", "warn") if each.is_cordoned else ("online", "good")
+        rows.append(
+            LogDirRow(
+                path=each.path,
+                directory_id=uuid_to_text(ids[each.path]) if each.path in ids else UNKNOWN,
+                state=state,
+                tone=tone,
+                replicas=each.replicas,
+                size=size(None if each.error else each.size_bytes),
+                capacity=size(each.total_bytes),
+                usable=free_text(each.usable_bytes, each.total_bytes),
+            )
+        )
+    asked = log_dirs.asked_at
+    then = None if asked is None else f"as of {moment(asked)}"
+    if log_dirs is NOT_IN_LOG:
+        note = "The metadata log does not tell paths and sizes."
+    elif log_dirs.error:
+        note = f"Broker {broker.id} does not answer: {log_dirs.error}" + (f" Figures are {then}." if then else "")
+    elif then is None:
+        reason = "is fenced and not asked" if broker.fenced else "has not answered yet; reload the page"
+        note = f"Broker {broker.id} {reason}."
+    else:
+        note = f"As of {moment(asked)}, from the broker."
+    left = [] if rows else [uuid_to_text(each) for each in broker.directories]
+    return LogDirsView(note, bool(log_dirs.error), rows, left)
+
+
+def free_text(usable: int | None, total: int | None) -> str:
+    """Return the free bytes of a directory and their share, a dash if the broker does not tell."""
+    return UNKNOWN if usable is None or total is None else f"{size(usable)} ({share(usable, total)})"
+
+
+def brokers_view(image: MetadataImage, table: TopicTable, log_dirs: Mapping[int, LogDirs]) -> BrokersView:
     """Return all registered brokers by id."""
     table.refresh(image)
-    rows = [broker_row(broker, table) for _, broker in sorted(image.cluster.brokers.items())]
+    rows = [
+        broker_row(broker, table, log_dirs.get(broker.id, NOT_ASKED))
+        for _, broker in sorted(image.cluster.brokers.items())
+    ]
     fenced = sum(row.state == "FENCED" for row in rows)
     return BrokersView(f"{len(rows)} registered, {fenced} fenced", rows)
 
 
-def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistration, page: int) -> BrokerView:
-    """Return one broker with a page of its replicas, sorted by topic and partition."""
+def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistration, log_dirs: LogDirs) -> BrokerView:
+    """Return one broker."""
     table.refresh(image)
-    held = sorted(
-        ((topic.name, index, each) for topic, index, each in image.topics.partitions_of_broker(broker.id)),
-        key=lambda found: found[:2],
-    )
-    shown, page, pages = page_items(held, page, PARTITIONS_ON_PAGE)
-    row = broker_row(broker, table)
     configs = {**dict(image.configs.of(BROKER, "")), **dict(image.configs.of(BROKER, str(broker.id)))}
     return BrokerView(
-        row=row,
+        row=broker_row(broker, table, log_dirs),
         incarnation_id=uuid_to_text(broker.incarnation_id),
-        directories=", ".join(uuid_to_text(directory) for directory in broker.directories),
+        log_dirs=log_dirs_view(image, broker, log_dirs),
         features=[(name, each.min, each.max) for name, each in sorted(broker.supported_features.items())],
         configs=[(name, "hidden" if is_secret_config(name) else value) for name, value in sorted(configs.items())],
-        partitions=[
+    )
+
+
+def replicas_view(image: MetadataImage, broker_id: int, page: int, rows: int) -> ReplicasView:
+    """Return a page of the replicas on a broker, sorted by topic and partition."""
+    held = sorted(
+        ((topic.name, index, each) for topic, index, each in image.topics.partitions_of_broker(broker_id)),
+        key=lambda found: found[:2],
+    )
+    shown, page, pages = page_items(held, page, rows)
+    return ReplicasView(
+        broker_id,
+        [
             HeldPartition(
-                topic, index, each.leader == broker.id, broker.id in each.isr, " ".join(map(str, each.replicas))
+                topic, index, each.leader == broker_id, broker_id in each.isr, " ".join(map(str, each.replicas))
             )
             for topic, index, each in shown
         ],
-        page=page,
-        pages=pages,
+        page,
+        pages,
     )
 
 
@@ -131,28 +215,43 @@ def known_broker(image: MetadataImage, broker_id: int) -> BrokerRegistration:
     return broker
 
 
+async def current_brokers(services: Services) -> BrokersView:
+    """Return the list with the sizes that brokers have given."""
+    cluster = services.cluster
+    log_dirs = await cluster.log_dirs.of(cluster.image.cluster.brokers.values())
+    return brokers_view(cluster.image, cluster.topic_table, log_dirs)
+
+
 @router.get("/brokers")
-async def brokers(request: Request, _caller: Reader) -> Response:
+async def brokers(request: Request, _caller: PastReader) -> Response:
     """Return the list."""
-    services = services_of(request)
-    view = brokers_view(services.cluster.image, services.cluster.topic_table)
+    view = await current_brokers(services_of(request))
     return render(request, "brokers.html", page=page_of(request, "Brokers", "/brokers"), view=view)
 
 
 @router.get("/fragments/brokers")
-async def brokers_fragment(request: Request, _caller: Reader) -> Response:
+async def brokers_fragment(request: Request, _caller: PastReader) -> Response:
     """Return the list without its frame."""
-    services = services_of(request)
-    return render(request, "_brokers.html", view=brokers_view(services.cluster.image, services.cluster.topic_table))
+    return render(request, "_brokers.html", view=await current_brokers(services_of(request)))
 
 
 @router.get("/brokers/{broker_id}")
-async def broker(request: Request, _caller: Reader, broker_id: int, page: int = 1) -> Response:
+async def broker(request: Request, _caller: PastReader, broker_id: int) -> Response:
     """Return one broker."""
-    services = services_of(request)
-    image = services.cluster.image
-    view = broker_view(image, services.cluster.topic_table, known_broker(image, broker_id), page)
+    cluster = services_of(request).cluster
+    found = await cluster.log_dirs.of([known_broker(cluster.image, broker_id)])
+    image = cluster.image
+    view = broker_view(image, cluster.topic_table, known_broker(image, broker_id), found[broker_id])
     return render(request, "broker.html", page=page_of(request, f"Broker {broker_id}", "/brokers"), view=view)
+
+
+@router.get("/brokers/{broker_id}/replicas")
+async def replicas(request: Request, _caller: PastReader, broker_id: int, page: int = 1) -> Response:
+    """Return the replicas on one broker."""
+    image = services_of(request).cluster.image
+    known_broker(image, broker_id)
+    view = replicas_view(image, broker_id, page, rows_on_page(request, PARTITIONS_ON_PAGE))
+    return render(request, "broker_replicas.html", page=page_of(request, f"Broker {broker_id}", "/brokers"), view=view)
 
 
 @router.post("/brokers/{broker_id}/unregister")

@@ -15,14 +15,8 @@ from pygal.style import Style
 sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "PluginImportFixer"]
 """pygal leaves an import hook in the style of Python 2, which makes every later import warn."""
 
-BARS_MAX: Final = 60
-"""Most bars of a chart. The brokers with the most replicas are shown, and the page says so."""
-
-VERDICTS_SHOWN: Final = ("under_min", "unclean", "offline", "lost")
-
-Tone = Literal["plain", "other", "warn", "unclean", "bad", "lost"]
-"""Meaning of a series, which the stylesheet colours. Amber: writes rejected. Red: no leader, or no replica left."""
-VERDICT_TONES: Final[dict[str, Tone]] = {"under_min": "warn", "unclean": "unclean", "offline": "bad", "lost": "lost"}
+Tone = Literal["plain", "other", "warn", "bad"]
+"""Meaning of a series, which the stylesheet colours. Amber: to be mended, writes rejected. Red: cannot be used."""
 
 UNSTYLED: Final = ("tooltip", "text-overlay", "plot tooltip-overlay")
 """Groups that only the script of pygal uses."""
@@ -90,35 +84,6 @@ def _svg(chart: Any, label: str, tones: Sequence[Tone]) -> Markup:
 
 def _toned(word: str, tones: Sequence[Tone]) -> str:
     return f"tone-{tones[int(word.removeprefix('color-'))]}" if word.startswith("color-") else word
-
-
-def brokers_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return replicas and leaders per broker, grouped by rack: the BARS_MAX brokers with the most replicas."""
-    shown = sorted(rows, key=lambda row: -row["replicas"])[:BARS_MAX]
-    shown = sorted(shown, key=lambda row: (row["rack"] or "", row["broker_id"]))
-    chart = _chart(pygal.Bar, x_title="broker (rack)", include_x_axis=True)
-    chart.x_labels = [f"{row['broker_id']} ({row['rack']})" if row["rack"] else str(row["broker_id"]) for row in shown]
-    chart.add("replicas", [row["replicas"] for row in shown])
-    chart.add("leaders", [row["leaders"] for row in shown])
-    return _svg(chart, "Replicas and leaders per broker", ("plain", "other"))
-
-
-def racks_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return replicas per rack beside the achievable share."""
-    chart = _chart(pygal.Bar, include_x_axis=True)
-    chart.x_labels = [row["rack"] for row in rows]
-    chart.add("replicas", [row["replicas"] for row in rows])
-    chart.add("achievable share", [row["share_high"] for row in rows])
-    return _svg(chart, "Replicas per rack and the achievable share", ("plain", "other"))
-
-
-def losses_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return partitions by verdict after the loss of each of these domains; healthy ones are left out."""
-    chart = _chart(pygal.StackedBar, include_x_axis=True)
-    chart.x_labels = [str(row["domain"]) for row in rows]
-    for verdict in VERDICTS_SHOWN:
-        chart.add(verdict.replace("_", " "), [row["verdicts"][verdict] for row in rows])
-    return _svg(chart, "Affected partitions by lost rack", [VERDICT_TONES[each] for each in VERDICTS_SHOWN])
 
 
 def margins_chart(histogram: Sequence[Mapping[str, int]]) -> Markup:

@@ -1,22 +1,27 @@
 """Configs of a topic, a broker or all brokers: value, source, default and description; set and reset with a preview."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Literal
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
-from app.cluster.configs import ConfigChange
-from app.http.errors import UnprocessableError
+from app.actions.audited import Caller
+from app.http.errors import FORM_REFUSED, UnprocessableError
 from app.pages.brokers import known_broker
+from app.pages.config_form import SET_PREFIX, ConfigForm, config_form, given_value, shown
+from app.pages.config_values import Unit, in_words, unit_of
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, page_of, render
 from app.pages.topic import known_topic
 from app.security.roles import Role
-from app.services import BrokerConfigEditor, ConfigEditor, Reader, services_of
-from kraft_core.configs.config_def import UpdateMode
+from app.services import BrokerConfigEditor, ConfigEditor, PastReader, Services, services_of
+from kraft_core.clients.admin.configs import ConfigChange
+from kraft_core.configs.alter_config_op import AlterConfigOp
+from kraft_core.configs.config_def import ConfigKey, ConfigType, UpdateMode
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, topic_fallback
 from kraft_core.image.changes import is_secret_config
 
@@ -39,18 +44,27 @@ SOURCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """One config. `is_own`: set on this resource, so that it can be reset."""
+    """One config. `is_own`: set on this resource, so that it can be reset.
+
+    `words` is the value with a unit, as 7 d. A value of `choices`, if there are any, is selected; otherwise it is
+    typed, and `hint` says how. `given` is what the field holds, `is_reset` whether the reset is selected.
+    """
 
     name: str
     value: str
+    words: str
     source: str
     default: str
+    choices: Sequence[str]
+    hint: str
+    given: str
     type: str
     allowed: str
     documentation: str
     is_own: bool
     is_sensitive: bool
     is_read_only: bool
+    is_reset: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +74,10 @@ class ConfigsView:
     parents: str
     parents_url: str
     parent: str
-    parent_url: str
+    tabs: Literal["topic", "broker", ""]
     action: str
-    note: str = ""
+    note: str
+    error: str
     may_edit: bool
     search: str
     only_set: bool
@@ -70,20 +85,29 @@ class ConfigsView:
     rows: Sequence[ConfigRow]
 
 
-def shown(value: str | None) -> str:
-    """Return a value as text; null and the empty text differ."""
-    if value is None:
-        return "null"
-    return value or '""'
+def choices_of(key: ConfigKey | None) -> Sequence[str]:
+    """Return the values of a config that has few, () for any other."""
+    if key is None:
+        return ()
+    if key.type is ConfigType.BOOLEAN:
+        return ("true", "false")
+    if key.type is ConfigType.STRING and key.valid_values.startswith("[") and key.valid_values.endswith("]"):
+        return tuple(each.strip() for each in key.valid_values[1:-1].split(","))
+    return ()
 
 
 def config_row(entry: ConfigEntry, own: ConfigSource) -> ConfigRow:
     """Return one row; a config that brokers read only at start cannot be edited."""
     key = entry.key
+    unit = unit_of(entry.name, None if key is None else key.type)
     default = UNKNOWN if key is None else shown(key.default)
     return ConfigRow(
         name=entry.name,
         value=shown(entry.value),
+        words="" if entry.is_sensitive else in_words(entry.value, unit),
+        choices=choices_of(key),
+        hint=unit.example if unit else "",
+        given=given_value(entry, own),
         source=SOURCES.get(entry.source, entry.source.name.lower()),
         default="hidden" if entry.is_sensitive and default != UNKNOWN else default,
         type="" if key is None else key.type.name.lower(),
@@ -100,7 +124,7 @@ class Query:
 
     def __init__(self, q: str = "", only_set: str = "") -> None:
         self.search = q
-        self.only_set = bool(only_set)
+        self.only_set = only_set
 
     def matches(self, row: ConfigRow) -> bool:
         """Whether the row is listed."""
@@ -108,226 +132,241 @@ class Query:
 
 
 QueryDep = Annotated[Query, Depends()]
-
-
-def _page(
-    request: Request, title: str, query: Query, rows: Sequence[ConfigRow], role: Role, *, note: str = "", **parents: str
-) -> Response:
-    """Return the page; `parents` are the fields of ConfigsView about the resource, `role` is needed to edit."""
-    page = page_of(request, title, parents["parents_url"])
-    view = ConfigsView(
-        action=request.url.path,
-        note=note,
-        may_edit=page.user is not None and page.user.role >= role,
-        search=query.search,
-        only_set=query.only_set,
-        total=len(rows),
-        rows=[row for row in rows if query.matches(row)],
-        **parents,
-    )
-    return render(request, "configs.html", page=page, view=view)
-
-
-@router.get("/topics/{name}/configs")
-async def topic_configs(request: Request, _caller: Reader, name: str, query: QueryDep) -> Response:
-    """Return the configs of a topic."""
-    cluster = services_of(request).cluster
-    known_topic(cluster, name)
-    return _page(
-        request,
-        f"Configs of {name}",
-        query,
-        [config_row(each, ConfigSource.DYNAMIC_TOPIC_CONFIG) for each in cluster.topic_configs(name)],
-        Role.EDITOR,
-        parents="Topics",
-        parents_url="/topics",
-        parent=name,
-        parent_url=f"/topics/{name}",
-    )
-
-
-@router.get("/brokers/{broker_id}/configs")
-async def broker_configs(request: Request, _caller: Reader, broker_id: int, query: QueryDep) -> Response:
-    """Return the configs of a broker."""
-    cluster = services_of(request).cluster
-    known_broker(cluster.image, broker_id)
-    return _page(
-        request,
-        f"Configs of broker {broker_id}",
-        query,
-        [config_row(each, ConfigSource.DYNAMIC_BROKER_CONFIG) for each in cluster.broker_configs(broker_id)],
-        Role.ADMIN,
-        note="" if cluster.static_configs.of(broker_id) else NO_STATIC_CONFIGS,
-        parents="Brokers",
-        parents_url="/brokers",
-        parent=str(broker_id),
-        parent_url=f"/brokers/{broker_id}",
-    )
-
-
-@router.get("/broker-configs")
-async def configs_of_all_brokers(request: Request, _caller: Reader, query: QueryDep) -> Response:
-    """Return the configs that can be set for all brokers at once."""
-    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    entries = services_of(request).cluster.configs_of_all_brokers()
-    return _page(
-        request,
-        "Cluster-wide broker configs",
-        query,
-        [config_row(each, source) for each in entries if each.source == source or _is_cluster_wide(each)],
-        Role.ADMIN,
-        note=CLUSTER_WIDE_NOTE,
-        parents="Brokers",
-        parents_url="/brokers",
-        parent="all",
-        parent_url="/brokers",
-    )
-
-
-def _is_cluster_wide(entry: ConfigEntry) -> bool:
-    return entry.key is not None and entry.key.update_mode is UpdateMode.CLUSTER_WIDE
-
-
-class ConfigForm:
-    """One config to set or reset, from a form. Raises UnprocessableError for another operation."""
-
-    def __init__(
-        self,
-        key: Annotated[str, Form(alias="name")] = "",
-        value: Annotated[str, Form()] = "",
-        operation: Annotated[str, Form()] = "set",
-        confirmed: Annotated[str, Form()] = "",
-    ) -> None:
-        if operation not in {"set", "delete"}:
-            raise UnprocessableError(f"'{operation[:40]}' is not an operation: set or delete.")
-        self.key = key.strip()
-        self.value = value
-        self.operation = operation
-        self.is_set = operation == "set"
-        self.confirmed = bool(confirmed)
-
-    @property
-    def change(self) -> ConfigChange:
-        """The change as the controller takes it."""
-        return (
-            ConfigChange(name=self.key, value=self.value)
-            if self.is_set
-            else ConfigChange(name=self.key, operation="DELETE")
-        )
-
-    @property
-    def done(self) -> str:
-        """What the change has done, without a secret."""
-        if not self.is_set:
-            return "reset"
-        return "set" if is_secret_config(self.key) else f"set to {shown(self.value)}"
-
-
-FormDep = Annotated[ConfigForm, Depends()]
+FormDep = Annotated[ConfigForm, Depends(config_form)]
+Alter = Callable[[Caller, Sequence[ConfigChange], bool], Awaitable[int | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigTarget:
-    """What a form changes: the configs of a topic, a broker or all brokers.
+    """The configs of a topic, a broker or all brokers: their page, and what a form changes.
 
-    `path` is the address of the page and of the configs in REST. `fallback` returns the value after a reset.
+    `path` is the address of the page and of the configs in REST, `own` the source of the values that are set here, and
+    `role` is needed to set them. `fallback` returns the value after a reset.
     """
 
     title: str
-    active: str
-    back: str
+    parent: str
+    parents: str
+    parents_url: str
+    tabs: Literal["topic", "broker", ""] = ""
+    note: str = ""
     path: str
+    own: ConfigSource
+    role: Role
     entries: Sequence[ConfigEntry]
     fallback: Callable[[ConfigEntry], str | None]
-    alter: Callable[[ConfigChange, bool], Awaitable[int | None]]
+    alter: Alter
 
-    def confirm_view(self, request: Request, form: ConfigForm) -> ConfirmView:
-        """Return the preview. A secret stays in the form and is shown nowhere."""
-        entry = next((each for each in self.entries if each.name == form.key), None)
-        is_secret = is_secret_config(form.key) or (entry is not None and entry.is_sensitive)
-        now = "unknown" if entry is None else "hidden" if is_secret else shown(entry.value)
-        after = shown(form.value) if form.is_set else "default" if entry is None else shown(self.fallback(entry))
-        body = {"value": "…" if is_secret else form.value} if form.is_set else None
-        return ConfirmView(
-            title=self.title,
-            active=self.active,
-            back=self.back,
-            back_url=f"/{self.path}",
+    def page(self, request: Request, query: Query, form: ConfigForm | None = None, error: str = "") -> Response:
+        """Return the page, after an `error` with what was typed into the form."""
+        page = page_of(request, self.title, self.parents_url)
+        rows = [config_row(entry, self.own) for entry in self.entries]
+        if form is not None:
+            rows = [
+                replace(
+                    row,
+                    given="" if row.is_sensitive else form.values.get(row.name, row.given),
+                    is_reset=row.name in form.resets,
+                )
+                for row in rows
+            ]
+        view = ConfigsView(
+            parents=self.parents,
+            parents_url=self.parents_url,
+            parent=self.parent,
+            tabs=self.tabs,
             action=f"/{self.path}",
-            button="Set config" if form.is_set else "Reset config",
-            changes=[(form.key, now, "hidden" if is_secret else after)],
-            consequences=[entry.documentation] if entry is not None and entry.documentation else [],
-            curl=cluster_curl(request, "PUT" if form.is_set else "DELETE", f"{self.path}/{form.key}", body),
-            fields=[("name", form.key), ("value", form.value), ("operation", form.operation)],
+            note=self.note,
+            error=error,
+            may_edit=page.user is not None and page.user.role >= self.role,
+            search=query.search,
+            only_set=bool(query.only_set),
+            total=len(rows),
+            rows=[row for row in rows if query.matches(row)],
+        )
+        return render(request, "configs.html", FORM_REFUSED if error else 200, page=page, view=view)
+
+    def confirm_view(self, request: Request, form: ConfigForm, changes: Sequence[ConfigChange]) -> ConfirmView:
+        """Return the preview. A secret stays in the form and is shown nowhere."""
+        entries = {entry.name: entry for entry in self.entries}
+        query = urlencode({key: text for key, text in (("q", form.search), ("only_set", form.only_set)) if text})
+        body = [
+            {"name": each.name, "operation": "DELETE"}
+            if each.operation is AlterConfigOp.DELETE
+            else {"name": each.name, "value": "…" if is_secret(entries[each.name]) else each.value}
+            for each in changes
+        ]
+        resets = sum(each.operation is AlterConfigOp.DELETE for each in changes)
+        verb = "Reset" if resets == len(changes) else "Set" if not resets else "Change"
+        return ConfirmView(
+            title=f"{verb} config{'' if len(changes) == 1 else 's'}",
+            active=self.parents_url,
+            back=f"{self.title} / configs",
+            back_url=f"/{self.path}{'?' if query else ''}{query}",
+            action=f"/{self.path}",
+            button=f"{verb} config{'' if len(changes) == 1 else 's'}",
+            changes=[self._row(entries[each.name], each) for each in changes],
+            consequences=[
+                f"`{each.name}`: {entries[each.name].documentation}"
+                for each in changes
+                if entries[each.name].documentation
+            ],
+            curl=cluster_curl(request, "POST", f"{self.path}:alter", {"data": body}),
+            fields=[
+                *((f"{SET_PREFIX}{name}", value) for name, value in form.values.items() if value),
+                *(("reset", name) for name in sorted(form.resets)),
+                ("q", form.search),
+                ("only_set", form.only_set),
+            ],
         )
 
-
-async def _alter(request: Request, target: ConfigTarget, form: ConfigForm) -> Response:
-    """Preview the change as the controller validates it; with confirmed=yes make it."""
-
-    async def alter(*, validate_only: bool) -> Flash:
-        offset = await target.alter(form.change, validate_only)
-        return Flash("good", f"{form.key} was {form.done} at offset {offset}.")
-
-    return await preview_or_apply(
-        request,
-        target.confirm_view(request, form),
-        confirmed=form.confirmed,
-        apply=lambda: alter(validate_only=False),
-        dry_run=lambda: alter(validate_only=True),
-    )
+    def _row(self, entry: ConfigEntry, change: ConfigChange) -> tuple[str, str, str]:
+        is_reset = change.operation is AlterConfigOp.DELETE
+        if is_secret(entry):
+            return entry.name, "hidden", "default" if is_reset else "hidden"
+        unit = unit_of(entry.name, None if entry.key is None else entry.key.type)
+        after = self.fallback(entry) if is_reset else change.value
+        return entry.name, _with_words(entry.value, unit), _with_words(after, unit)
 
 
-@router.post("/topics/{name}/configs")
-async def alter_topic_config(request: Request, caller: ConfigEditor, name: str, form: FormDep) -> Response:
-    """Change a config of a topic."""
-    services = services_of(request)
-    known_topic(services.cluster, name)
-    defaults = services.cluster.topic_defaults()
-    target = ConfigTarget(
-        title=f"Change config of {name}",
-        active="/topics",
-        back=f"{name} / configs",
+def _with_words(value: str | None, unit: Unit | None) -> str:
+    words = in_words(value, unit)
+    return f"{shown(value)} ({words})" if words else shown(value)
+
+
+def is_secret(entry: ConfigEntry) -> bool:
+    """Whether the value of a config is shown nowhere."""
+    return entry.is_sensitive or is_secret_config(entry.name)
+
+
+def done_text(changes: Sequence[ConfigChange], offset: int | None) -> str:
+    """Return what a change has done, without secrets."""
+    if len(changes) > 1:
+        return f"{len(changes)} configs were changed at offset {offset}: {', '.join(each.name for each in changes)}."
+    (one,) = changes
+    if one.operation is AlterConfigOp.DELETE:
+        done = "reset"
+    else:
+        done = "set" if is_secret_config(one.name) else f"set to {shown(one.value)}"
+    return f"{one.name} was {done} at offset {offset}."
+
+
+def topic_target(services: Services, name: str) -> ConfigTarget:
+    """Return the configs of a topic. Raises NotFoundError."""
+    cluster, actions = services.cluster, services.actions.configs
+    known_topic(cluster, name)
+    defaults = cluster.topic_defaults()
+    return ConfigTarget(
+        title=name,
+        parent=name,
+        parents="Topics",
+        parents_url="/topics",
+        tabs="topic",
         path=f"topics/{name}/configs",
-        entries=services.cluster.topic_configs(name),
+        own=ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        role=Role.EDITOR,
+        entries=cluster.topic_configs(name),
         fallback=lambda entry: topic_fallback(entry.name, defaults)[0] if entry.key is not None else None,
-        alter=lambda change, dry: services.actions.configs.alter_topic(caller, name, [change], validate_only=dry),
+        alter=lambda caller, changes, dry: actions.alter_topic(caller, name, changes, validate_only=dry),
     )
-    return await _alter(request, target, form)
 
 
-@router.post("/brokers/{broker_id}/configs")
-async def alter_broker_config(request: Request, caller: BrokerConfigEditor, broker_id: int, form: FormDep) -> Response:
-    """Change a config of a broker."""
-    services = services_of(request)
-    known_broker(services.cluster.image, broker_id)
-    target = ConfigTarget(
-        title=f"Change config of broker {broker_id}",
-        active="/brokers",
-        back=f"Broker {broker_id} / configs",
+def broker_target(services: Services, broker_id: int) -> ConfigTarget:
+    """Return the configs of a broker. Raises NotFoundError."""
+    cluster, actions = services.cluster, services.actions.configs
+    known_broker(cluster.image, broker_id)
+    return ConfigTarget(
+        title=f"Broker {broker_id}",
+        parent=str(broker_id),
+        parents="Brokers",
+        parents_url="/brokers",
+        tabs="broker",
+        note="" if cluster.static_configs.of(broker_id) else NO_STATIC_CONFIGS,
         path=f"brokers/{broker_id}/configs",
-        entries=services.cluster.broker_configs(broker_id),
+        own=ConfigSource.DYNAMIC_BROKER_CONFIG,
+        role=Role.ADMIN,
+        entries=cluster.broker_configs(broker_id),
         fallback=_broker_fallback,
-        alter=lambda change, dry: services.actions.configs.alter_broker(caller, broker_id, [change], validate_only=dry),
+        alter=lambda caller, changes, dry: actions.alter_broker(caller, broker_id, changes, validate_only=dry),
     )
-    return await _alter(request, target, form)
 
 
 def _broker_fallback(entry: ConfigEntry) -> str | None:
     return next((each.value for each in entry.synonyms if each.source != ConfigSource.DYNAMIC_BROKER_CONFIG), None)
 
 
-@router.post("/broker-configs")
-async def alter_config_of_all_brokers(request: Request, caller: BrokerConfigEditor, form: FormDep) -> Response:
-    """Change a config of all brokers."""
-    services = services_of(request)
-    target = ConfigTarget(
-        title="Change cluster-wide broker config",
-        active="/brokers",
-        back="Cluster-wide broker configs",
+def all_brokers_target(services: Services) -> ConfigTarget:
+    """Return the configs that can be set for all brokers at once."""
+    own, actions = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, services.actions.configs
+    return ConfigTarget(
+        title="Cluster-wide broker configs",
+        parent="all",
+        parents="Brokers",
+        parents_url="/brokers",
+        note=CLUSTER_WIDE_NOTE,
         path="broker-configs",
-        entries=services.cluster.configs_of_all_brokers(),
+        own=own,
+        role=Role.ADMIN,
+        entries=[
+            each
+            for each in services.cluster.configs_of_all_brokers()
+            if each.source == own or (each.key is not None and each.key.update_mode is UpdateMode.CLUSTER_WIDE)
+        ],
         fallback=lambda entry: None if entry.key is None else entry.key.default,
-        alter=lambda change, dry: services.actions.configs.alter_broker(caller, None, [change], validate_only=dry),
+        alter=lambda caller, changes, dry: actions.alter_broker(caller, None, changes, validate_only=dry),
     )
-    return await _alter(request, target, form)
+
+
+async def _alter(request: Request, caller: Caller, target: ConfigTarget, form: ConfigForm) -> Response:
+    """Preview the changes as the controller validates them; if confirmed, make them, all or none."""
+    try:
+        changes = form.changes(target.entries, target.own)
+    except UnprocessableError as error:
+        return target.page(request, Query(form.search, form.only_set), form, error.message)
+
+    async def alter(*, validate_only: bool) -> Flash:
+        return Flash("good", done_text(changes, await target.alter(caller, changes, validate_only)))
+
+    return await preview_or_apply(
+        request,
+        target.confirm_view(request, form, changes),
+        confirmed=form.confirmed,
+        apply=lambda: alter(validate_only=False),
+        dry_run=lambda: alter(validate_only=True),
+    )
+
+
+@router.get("/topics/{name}/configs")
+async def topic_configs(request: Request, _caller: PastReader, name: str, query: QueryDep) -> Response:
+    """Return the configs of a topic."""
+    return topic_target(services_of(request), name).page(request, query)
+
+
+@router.post("/topics/{name}/configs")
+async def alter_topic_configs(request: Request, caller: ConfigEditor, name: str, form: FormDep) -> Response:
+    """Change configs of a topic."""
+    return await _alter(request, caller, topic_target(services_of(request), name), form)
+
+
+@router.get("/brokers/{broker_id}/configs")
+async def broker_configs(request: Request, _caller: PastReader, broker_id: int, query: QueryDep) -> Response:
+    """Return the configs of a broker."""
+    return broker_target(services_of(request), broker_id).page(request, query)
+
+
+@router.post("/brokers/{broker_id}/configs")
+async def alter_broker_configs(request: Request, caller: BrokerConfigEditor, broker_id: int, form: FormDep) -> Response:
+    """Change configs of a broker."""
+    return await _alter(request, caller, broker_target(services_of(request), broker_id), form)
+
+
+@router.get("/broker-configs")
+async def configs_of_all_brokers(request: Request, _caller: PastReader, query: QueryDep) -> Response:
+    """Return the configs that can be set for all brokers at once."""
+    return all_brokers_target(services_of(request)).page(request, query)
+
+
+@router.post("/broker-configs")
+async def alter_configs_of_all_brokers(request: Request, caller: BrokerConfigEditor, form: FormDep) -> Response:
+    """Change configs of all brokers."""
+    return await _alter(request, caller, all_brokers_target(services_of(request)), form)

@@ -7,19 +7,25 @@ from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from markupsafe import Markup
 
+from app.cluster.cluster import Cluster
 from app.cluster.quorum import Quorum
-from app.pages.changes import FeedLine, feed_lines
-from app.pages.frame import counted, page_of, render
-from app.reports import store
-from app.reports.models import ReportRun
+from app.cluster.samples import rates
+from app.pages.feed import FeedEntry, feed_entries
+from app.pages.frame import counted, number, page_of, render
+from app.pages.health import Health, health_of
+from app.pages.placement_charts import sparkline
+from app.pages.report_trends import TrendSummary
+from app.reports.latest import LatestReport
 from app.services import Reader, Services, services_of
 from kraft_core.image.metadata_image import MetadataImage
 
 router = APIRouter(include_in_schema=False)
 
 CHANGES_ON_DASHBOARD: Final = 12
-LINES_OF_ONE_CHANGE: Final = 3  # the failure of one broker could fill the dashboard
+NODES_MAX: Final = 60
+LEAST_SAMPLES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +40,14 @@ class ReportSummary:
     worst_rack: str
 
     @classmethod
-    def of(cls, run: ReportRun) -> "ReportSummary":
-        """Return the summary of a run that succeeded."""
-        assert run.result is not None, "a succeeded run has a result"
-        assert run.image_offset is not None, "a succeeded run has an offset"
-        verdict = run.result["body"]["verdict"]
+    def of(cls, report: LatestReport) -> "ReportSummary":
+        """Return the summary of a report."""
+        verdict = report.verdict
         racks, worst = verdict["rack_rule"], verdict["worst_rack"]
         return cls(
-            run.id,
-            run.image_offset,
-            run.finished_at,
+            report.id,
+            report.offset,
+            report.finished_at,
             verdict["moves_from_balanced"],
             "not applicable: no broker has a rack"
             if racks is None
@@ -55,29 +59,40 @@ class ReportSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class DashboardView:
-    """Model of dashboard.html."""
+class Card:
+    """One number with its page, its reason or detail, and its line over the last half hour ("" if there is none)."""
 
-    problem: str
-    is_known: bool
-    has_leader: bool
-    leader_text: str
-    leader_where: str
-    epoch: int
-    high_watermark: int
-    voters_text: str
-    voters_tone: str
-    voters_why: str
-    brokers_text: str
-    brokers_tone: str
-    brokers_why: str
-    topics: int | None
-    partitions_text: str
-    offline: int | None
-    under_min: int | None
-    under_replicated: int | None
-    changes: Sequence[FeedLine]
+    label: str
+    value: str
+    href: str
+    tone: str = ""
+    why: str = ""
+    key: str = ""
+    trend: Markup | str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A voter or broker at a glance."""
+
+    text: str
+    state: str
+    tone: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardView:
+    """Model of _dashboard.html. `more_brokers` is the number of brokers that are not shown."""
+
+    health: Health
+    cards: Sequence[Card]
+    voters: Sequence[Node]
+    brokers: Sequence[Node]
+    more_brokers: int
+    changes: Sequence[FeedEntry]
     report: ReportSummary | None
+    trends: TrendSummary | None
 
 
 def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
@@ -88,14 +103,14 @@ def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
     if not quorum.is_live:
         return f"{total - len(silent)} of {total} answer", "warn" if silent else "", "no leader"
     good = sum(voter.is_caught_up and not voter.is_silent for voter in quorum.voters)
-    behind = [voter.id for voter in quorum.voters if not voter.is_caught_up and not voter.is_silent]
+    behind = [voter.id for voter in quorum.behind]
     reasons = [
         f"{what}: {', '.join(map(str, which))}"
         for what, which in (("silent", silent), ("not caught up", behind))
         if which
     ]
     if not reasons:
-        return f"{good} of {total}", "good", "all caught up"
+        return f"{good} of {total}", "", "all caught up"
     return f"{good} of {total}", "bad" if good < quorum.majority else "warn", "; ".join(reasons)
 
 
@@ -109,42 +124,101 @@ def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
         return "0", "warn", "none registered"
     if fenced:
         return text, "bad", f"fenced: {', '.join(fenced[:8])}{' …' if len(fenced) > 8 else ''}"
-    return text, "warn" if leaving else "good", f"shutting down: {', '.join(leaving)}" if leaving else "none fenced"
+    return text, "warn" if leaving else "", f"shutting down: {', '.join(leaving)}" if leaving else "none fenced"
+
+
+def cards_of(cluster: Cluster) -> list[Card]:
+    """Return the row of cards."""
+    quorum, image, is_known = cluster.quorum, cluster.image, cluster.freshness.is_ready
+    totals, samples = cluster.topic_table.totals(), cluster.samples.all
+    leader = quorum.leader
+    where = ", ".join(f"{host}:{port}" for _, host, port in leader.endpoints) if leader else ""
+    led = quorum.standing == "led"
+    changes = rates(samples)
+
+    def count(label: str, value: int, query: str, tone: str, field: str) -> Card:
+        trend = _line([getattr(each, field) for each in samples])
+        return Card(label, number(value if is_known else None), query, tone if value else "", trend=trend)
+
+    return [
+        Card(
+            "Leader",
+            "none" if quorum.leader_id is None else f"node {quorum.leader_id}",
+            "/quorum",
+            "" if led else "bad",
+            f"epoch {quorum.leader_epoch}" + (f", {where}" if where else ""),
+        ),
+        Card("Voters", *_placed(voters_verdict(quorum), "/quorum")),
+        Card("Brokers", *_placed(brokers_verdict(image) if is_known else ("unknown", "", ""), "/brokers")),
+        Card(
+            "Topics",
+            number(totals.topics if is_known else None),
+            "/topics",
+            why=counted(totals.partitions, "partition") if is_known else "",
+            trend=_line([each.partitions for each in samples]),
+        ),
+        count("Offline partitions", totals.offline, "/topics?problem=offline", "bad", "offline"),
+        count("Under min ISR", totals.under_min, "/topics?problem=under-min", "bad", "under_min"),
+        count(
+            "Under-replicated", totals.under_replicated, "/topics?problem=under-replicated", "warn", "under_replicated"
+        ),
+        Card(
+            "High watermark",
+            number(max(quorum.high_watermark, cluster.freshness.high_watermark)),
+            "/changes",
+            why=f"{changes[-1]:.0f} records a minute" if changes else "",
+            key="high_watermark",
+            trend=_line(changes),
+        ),
+    ]
+
+
+def _placed(verdict: tuple[str, str, str], href: str) -> tuple[str, str, str, str]:
+    text, tone, why = verdict
+    return text, href, tone, why
+
+
+def _line(values: Sequence[float]) -> Markup | str:
+    return sparkline(values) if len(values) >= LEAST_SAMPLES and max(values) > min(values) else ""
+
+
+def voter_nodes(quorum: Quorum) -> list[Node]:
+    """Return the voters, the leader first."""
+    return [
+        Node(
+            f"node {voter.id}",
+            "leader" if voter.is_leader else "silent" if voter.is_silent else "" if voter.is_caught_up else "behind",
+            "bad" if voter.is_silent else "" if voter.is_caught_up or not quorum.is_live else "warn",
+            "/quorum",
+        )
+        for voter in sorted(quorum.voters, key=lambda voter: (not voter.is_leader, voter.id))
+    ]
+
+
+def broker_nodes(image: MetadataImage) -> list[Node]:
+    """Return the brokers, those with a problem first."""
+    nodes = []
+    for broker in sorted(image.cluster.brokers.values(), key=lambda each: each.id):
+        state = "fenced" if broker.fenced else "shutting down" if broker.in_controlled_shutdown else ""
+        tone = "bad" if broker.fenced else "warn" if state else ""
+        nodes.append(Node(f"broker {broker.id}", state, tone, f"/brokers/{broker.id}"))
+    return sorted(nodes, key=lambda node: ("bad", "warn", "").index(node.tone))
 
 
 async def dashboard_view(found: Services) -> DashboardView:
     """Return the dashboard, from memory except for the latest report."""
     cluster = found.cluster
-    freshness, image = cluster.freshness, cluster.image
-    quorum = cluster.quorum
-    totals = cluster.topic_table.totals()
-    changes = cluster.history.newest(CHANGES_ON_DASHBOARD)
-    run = await found.database.read(store.latest_report)
-    leader, is_known = quorum.leader, freshness.is_ready
-    problem = "" if is_known else f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
-    voters = voters_verdict(quorum)
-    brokers = brokers_verdict(image) if is_known else ("unknown", "", "")
+    report = await found.latest_reports.get()
+    brokers = broker_nodes(cluster.image)
     return DashboardView(
-        problem=problem,
-        is_known=is_known,
-        has_leader=quorum.standing == "led",
-        leader_text="none" if quorum.leader_id is None else f"node {quorum.leader_id}",
-        leader_where=", ".join(f"{host}:{port}" for _, host, port in leader.endpoints) if leader else "",
-        epoch=quorum.leader_epoch,
-        high_watermark=max(quorum.high_watermark, freshness.high_watermark),
-        voters_text=voters[0],
-        voters_tone=voters[1],
-        voters_why=voters[2],
-        brokers_text=brokers[0],
-        brokers_tone=brokers[1],
-        brokers_why=brokers[2],
-        topics=totals.topics if is_known else None,
-        partitions_text=counted(totals.partitions, "partition") if is_known else "",
-        offline=totals.offline if is_known else None,
-        under_min=totals.under_min if is_known else None,
-        under_replicated=totals.under_replicated if is_known else None,
-        changes=feed_lines(changes, CHANGES_ON_DASHBOARD, each_max=LINES_OF_ONE_CHANGE),
-        report=None if run is None else ReportSummary.of(run),
+        health=health_of(cluster),
+        cards=cards_of(cluster),
+        voters=voter_nodes(cluster.quorum),
+        brokers=brokers[:NODES_MAX],
+        more_brokers=max(0, len(brokers) - NODES_MAX),
+        changes=feed_entries(cluster.history.newest(4 * CHANGES_ON_DASHBOARD), CHANGES_ON_DASHBOARD),
+        report=None if report is None else ReportSummary.of(report),
+        trends=TrendSummary.of(report),
     )
 
 

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
-from app.cluster.features import FeatureUpdate, UpgradeType
+from app.cluster.features import FeatureUpdate
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, counted, page_of, render, whole_number
-from app.services import Admin, Reader, services_of
+from app.services import Admin, PastReader, services_of
+from kraft_core.clients.admin.cluster import UpgradeType
 from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADATA_VERSION, MetadataVersion
@@ -77,7 +78,7 @@ def feature_rows(cluster: Cluster) -> list[FeatureRow]:
 
 
 @router.get("/features")
-async def features(request: Request, _caller: Reader) -> Response:
+async def features(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
     services = services_of(request)
     view = FeaturesView(feature_rows(services.cluster), [kind.name for kind in UpgradeType])

@@ -20,22 +20,13 @@ from app.http.locations import htmx_redirect, redirect
 from app.http.templating import make_environment, static_files
 from app.pages.flash import Flash, clear_flash, set_flash, take_flash
 from app.pages.live import Live, Subject, live_state
+from app.pages.navigation import Group, navigation_of
+from app.pages.past import PastBanner, past_banner, stay_in_past
+from app.pages.theme import theme_of
 from app.security.roles import Principal, Role
-from app.services import csrf_token_of, services_of, visitor_of
+from app.services import csrf_token_of, may_read_records, may_write_records, services_of, visitor_of
 from kraft_core.protocol.errors import KafkaError
 
-NAVIGATION: Final = (
-    ("/", "Dashboard", Role.VIEWER),
-    ("/quorum", "Quorum", Role.VIEWER),
-    ("/brokers", "Brokers", Role.VIEWER),
-    ("/topics", "Topics", Role.VIEWER),
-    ("/changes", "Changes", Role.VIEWER),
-    ("/reports", "Reports", Role.VIEWER),
-    ("/features", "Features", Role.VIEWER),
-    ("/rights", "Access control", Role.ADMIN),
-    ("/audit", "Audit", Role.ADMIN),
-    ("/access", "Users and tokens", Role.ADMIN),
-)
 Item = TypeVar("Item")
 UNKNOWN: Final = "\N{EN DASH}"
 REFUSALS: Final = (KafkaError, ConnectionError, BrokerInUseError)
@@ -43,8 +34,19 @@ REFUSALS: Final = (KafkaError, ConnectionError, BrokerInUseError)
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterName:
+    """The cluster of a page: the name from the settings, and the cluster id, "" before it is known."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """The frame of a page; see base.html and bare.html."""
+    """The frame of a page; see base.html and bare.html.
+
+    `theme` is light or dark, "" for that of the system. `address` is that of `address_of`.
+    """
 
     title: str
     active: str
@@ -52,22 +54,27 @@ class Page:
     csrf_token: str
     live: Live
     flash: Sequence[Flash]
+    cluster: ClusterName
+    theme: str
+    address: str
+    past: PastBanner | None = None
+    may_read_records: bool = False
+    may_write_records: bool = False
 
     @property
-    def navigation(self) -> list[tuple[str, str]]:
-        """Entries that this user may open, as (address, label)."""
-        role = self.user.role if self.user else Role.VIEWER
-        return [(href, label) for href, label, least in NAVIGATION if role >= least]
+    def navigation(self) -> list[Group]:
+        """The groups of entries that this user may open."""
+        return navigation_of(self.user.role if self.user else Role.VIEWER)
 
     @property
     def may_edit(self) -> bool:
         """Whether the user may change topics and run reports."""
-        return self.user is not None and self.user.role >= Role.EDITOR
+        return self.past is None and self.user is not None and self.user.role >= Role.EDITOR
 
     @property
     def may_administer(self) -> bool:
         """Whether the user may change brokers, the quorum and access."""
-        return self.user is not None and self.user.role >= Role.ADMIN
+        return self.past is None and self.user is not None and self.user.role >= Role.ADMIN
 
 
 def number(value: float | None) -> str:
@@ -75,6 +82,11 @@ def number(value: float | None) -> str:
     if value is None or value == -1:
         return UNKNOWN
     return f"{value:,}".replace(",", "\u202f")
+
+
+def known(value: int | None) -> str:
+    """Return a number that may be negative, a dash for an unknown value (None)."""
+    return "-1" if value == -1 else number(value)
 
 
 def amount(value: float) -> str:
@@ -90,6 +102,24 @@ def counted(count: int, what: str) -> str:
 def moment(value: dt.datetime | None) -> str:
     """Return a timestamp to the second in UTC, or "never"."""
     return "never" if value is None else value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def when(value: dt.datetime | None, now: dt.datetime | None = None) -> Markup:
+    """Return a timestamp as the time since then, with the timestamp itself on hover. live.js renews it."""
+    if value is None:
+        return Markup("never")
+    seconds = max(0.0, ((now or dt.datetime.now(dt.UTC)) - value.astimezone(dt.UTC)).total_seconds())
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        value.astimezone(dt.UTC).isoformat(timespec="seconds"), moment(value), since(seconds)
+    )
+
+
+def since(seconds: float) -> str:
+    """Return a past time in words; live.js has the same rule."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length or (unit == "min" and seconds >= length):
+            return f"{int(seconds // length)} {unit} ago"
+    return "just now" if seconds < 5 else f"{int(seconds)} s ago"
 
 
 def age(milliseconds: int) -> str:
@@ -118,14 +148,26 @@ def duration(milliseconds: int) -> str:
     raise AssertionError("a minute or more has a unit")
 
 
-def size(count: int) -> str:
-    """Return a number of bytes in words."""
+def size(count: int | None) -> str:
+    """Return a number of bytes in words, a dash if it is unknown."""
+    if count is None:
+        return UNKNOWN
     value = float(count)
-    for unit in ("B", "KiB", "MiB"):
+    for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
-    return f"{value:.1f} GiB"
+    return f"{value:.1f} TiB"
+
+
+def size_value(count: int | None) -> str:
+    """Return a number of bytes in words, with the number itself for programs."""
+    return UNKNOWN if count is None else Markup('<data value="{}">{}</data>').format(count, size(count))
+
+
+def share(part: int, whole: int) -> str:
+    """Return a percentage without decimals, a dash of nothing."""
+    return f"{100 * part / whole:.0f} %" if whole else UNKNOWN
 
 
 def doc(text: str) -> Markup:
@@ -142,7 +184,17 @@ def environment() -> Environment:
     """Return the template environment with the filters of the pages."""
     made = make_environment()
     made.globals["static"] = static_files()
-    made.filters.update(number=number, amount=amount, moment=moment, age=age, doc=doc)
+    made.filters.update(
+        number=number,
+        known=known,
+        amount=amount,
+        moment=moment,
+        when=when,
+        age=age,
+        size=size_value,
+        duration=duration,
+        doc=doc,
+    )
     return made
 
 
@@ -154,12 +206,44 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
     live = live_state(services.cluster, subject, getattr(request.state, "stamp", None))
     flash = (*take_flash(request, services.security), *notes)
     user, token = (visitor_of(request), csrf_token_of(request)) if is_known else (None, "")
-    return Page(title, active, user, token, live, flash)
+    name = ClusterName(services.settings.cluster_name, services.cluster.cluster_id or "")
+    past = past_banner(request)
+    is_present = is_known and past is None
+    return Page(
+        title,
+        active,
+        user,
+        token,
+        live,
+        flash,
+        name,
+        theme_of(request),
+        address_of(request),
+        past,
+        may_read_records=is_present and may_read_records(request),
+        may_write_records=is_present and may_write_records(request),
+    )
+
+
+def address_of(request: Request) -> str:
+    """Return path and query of a page that can be opened again, "" for the answer to a form."""
+    if request.method != "GET":
+        return ""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def rows_on_page(request: Request, usual: int) -> int:
+    """Return how many rows a page of a table has: more than usual in a download of all rows."""
+    return getattr(request.state, "rows_on_page", None) or usual
 
 
 def render(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """Return a page or a fragment, which must not be cached."""
-    response = HTMLResponse(environment().get_template(template).render(**context), status)
+    """Return a page or a fragment, which must not be cached.
+
+    Templates get the address as `here` for the downloads of their tables, empty for what is no answer to a GET.
+    """
+    text = environment().get_template(template).render(here=address_of(request), **context)
+    response = HTMLResponse(stay_in_past(request, text), status)
     response.headers["Cache-Control"] = "no-store"
     if "page" in context:
         clear_flash(request, response)

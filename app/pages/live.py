@@ -157,9 +157,14 @@ def _where(change: Change | None) -> str:
     return "" if change is None else f" at offset {change.offset} ({clock(max(0, change.timestamp_ms))})"
 
 
+def topic_deletion(cluster: Cluster, name: str) -> Change | None:
+    """Return the change that deleted the newest topic of this name, None if it is not at hand."""
+    return deletion(cluster, lambda then: then.topics.topic(name) is not None)
+
+
 def deleted_topic_text(cluster: Cluster, name: str) -> str:
-    """Return the text for a missing topic: when it was deleted, if this process observed that."""
-    deleted = deletion(cluster, lambda then: then.topics.topic(name) is not None)
+    """Return the text for a missing topic: when it was deleted, if that is at hand."""
+    deleted = topic_deletion(cluster, name)
     if deleted is None:
         return f"There is no topic '{name[:249]}' at offset {cluster.freshness.offset}."
     return f"Topic '{name[:249]}' was deleted{_where(deleted)}."

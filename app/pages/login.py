@@ -1,32 +1,17 @@
 """Login by password or one-time link, and logout."""
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.http.errors import ApiError, BadRequestError
-from app.http.locations import redirect
+from app.http.errors import ApiError
+from app.http.locations import redirect, safe_next
 from app.pages.frame import page_of, render
 from app.security.guard import SESSION_COOKIE, is_https
 from app.services import Reader, info_of, services_of, visitor_of
 
 router = APIRouter(include_in_schema=False)
-
-
-def safe_next(address: str) -> str:
-    """Return the page to open after the login: a path of this server, else the dashboard.
-
-    Raises BadRequestError for text that is no address at all.
-    """
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        raise BadRequestError(f"Bad Request: next is not an address of this server: {address[:100]!r}.") from None
-    if parts.scheme or parts.netloc or not address.startswith("/") or address.startswith(("//", "/\\")):
-        return "/"
-    return address if address.isprintable() else "/"
 
 
 def _with_session(request: Request, session_id: str, location: str) -> Response:

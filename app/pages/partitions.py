@@ -7,21 +7,16 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.partitions import ElectionType, Outcome, Partition, needs_election
+from app.cluster.partitions import Outcome, Partition, needs_election
 from app.http.errors import FORM_REFUSED
 from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_of, refusal, render, whole_number
-from app.pages.reassignment_plan import (
-    PLAN_BYTES_MAX,
-    SHOWN_MAX,
-    PlanError,
-    plan_rows,
-    plan_warnings,
-    read_plan,
-)
+from app.pages.reassignment_plan import SHOWN_MAX, plan_rows, plan_warnings
 from app.pages.topic import known_topic
-from app.services import Admin, Reader, TopicEditor, services_of
+from app.reports.executor.plan_text import PLAN_BYTES_MAX, PlanError, read_plan
+from app.services import Admin, PastReader, TopicEditor, services_of
+from kraft_core.clients.admin.partitions import ElectionType
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
 from kraft_core.image.trie_items import items_of, values_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -120,6 +115,11 @@ def _page(request: Request, *, plan: str = "", error: str = "", status: int = 20
     return render(request, "reassignments.html", status, page=page_of(request, "Reassignments", "/topics"), view=view)
 
 
+def refused_plan(request: Request, plan: str, error: str) -> Response:
+    """Return the page with a plan that cannot be used, and why."""
+    return _page(request, plan=plan[:PLAN_BYTES_MAX], error=error, status=FORM_REFUSED)
+
+
 def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
     """Return the result of a change of partitions, in one line."""
     refused = [f"{topic}-{index}: {error.message}" for (topic, index), error in done.failures.items()]
@@ -129,7 +129,7 @@ def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
 
 
 @router.get("/reassignments")
-async def reassignments(request: Request, _caller: Reader) -> Response:
+async def reassignments(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
     return _page(request)
 
@@ -142,9 +142,13 @@ async def reassign(
     services = services_of(request)
     image = services.cluster.image
     try:
-        wanted = read_plan(plan)
+        found = read_plan(plan)
+        if found.log_dirs:
+            name, index = next(iter(found.log_dirs))
+            raise PlanError(f"The plan names log directories, as of {name}-{index}. Save it as a plan to move to them.")
+        wanted = found.replicas
     except PlanError as wrong:
-        return _page(request, plan=plan[:PLAN_BYTES_MAX], error=str(wrong), status=FORM_REFUSED)
+        return refused_plan(request, plan, str(wrong))
 
     async def dry_run() -> ConfirmView:
         failures = (await services.actions.partitions.alter_reassignments(caller, wanted, validate_only=True)).failures

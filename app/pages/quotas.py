@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.cluster.quotas import QuotaEntity
 from app.http.errors import FORM_REFUSED
 from app.pages.access_control import ENTITY_TYPES, TITLE, access_control_page, entity_text
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import amount
 from app.services import Admin, services_of
+from kraft_core.clients.admin.quotas import ClientQuotaEntity
 
 router = APIRouter(include_in_schema=False, prefix="/rights/quotas")
 
 
-def read_entity(fields: Mapping[str, str]) -> QuotaEntity:
+def read_entity(fields: Mapping[str, str]) -> ClientQuotaEntity:
     """Return the entity of a form: a name or the default for each type that is given. Raises ValueError in words."""
     entity = []
     for kind in sorted(ENTITY_TYPES):

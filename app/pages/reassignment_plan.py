@@ -1,6 +1,5 @@
-"""A plan of reassignments: reading one, and what it would do to the cluster."""
+"""What a plan of reassignments would do to the cluster."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -8,62 +7,8 @@ from app.cluster.partitions import Partition
 from app.pages.frame import counted, ids_text
 from kraft_core.image.metadata_image import MetadataImage
 
-PLAN_BYTES_MAX: Final = 1_000_000
 SHOWN_MAX: Final = 200
 """Partitions of a plan that the page lists one by one."""
-
-
-class PlanError(ValueError):
-    """A plan that cannot be read; the message says where and what is allowed."""
-
-
-def read_plan(text: str) -> dict[Partition, Sequence[int]]:
-    """Return a plan from the JSON of kafka-reassign-partitions or lines such as `orders 0 1,2,3`. Raises PlanError."""
-    text = text.strip()
-    if not text:
-        raise PlanError("The plan is empty.")
-    if len(text) > PLAN_BYTES_MAX:
-        raise PlanError(f"The plan is longer than {PLAN_BYTES_MAX} characters.")
-    return _read_json(text) if text.startswith("{") else _read_lines(text)
-
-
-def _read_json(text: str) -> dict[Partition, Sequence[int]]:
-    try:
-        entries = json.loads(text)["partitions"]
-        found = [(str(each["topic"]), each["partition"], tuple(each["replicas"])) for each in entries]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {error}"[:200]
-        raise PlanError(f"The plan is not JSON as kafka-reassign-partitions has it ({reason}).") from None
-    return _checked([(f"entry {number}", *each) for number, each in enumerate(found, 1)])
-
-
-def _read_lines(text: str) -> dict[Partition, Sequence[int]]:
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split(None, 2)
-        if not words:
-            continue
-        try:
-            topic, index, replicas = words
-            found.append((f"line {number}", topic, int(index), tuple(int(each) for each in replicas.split(","))))
-        except ValueError:
-            raise PlanError(f"Line {number} is '{line.strip()[:80]}', not TOPIC PARTITION BROKER,BROKER,…") from None
-    return _checked(found)
-
-
-def _checked(found: Sequence[tuple[str, str, object, tuple[object, ...]]]) -> dict[Partition, Sequence[int]]:
-    plan: dict[Partition, Sequence[int]] = {}
-    for where, topic, index, replicas in found:
-        numbers = [index, *replicas]
-        if any(not isinstance(each, int) or isinstance(each, bool) or not 0 <= each < 2**31 for each in numbers):
-            raise PlanError(f"In {where}, partition and broker ids must be whole numbers from 0 to {2**31 - 1}.")
-        key = (topic, numbers[0])
-        if key in plan:
-            raise PlanError(f"In {where}, {topic}-{index} is listed twice.")
-        plan[key] = numbers[1:]  # type: ignore[index, assignment]  # all of them are int, as just checked
-    if not plan:
-        raise PlanError("The plan has no partition.")
-    return plan
 
 
 def _replicas(image: MetadataImage, name: str, index: int) -> Sequence[int] | None:

@@ -3,24 +3,28 @@
 import csv
 import datetime as dt
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
-from urllib.parse import urlencode
+from typing import Final
 
-from fastapi import APIRouter, Form, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from markupsafe import Markup
 
 from app.http.errors import NotFoundError
 from app.pages import charts
 from app.pages.flash import Flash
-from app.pages.frame import UNKNOWN, go_to, number, page_of, render, whole_number
+from app.pages.frame import go_to, page_of, render
+from app.pages.report_preview import preview
+from app.pages.report_schedules import Delivery
 from app.reports import store
+from app.reports.cron import next_dues
 from app.reports.models import ACTIVE_STATES, ReportRun
+from app.reports.progress import STAGES
 from app.reports.runner import NoImageError
-from app.reports.scheduler import InvalidCronError, next_due
-from app.reports.violations import REASONS, safe_cell, violations_csv, violations_page
+from app.reports.schedules import list_schedules
+from app.reports.violations import VIOLATIONS, safe_cell, violations_csv
+from app.reports.webhooks import last_webhooks
 from app.services import Reader, ReportEditor, Services, services_of
 
 router = APIRouter(include_in_schema=False)
@@ -51,19 +55,25 @@ class RunRow:
     created_at: dt.datetime
     took: str
     requested_by: str
+    topic_prefix: str
     error: str
     has_log: bool
+    has_events: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
-    """One schedule; `next_due` is None when it is disabled."""
+    """One schedule; `next_due` is None when it is disabled, `delivery` the last notification of its webhook."""
 
     name: str
     cron: str
-    enabled: bool
+    time_zone: str
+    topic_prefix: str
+    on_change: bool
     next_due: dt.datetime | None
     changed_by: str
+    has_webhook: bool
+    delivery: Delivery | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,10 @@ def running_row(services: Services, run: ReportRun) -> RunningRow:
     said = services.reports.progress(run.id) if run.state == "running" else None
     if said is None:
         return RunningRow(
-            run.id, 0, 8, {"queued": "waiting", "snapshotting": "writing the snapshot"}.get(run.state, run.state)
+            run.id,
+            0,
+            len(STAGES),
+            {"queued": "waiting", "snapshotting": "writing the snapshot"}.get(run.state, run.state),
         )
     tasks = f", {said['tasks_done']} of {said['tasks']} tasks" if said["tasks"] else ""
     return RunningRow(
@@ -98,7 +111,8 @@ def running_row(services: Services, run: ReportRun) -> RunningRow:
 async def reports_view(services: Services) -> ReportsView:
     """Return the runs, newest first, and the schedules."""
     runs = await services.database.read(store.list_runs, RUNS_SHOWN)
-    schedules = await services.database.read(store.schedules)
+    schedules = await services.database.read(list_schedules)
+    delivered = await services.database.read(last_webhooks)
     history = await services.database.read(store.verdict_history)
     active = next((run for run in runs if run.state in ACTIVE_STATES), None)
     return ReportsView(
@@ -112,14 +126,24 @@ async def reports_view(services: Services) -> ReportsView:
                 created_at=run.created_at,
                 took=took(run.created_at, run.finished_at),
                 requested_by=run.requested_by,
+                topic_prefix=run.topic_prefix,
                 error=run.error or "",
                 has_log=(services.reports.folder_of(run.id) / "run.log").exists(),
+                has_events=run.state not in ACTIVE_STATES and services.reports.event_log(run.id) is not None,
             )
             for run in runs
         ],
         schedules=[
             ScheduleRow(
-                each.name, each.cron, each.enabled, next_due(each.cron) if each.enabled else None, each.changed_by
+                each.name,
+                each.cron,
+                each.time_zone,
+                each.topic_prefix,
+                each.on_change,
+                next(iter(next_dues(each.cron, each.time_zone, count=1)), None) if each.enabled else None,
+                each.changed_by,
+                each.webhook_url is not None,
+                Delivery.of(delivered[each.id]) if each.id in delivered else None,
             )
             for each in schedules
         ],
@@ -131,8 +155,12 @@ async def reports_view(services: Services) -> ReportsView:
 @router.get("/reports")
 async def reports(request: Request, _caller: Reader) -> Response:
     """Return the list."""
-    view = await reports_view(services_of(request))
-    return render(request, "reports.html", page=page_of(request, "Placement reports", "/reports"), view=view)
+    services = services_of(request)
+    view = await reports_view(services)
+    has_report = await services.database.read(store.has_succeeded)
+    now = None if has_report else await preview(services.cluster.image)
+    page = page_of(request, "Placement reports", "/reports")
+    return render(request, "reports.html", page=page, view=view, preview=now)
 
 
 @router.get("/fragments/report-runs")
@@ -161,185 +189,12 @@ async def cancel(request: Request, caller: ReportEditor, run_id: int) -> Respons
     return go_to(request, "/reports", Flash("warn", f"Report #{run_id} is not running."))
 
 
-@router.post("/reports/schedules/{name}")
-async def put_schedule(
-    request: Request,
-    caller: ReportEditor,
-    name: str,
-    cron: Annotated[str, Form()] = "",
-    enabled: Annotated[str, Form()] = "",
-) -> Response:
-    """Change a schedule."""
-    try:
-        await services_of(request).actions.reports.put_schedule(caller, name, cron.strip(), enabled=bool(enabled))
-    except InvalidCronError as refused:
-        return go_to(request, "/reports", Flash("bad", str(refused)))
-    return go_to(request, "/reports", Flash("good", f"Schedule {name} saved."))
-
-
-@dataclass(frozen=True, slots=True)
-class StripItem:
-    """One number of the verdict, with its change since the previous report."""
-
-    label: str
-    value: str
-    tone: str
-    why: str
-    delta: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportView:
-    """Model of report.html."""
-
-    id: int
-    header: Mapping[str, Any]
-    finished_at: dt.datetime | None
-    requested_by: str
-    took: str
-    verdict: Mapping[str, Any]
-    strip: Sequence[StripItem]
-    brokers: Sequence[Mapping[str, Any]]
-    brokers_chart: Markup | None
-    bars_max: int
-    racks: Sequence[Mapping[str, Any]]
-    racks_chart: Markup | None
-    now: Mapping[str, int]
-    rack_losses: Sequence[Mapping[str, Any]]
-    broker_losses: Sequence[Mapping[str, Any]]
-    losses_chart: Markup | None
-    margins: Mapping[str, Any]
-    margins_chart: Markup | None
-    violations: Sequence[Mapping[str, Any]]
-    violations_total: int
-    violations_gone: str
-    reasons: Sequence[tuple[str, int]]
-    reason: str
-    search: str
-    page: int
-    pages: int
-    page_query: str
-
-
-def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[StripItem]:
-    """Return the numbers of the verdict, with their change since the verdict `before`."""
-
-    def item(label: str, key: str, tone: str, why: str = "") -> StripItem:
-        value = verdict[key]
-        change = None if before is None else value - before[key]
-        delta = "" if change is None else "unchanged" if change == 0 else f"{change:+,}".replace(",", "\u202f")
-        return StripItem(label, number(value), tone if value else "good", why, delta)
-
-    racks = verdict["rack_rule"]
-    worst = verdict["worst_rack"]
-    share = 100 * verdict["moves_from_balanced"] / verdict["replicas"] if verdict["replicas"] else 0.0
-    rack_item = (
-        StripItem("Rack rule", UNKNOWN, "", "no broker has a rack", "")
-        if racks is None
-        else StripItem(
-            "Rack rule violations",
-            number(racks["violated"]),
-            "bad" if racks["violated"] else "good",
-            f"{number(racks['unknown'])} unknown",
-            "",
-        )
-    )
-    items = [
-        item("Offline", "offline", "bad"),
-        item("Under min ISR", "under_min", "bad", f"kafka-topics: {number(verdict['cli_under_min'])}"),
-        item("Under-replicated", "under_replicated", "warn"),
-        rack_item,
-        item(
-            "Moves to balance",
-            "moves_from_balanced",
-            "warn",
-            f"{share:.1f} % of {number(verdict['replicas'])} replicas",
-        ),
-        item(
-            "Non-preferred leaders",
-            "non_preferred",
-            "warn",
-            f"{number(verdict['fixable_by_election'])} fixable by election",
-        ),
-    ]
-    if worst is not None:
-        tone = "bad" if worst["if_lost_down"] else "warn" if worst["if_lost_refused"] else "good"
-        why = (
-            f"{number(worst['if_lost_refused'])} would reject writes, {number(worst['if_lost_down'])} lose their leader"
-        )
-        items.append(StripItem("Worst rack loss", worst["rack"], tone, why, ""))
-    return items
-
-
 async def known_report(services: Services, run_id: int) -> ReportRun:
     """Return a run that succeeded. Raises NotFoundError."""
     run = await services.database.read(store.get_run, run_id)
     if run is None or run.result is None:
         raise NotFoundError(f"There is no report {run_id}.")
     return run
-
-
-def report_view(run: ReportRun, before: ReportRun | None, asked: Mapping[str, str], listed: "Listed") -> ReportView:
-    """Return the report as the page shows it, compared with the run `before`."""
-    assert run.result is not None, "the caller has checked"
-    body, header = run.result["body"], run.result["header"]
-    previous = None if before is None or before.result is None else before.result["body"]["verdict"]
-    what_if = body["what_if"]
-    query = {name: asked[name] for name in ("reason", "q") if asked.get(name)}
-    return ReportView(
-        id=run.id,
-        header=header,
-        finished_at=run.finished_at,
-        requested_by=run.requested_by,
-        took=f"{header['duration_ms'] / 1000:.1f} s",
-        verdict=body["verdict"],
-        strip=strip(body["verdict"], previous),
-        brokers=body["brokers"],
-        brokers_chart=charts.brokers_chart(body["brokers"]) if body["brokers"] else None,
-        bars_max=charts.BARS_MAX,
-        racks=body["racks"],
-        racks_chart=charts.racks_chart(body["racks"]) if body["racks"] else None,
-        now=what_if["now"],
-        rack_losses=what_if["racks"],
-        broker_losses=what_if["brokers"],
-        losses_chart=charts.losses_chart(what_if["racks"]) if what_if["racks"] else None,
-        margins=body["margins"],
-        margins_chart=charts.margins_chart(body["margins"]["histogram"]) if body["margins"]["histogram"] else None,
-        violations=listed.rows,
-        violations_total=body["violations"]["total"],
-        violations_gone=listed.gone,
-        reasons=[(reason, body["violations"]["by_reason"].get(reason, 0)) for reason in REASONS],
-        reason=asked.get("reason", ""),
-        search=asked.get("q", ""),
-        page=listed.page,
-        pages=listed.pages,
-        page_query=f"{urlencode(query)}&" if query else "",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A page of violations; `gone` says why the list is missing."""
-
-    rows: Sequence[Mapping[str, Any]]
-    page: int
-    pages: int
-    gone: str = ""
-
-
-def list_violations(services: Services, run_id: int, asked: Mapping[str, str]) -> Listed:
-    """Return the page of violations of an address."""
-    page = whole_number(asked.get("page", "1"), 1, 10**7) or 1
-    reason = asked.get("reason") if asked.get("reason") in REASONS else None
-    start = (page - 1) * VIOLATIONS_SHOWN
-    out = services.reports.folder_of(run_id) / "out"
-    try:
-        rows, total = violations_page(
-            out, reason=reason, search=asked.get("q", ""), offset=start, limit=VIOLATIONS_SHOWN
-        )
-    except FileNotFoundError as gone:
-        return Listed([], 1, 1, str(gone))
-    return Listed(rows, page, max(1, -(-total // VIOLATIONS_SHOWN)))
 
 
 @router.get("/reports/{run_id}.json")
@@ -355,7 +210,7 @@ async def violations_file(request: Request, _caller: Reader, run_id: int) -> Res
     services = services_of(request)
     await known_report(services, run_id)
     out = services.reports.folder_of(run_id) / "out"
-    if not (out / "violations.parquet").exists():
+    if not (out / VIOLATIONS).exists():
         raise NotFoundError(f"The list of violations of report {run_id} no longer exists.")
     headers = {"Content-Disposition": f'attachment; filename="report-{run_id}-violations.csv"'}
     return StreamingResponse(violations_csv(out), media_type="text/csv; charset=utf-8", headers=headers)
@@ -389,12 +244,10 @@ async def report_log(request: Request, _caller: Reader, run_id: int) -> Response
     return render(request, "log.html", page=page, text=text, back_url="/reports", back="Reports")
 
 
-@router.get("/reports/{run_id}")
-async def report(request: Request, _caller: Reader, run_id: int) -> Response:
-    """Return one report."""
-    services = services_of(request)
-    run = await known_report(services, run_id)
-    before = await services.database.read(store.latest_report, run_id)
-    listed = list_violations(services, run_id, request.query_params)
-    view = report_view(run, before, request.query_params, listed)
-    return render(request, "report.html", page=page_of(request, f"Placement report #{run_id}", "/reports"), view=view)
+@router.get("/reports/{run_id}/event-log")
+async def event_log(request: Request, _caller: Reader, run_id: int) -> Response:
+    """Return Spark's event log of a run."""
+    found = services_of(request).reports.event_log(run_id)
+    if found is None:
+        raise NotFoundError(f"There is no event log of report {run_id}.")
+    return FileResponse(found, media_type="application/octet-stream", filename=found.name)

@@ -15,21 +15,40 @@ from app.pages import (
     configs,
     dashboard,
     delegation_tokens,
+    differences,
+    downloads,
     epochs,
     features,
+    group_changes,
+    groups,
     live,
     login,
+    messages,
     own_account,
     partitions,
+    plan_changes,
+    plan_proposals,
+    plans,
+    produce,
     quorum,
     quotas,
+    report,
+    report_rows,
+    report_schedules,
     reports,
     scram,
+    search,
+    theme,
     topic,
+    topic_again,
+    topic_clients,
     topics,
+    transaction_abort,
+    transactions,
     voters,
 )
 from app.pages.frame import environment, page_of
+from app.pages.past import past_paths
 
 ROUTERS = (
     login.router,
@@ -38,6 +57,7 @@ ROUTERS = (
     api_tokens.router,
     audit.router,
     dashboard.router,
+    differences.router,
     changes.router,
     live.router,
     quorum.router,
@@ -47,14 +67,31 @@ ROUTERS = (
     topics.router,
     configs.router,
     partitions.router,
+    plans.router,
+    plan_proposals.router,
+    plan_changes.router,
+    topic_again.router,
+    messages.router,
+    produce.router,
     topic.router,
+    topic_clients.router,
+    groups.router,
+    group_changes.router,
+    transaction_abort.router,
+    transactions.router,
     features.router,
     access_control.router,
     acls.router,
     scram.router,
+    search.router,
+    theme.router,
     quotas.router,
     delegation_tokens.router,
+    report_schedules.router,
     reports.router,
+    report.router,
+    downloads.router,
+    report_rows.router,
 )
 
 
@@ -62,6 +99,7 @@ def include(app: FastAPI) -> None:
     """Add every page to the application."""
     for router in ROUTERS:
         app.include_router(router)
+    app.state.past_paths = past_paths(route for router in ROUTERS for route in router.routes)
 
 
 def error_page(request: Request, error: ApiError) -> Response:

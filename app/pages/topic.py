@@ -1,4 +1,4 @@
-"""One topic: partitions, config overrides and history; deleting it with a preview."""
+"""One topic: its partitions and changes; deleting it with a preview."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,21 +10,22 @@ from fastapi.responses import Response
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.topic_table import TopicRow, TopicTable, partition_health
+from app.error_responses import wants_page
 from app.http.errors import NotFoundError
-from app.pages.changes import FeedLine, feed_lines
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page, preview_or_apply
+from app.pages.feed import FeedEntry, feed_entries
 from app.pages.flash import Flash
-from app.pages.frame import page_items, page_of, render
-from app.pages.live import deleted_topic_text
-from app.services import Reader, TopicEditor, services_of
-from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, NodeConfigs, topic_fallback
+from app.pages.frame import page_items, page_of, render, rows_on_page
+from app.pages.live import deleted_topic_text, topic_deletion
+from app.services import PastReader, TopicEditor, services_of
+from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import values_of
 
 router = APIRouter(include_in_schema=False)
 
 PARTITIONS_ON_PAGE: Final = 100
-HISTORY_LINES: Final = 20
+CHANGES_ON_PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,6 @@ class PartitionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnConfig:
-    """A config that is set on the topic, with the value that it overrides."""
-
-    name: str
-    value: str
-    otherwise: str
-    documentation: str
-
-
-@dataclass(frozen=True, slots=True)
 class TopicView:
     """Model of topic.html."""
 
@@ -58,9 +49,16 @@ class TopicView:
     partitions: Sequence[PartitionRow]
     page: int
     pages: int
-    own_configs: Sequence[OwnConfig]
-    changes: Sequence[FeedLine]
     delete_refused: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChangesView:
+    """Model of topic_changes.html. `first_offset`: where the kept history begins."""
+
+    name: str
+    entries: Sequence[FeedEntry]
+    first_offset: int
 
 
 def partition_row(index: int, partition: PartitionRegistration, min_isr: int) -> PartitionRow:
@@ -86,13 +84,6 @@ def partition_row(index: int, partition: PartitionRegistration, min_isr: int) ->
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
     )
-
-
-def own_config(entry: ConfigEntry, nodes: NodeConfigs) -> OwnConfig:
-    """Return a config that is set, with the cluster's value."""
-    otherwise = topic_fallback(entry.name, nodes)[0] if entry.key is not None else None
-    value = "hidden" if entry.is_sensitive else entry.value
-    return OwnConfig(entry.name, str(value), "null" if otherwise is None else otherwise, entry.documentation)
 
 
 class Concerns:
@@ -121,22 +112,19 @@ def known_topic(cluster: Cluster, name: str) -> TopicImage:
     return topic
 
 
-def topic_view(cluster: Cluster, table: TopicTable, topic: TopicImage, page: int) -> TopicView:
+def topic_view(
+    cluster: Cluster, table: TopicTable, topic: TopicImage, page: int, rows: int = PARTITIONS_ON_PAGE
+) -> TopicView:
     """Return one topic with a page of its partitions."""
     table.refresh(cluster.image)
     row = table.row(topic.id)
     assert row is not None, "the table was refreshed from the image that has the topic"
-    shown, page, pages = page_items(topic.sorted_partitions(), page, PARTITIONS_ON_PAGE)
-    nodes = cluster.topic_defaults()
-    wanted = Concerns(topic)
-    changes = cluster.history.newest(HISTORY_LINES, wanted)
+    shown, page, pages = page_items(topic.sorted_partitions(), page, rows)
     return TopicView(
         row=row,
         partitions=[partition_row(index, each, row.min_isr) for index, each in shown],
         page=page,
         pages=pages,
-        own_configs=[own_config(entry, nodes) for entry in own_entries(cluster, topic.name)],
-        changes=feed_lines(changes, HISTORY_LINES, wanted.is_about, HISTORY_LINES),
         delete_refused=delete_refused(cluster),
     )
 
@@ -149,12 +137,45 @@ def delete_refused(cluster: Cluster) -> str:
 
 
 @router.get("/topics/{name}")
-async def topic(request: Request, _caller: Reader, name: str, page: int = 1) -> Response:
+async def topic(request: Request, _caller: PastReader, name: str, page: int = 1) -> Response:
     """Return the page."""
     services = services_of(request)
+    if services.cluster.image.topics.topic(name) is None and wants_page(request):
+        return _missing(request, name)
     found = known_topic(services.cluster, name)
-    view = topic_view(services.cluster, services.cluster.topic_table, found, page)
+    view = topic_view(
+        services.cluster, services.cluster.topic_table, found, page, rows_on_page(request, PARTITIONS_ON_PAGE)
+    )
     return render(request, "topic.html", page=page_of(request, name, "/topics"), view=view)
+
+
+@router.get("/topics/{name}/changes")
+async def topic_changes(request: Request, _caller: PastReader, name: str) -> Response:
+    """Return the page of the changes of one topic, newest first."""
+    cluster = services_of(request).cluster
+    found = known_topic(cluster, name)
+    wanted = Concerns(found)
+    entries = feed_entries(cluster.history.newest(CHANGES_ON_PAGE, wanted), CHANGES_ON_PAGE, wanted.is_about)
+    view = TopicChangesView(found.name, entries, cluster.history.oldest_offset)
+    return render(request, "topic_changes.html", page=page_of(request, name, "/topics"), view=view)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTopicView:
+    """Model of missing_topic.html; `deleted_at` and `before` are offsets, None if the deletion is not at hand."""
+
+    name: str
+    text: str
+    deleted_at: int | None
+    before: int | None
+
+
+def _missing(request: Request, name: str) -> Response:
+    cluster, name = services_of(request).cluster, name[:249]
+    deleted = topic_deletion(cluster, name)
+    offsets = (None, None) if deleted is None else (deleted.offset, deleted.first_offset - 1)
+    view = MissingTopicView(name, deleted_topic_text(cluster, name), *offsets)
+    return render(request, "missing_topic.html", NotFoundError.status, page=page_of(request, "Not found"), view=view)
 
 
 def own_entries(cluster: Cluster, name: str) -> list[ConfigEntry]:

@@ -8,19 +8,23 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.cluster.log_dirs import LogDirs, topic_size
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.http.errors import FORM_REFUSED, UNEXPECTED
 from app.http.locations import htmx_push
 from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
-from app.pages.frame import REFUSALS, counted, go_to, page_of, refusal, render, whole_number
-from app.services import Reader, TopicEditor, services_of
+from app.pages.frame import REFUSALS, counted, go_to, page_of, refusal, render, rows_on_page, whole_number
+from app.services import PastReader, TopicEditor, services_of
+from kraft_core.configs.config_resource import TOPIC
+from kraft_core.configs.effective_config import NodeConfigs, topic_config
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False)
 
 ROWS: Final = 50
+SIZES_SECONDS: Final = 0.03  # how long the list waits for sizes that brokers have not told yet
 FIELD_OF: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "name",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "name",
@@ -32,8 +36,19 @@ FIELD_OF: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDetails:
+    """What the row of a topic shows beside its state. `size_bytes` counts all replicas, None if no broker told it."""
+
+    cleanup_policy: str
+    size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicsView:
-    """Model of topics.html: one page of the list, with the search and sort order of its address."""
+    """Model of topics.html: one page of the list, with the search and sort order of its address.
+
+    `details` has an entry for each row, by name. `silent` are the active brokers that have not told their sizes.
+    """
 
     search: str
     problem: str
@@ -45,6 +60,8 @@ class TopicsView:
     topics: int
     page: int
     pages: int
+    details: Mapping[str, TopicDetails]
+    silent: Sequence[int] = ()
     problems: Sequence[str] = PROBLEMS
 
     def _filters(self) -> dict[str, str]:
@@ -71,8 +88,24 @@ class TopicsView:
         return urlencode({**self._filters(), "sort": key, **({"desc": "1"} if descending else {})})
 
 
-def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str]) -> TopicsView:
+async def current_topics(request: Request) -> TopicsView:
+    """Return the page of the request's address, with the sizes that brokers have told so far."""
+    cluster = services_of(request).cluster
+    log_dirs = await cluster.log_dirs.of(cluster.image.cluster.brokers.values(), SIZES_SECONDS)
+    rows = rows_on_page(request, ROWS)
+    return topics_view(cluster.image, cluster.topic_table, request.query_params, rows, log_dirs)
+
+
+def topics_view(
+    image: MetadataImage,
+    table: TopicTable,
+    query: Mapping[str, str],
+    rows: int = ROWS,
+    log_dirs: Mapping[int, LogDirs] | None = None,
+) -> TopicsView:
     """Return the page of an address; parameters that are not valid are ignored."""
+    answers = log_dirs or {}
+    nodes = NodeConfigs.of(image.configs)
     table.refresh(image)
     sort: SortKey = next((key for key in SORT_KEYS if key == query.get("sort")), "name")
     problem: Problem | None = next((each for each in PROBLEMS if each == query.get("problem")), None)
@@ -84,7 +117,7 @@ def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str
         problem=problem,
         internal=internal,
         page=whole_number(query.get("page", "1"), 1, 10**9) or 1,
-        page_size=ROWS,
+        page_size=rows,
     )
     return TopicsView(
         search,
@@ -97,22 +130,32 @@ def topics_view(image: MetadataImage, table: TopicTable, query: Mapping[str, str
         found.topics,
         found.page,
         found.pages,
+        {
+            row.name: TopicDetails(
+                topic_config("cleanup.policy", image.configs.of(TOPIC, row.name), nodes) or "none",
+                topic_size(row.name, answers.values()),
+            )
+            for row in found.rows
+        },
+        [
+            broker.id
+            for _, broker in sorted(image.cluster.brokers.items())
+            if broker.id in answers and answers[broker.id].asked_at is None and not broker.fenced
+        ],
     )
 
 
 @router.get("/topics")
-async def topics(request: Request, _caller: Reader) -> Response:
+async def topics(request: Request, _caller: PastReader) -> Response:
     """Return the list."""
-    services = services_of(request)
-    view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
+    view = await current_topics(request)
     return render(request, "topics.html", page=page_of(request, "Topics", "/topics"), view=view)
 
 
 @router.get("/fragments/topics")
-async def topics_fragment(request: Request, _caller: Reader) -> Response:
+async def topics_fragment(request: Request, _caller: PastReader) -> Response:
     """Return the list without its frame. A search changes the address too, so that it can be shared."""
-    services = services_of(request)
-    view = topics_view(services.cluster.image, services.cluster.topic_table, request.query_params)
+    view = await current_topics(request)
     response = render(request, "_topics.html", view=view)
     response.headers.update(htmx_push(f"/topics?{view.query}"))
     return response

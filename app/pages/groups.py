@@ -1,0 +1,363 @@
+"""Groups of all types: the list, and one group with its members and its lag. Every figure has its age."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from markupsafe import Markup
+
+from app.cluster.groups import GroupLag, GroupList, ListedGroup, check_group_id
+from app.cluster.lag_history import LagTrend
+from app.http.errors import NotFoundError
+from app.http.locations import htmx_push
+from app.pages.frame import duration, number, page_items, page_of, render, whole_number
+from app.pages.group_links import group_path
+from app.pages.placement_charts import sparkline
+from app.services import Reader, services_of
+from kraft_core.clients.admin.groups import MemberDescription
+
+router = APIRouter(include_in_schema=False)
+
+ROWS: Final = 50
+PARTITIONS_ON_PAGE: Final = 100
+MEMBERS_SHOWN: Final = 200
+ASSIGNED_SHOWN: Final = 20
+TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
+STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
+MINUS: Final = "\N{MINUS SIGN}"
+NO_LAG: Final = GroupLag.unknown()
+
+
+@dataclass(frozen=True, slots=True)
+class TrendView:
+    """The lag over the last minutes: a line, and how it has changed, in words."""
+
+    line: Markup | None
+    text: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One group in the list; None is not known. `why` says why not."""
+
+    group_id: str
+    url: str
+    type: str
+    state: str
+    tone: str
+    members: int | None
+    lag: int | None
+    trend: TrendView
+    coordinator: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsView:
+    """Model of groups.html: one page of the list, with the search and filters of its address."""
+
+    search: str
+    type: str
+    state: str
+    rows: Sequence[GroupRow]
+    matching: int
+    groups: int
+    page: int
+    pages: int
+    asked_at: dt.datetime | None
+    notes: Sequence[str]
+    types: Sequence[str] = TYPES
+    states: Sequence[str] = STATES
+
+    @property
+    def page_query(self) -> str:
+        """The query for another page of the same list, to be completed with page=N."""
+        given = {"q": self.search, "type": self.type, "state": self.state}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return f"{query}&" if query else ""
+
+    @property
+    def query(self) -> str:
+        """The query for this same page."""
+        return f"{self.page_query}page={self.page}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One member."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    epoch: int | None
+    assigned: int
+    assignment: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition of a group; None is not known or not committed, `why` says which."""
+
+    topic: str
+    index: int
+    committed: int | None
+    metadata: str
+    end: int | None
+    lag: int | None
+    owner: str
+    host: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """The committed partitions of one topic and the sum of their lags."""
+
+    topic: str
+    partitions: int
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """Model of group.html. `note` says what is missing and why; `is_read` is False for types that are only listed."""
+
+    group_id: str
+    url: str
+    type: str
+    state: str
+    tone: str
+    protocol: str
+    assignor: str
+    coordinator: int
+    epochs: str
+    lag: int | None
+    trend: TrendView
+    members: Sequence[MemberRow]
+    members_total: int
+    topics: Sequence[TopicLag]
+    partitions: Sequence[PartitionRow]
+    page: int
+    pages: int
+    asked_at: dt.datetime | None
+    note: str
+    is_read: bool
+
+
+def state_tone(state: str) -> str:
+    """Return the tone of a group's state: a rebalance is worth a look, a group without members is not."""
+    return {"Stable": "good", "Empty": "", "Dead": ""}.get(state, "warn")
+
+
+def trend_view(trend: LagTrend) -> TrendView:
+    """Return the lag over the last minutes; without two samples there is nothing to say."""
+    change = trend.change
+    if change is None:
+        return TrendView(None, "", "")
+    over = duration(int(trend.span.total_seconds() * 1000))
+    text = f"{'+' if change > 0 else MINUS}{number(abs(change))} in {over}" if change else f"unchanged for {over}"
+    return TrendView(sparkline([each.lag for each in trend.samples]), text, "warn" if change > 0 else "")
+
+
+def group_row(listed: ListedGroup, found: GroupLag) -> GroupRow:
+    """Return one row. The state is the coordinator's newest, else that of the list."""
+    detail = found.detail.value
+    state = listed.state if detail is None else detail.description.state
+    error = found.detail.error
+    if error is not None:
+        why = str(error)
+    elif not listed.has_offsets:
+        why = "Members and offsets of this type of group are not read."
+    else:
+        why = "" if found.is_complete and detail else "Not all brokers have answered yet."
+    return GroupRow(
+        listed.group_id,
+        group_path(listed.group_id),
+        listed.type.lower() or "unknown",
+        state,
+        state_tone(state),
+        None if detail is None else len(detail.description.members),
+        found.total,
+        trend_view(found.trend),
+        listed.coordinator,
+        why,
+    )
+
+
+def list_notes(listed: GroupList) -> list[str]:
+    """Return why groups may be missing, a line for each broker."""
+    notes = [f"No list from broker {broker_id}: {error}" for broker_id, error in sorted(listed.errors.items())]
+    if listed.pending:
+        ids = ", ".join(map(str, listed.pending))
+        notes.append(f"Not answered yet: broker {ids}. Their groups appear as soon as they do.")
+    return notes
+
+
+async def groups_view(request: Request, query: Mapping[str, str]) -> GroupsView:
+    """Return the page of an address; parameters that are not valid are ignored."""
+    groups = services_of(request).cluster.groups
+    search = query.get("q", "")[:2_000]
+    wanted_type = next((each for each in TYPES if each == query.get("type")), "")
+    wanted_state = next((each for each in STATES if each == query.get("state")), "")
+    listed = await groups.list()
+    matching = [
+        each
+        for each in listed.groups
+        if search.lower() in each.group_id.lower()
+        and wanted_type in {"", each.type}
+        and wanted_state in {"", each.state}
+    ]
+    shown, page, pages = page_items(matching, whole_number(query.get("page", "1"), 1, 10**9) or 1, ROWS)
+    lags = await groups.lags({each.group_id: each.coordinator for each in shown if each.has_offsets})
+    return GroupsView(
+        search,
+        wanted_type,
+        wanted_state,
+        [group_row(each, lags.get(each.group_id, NO_LAG)) for each in shown],
+        len(matching),
+        len(listed.groups),
+        page,
+        pages,
+        listed.asked_at,
+        list_notes(listed),
+    )
+
+
+@router.get("/groups")
+async def groups(request: Request, _caller: Reader) -> Response:
+    """Return the list."""
+    view = await groups_view(request, request.query_params)
+    return render(request, "groups.html", page=page_of(request, "Groups", "/groups"), view=view)
+
+
+@router.get("/fragments/groups")
+async def groups_fragment(request: Request, _caller: Reader) -> Response:
+    """Return the list without its frame. A search changes the address too, so that it can be shared."""
+    view = await groups_view(request, request.query_params)
+    response = render(request, "_groups.html", view=view)
+    response.headers.update(htmx_push(f"/groups?{view.query}"))
+    return response
+
+
+# one group
+
+
+def member_row(member: MemberDescription) -> MemberRow:
+    """Return one member with the first of its partitions."""
+    assigned = sorted(member.assignment)
+    more = f" and {number(len(assigned) - ASSIGNED_SHOWN)} more" if len(assigned) > ASSIGNED_SHOWN else ""
+    shown = ", ".join(f"{topic}-{index}" for topic, index in assigned[:ASSIGNED_SHOWN])
+    return MemberRow(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.host,
+        member.member_epoch,
+        len(assigned),
+        shown + more,
+    )
+
+
+def partition_rows(found: GroupLag) -> list[PartitionRow]:
+    """Return the partitions of a group, by topic and index."""
+    return [
+        PartitionRow(
+            *each.partition,
+            None if each.committed is None else each.committed.offset,
+            "" if each.committed is None else each.committed.metadata[:200],
+            each.log_end_offset,
+            each.lag,
+            "" if each.member is None else each.member.client_id,
+            "" if each.member is None else each.member.host,
+            "" if each.error is None else str(each.error),
+        )
+        for each in found.partitions
+    ]
+
+
+def topic_lags(rows: Sequence[PartitionRow]) -> list[TopicLag]:
+    """Return the topics that the group has committed offsets of."""
+    found: dict[str, list[PartitionRow]] = {}
+    for row in rows:
+        if row.committed is not None:
+            found.setdefault(row.topic, []).append(row)
+    return [
+        TopicLag(topic, len(each), None if any(row.lag is None for row in each) else sum(row.lag or 0 for row in each))
+        for topic, each in found.items()
+    ]
+
+
+def group_view(listed: ListedGroup | None, group_id: str, found: GroupLag, page: int) -> GroupView:
+    """Return one group with a page of its partitions."""
+    detail, error = found.detail.value, found.detail.error
+    described = None if detail is None else detail.description
+    rows = partition_rows(found)
+    shown, page, pages = page_items(rows, page, PARTITIONS_ON_PAGE)
+    state = described.state if described else listed.state if listed else ""
+    is_read = listed is None or listed.has_offsets
+    members = () if described is None else described.members
+    note = ""
+    if error is not None:
+        note = f"The coordinator does not answer: {error}"
+    elif not is_read:
+        note = "Members and offsets of this type of group are not read."
+    elif described is None:
+        note = "The coordinator has not answered yet."
+    return GroupView(
+        group_id=group_id,
+        url=group_path(group_id),
+        type=(described.type if described else listed.type if listed else "").lower() or "unknown",
+        state=state or "unknown",
+        tone=state_tone(state),
+        protocol=described.protocol if described else listed.protocol if listed else "",
+        assignor=described.partition_assignor if described else "",
+        coordinator=described.coordinator.id if described else listed.coordinator if listed else -1,
+        epochs=""
+        if described is None or described.epoch is None
+        else f"{described.epoch}, assignment {described.assignment_epoch}",
+        lag=found.total,
+        trend=trend_view(found.trend),
+        members=[member_row(each) for each in sorted(members, key=lambda each: each.member_id)[:MEMBERS_SHOWN]],
+        members_total=len(members),
+        topics=topic_lags(rows),
+        partitions=shown,
+        page=page,
+        pages=pages,
+        asked_at=found.asked_at,
+        note=note,
+        is_read=is_read,
+    )
+
+
+async def group_page(request: Request, group_id: str, page: int) -> Response:
+    """Return the page of one group. Raises NotFoundError if no broker knows it."""
+    check_group_id(group_id)
+    groups = services_of(request).cluster.groups
+    lists = await groups.list()
+    listed = next((each for each in lists.groups if each.group_id == group_id), None)
+    found = NO_LAG if listed is not None and not listed.has_offsets else await groups.lag(group_id)
+    if found.is_missing:
+        raise NotFoundError(f"There is no group '{group_id[:249]}'.")
+    view = group_view(listed, group_id, found, page)
+    title = f"Group {group_id[:249]}"
+    return render(request, "group.html", page=page_of(request, title, "/groups"), view=view)
+
+
+@router.get("/groups/")
+async def group_by_query(
+    request: Request, _caller: Reader, group_id: Annotated[str, Query(alias="id")] = "", page: int = 1
+) -> Response:
+    """Return the page of a group whose id does not fit into a path."""
+    return await group_page(request, group_id, page)
+
+
+@router.get("/groups/{name}")
+async def group(request: Request, _caller: Reader, name: str, page: int = 1) -> Response:
+    """Return the page of a group."""
+    return await group_page(request, name, page)

@@ -1,0 +1,136 @@
+"""The state of the cluster in one sentence, with the reasons."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from app.cluster.cluster import Cluster
+from app.cluster.history import Change
+from app.cluster.quorum import Quorum
+from app.cluster.quorum_text import state_text
+from app.cluster.topic_table import ClusterTotals
+from app.pages.frame import counted, duration
+from kraft_core.image.metadata_image import MetadataImage
+
+NO_SPARE: Final = "survives no further controller failure"
+
+Tone = Literal["good", "warn", "bad"]
+
+FENCED_MAX: Final = 3
+"""So many fenced brokers are named one by one, since their leaders have to be counted."""
+COUNTED_MAX: Final = 100_000
+"""In a cluster with more partitions the leaders that a broker costs are not counted: that takes too long for a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason and the page about it."""
+
+    tone: Tone
+    text: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The sentence and its reasons, worst first. `tone` is that of the worst."""
+
+    tone: Tone
+    sentence: str
+    reasons: Sequence[Reason]
+
+
+def health_of(cluster: Cluster) -> Health:
+    """Return the state from memory; nothing is asked."""
+    freshness = cluster.freshness
+    if not freshness.is_ready:
+        text = f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
+        return Health("bad", text, ())
+    return health(cluster.quorum, cluster.image, cluster.topic_table.totals(), cluster.history, time.time() * 1000)
+
+
+def health(
+    quorum: Quorum, image: MetadataImage, totals: ClusterTotals, history: Iterable[Change], now_ms: float
+) -> Health:
+    """Return the state of this quorum and image. `history` tells since when brokers are fenced."""
+    reasons = [
+        *quorum_reasons(quorum),
+        *partition_reasons(totals),
+        *broker_reasons(image, totals.partitions, history, now_ms),
+    ]
+    reasons.sort(key=lambda reason: reason.tone != "bad")
+    return Health(reasons[0].tone if reasons else "good", _sentence(quorum, totals, reasons), reasons)
+
+
+def _sentence(quorum: Quorum, totals: ClusterTotals, reasons: Sequence[Reason]) -> str:
+    if quorum.standing != "led":
+        return "Nothing can be changed: the quorum has no leader that a majority follows."
+    if totals.offline:
+        return f"{counted(totals.offline, 'partition')} can be neither read nor written."
+    if totals.under_min:
+        return f"{counted(totals.under_min, 'partition')} reject{'s' if totals.under_min == 1 else ''} writes."
+    spare = quorum.failures_tolerated
+    safety = f"survives {spare} more controller failure{'' if spare == 1 else 's'}" if spare else NO_SPARE
+    if len(quorum.voters) == 1:
+        safety = "one controller, without which nothing can be changed"
+    if any(reason.tone == "bad" for reason in reasons):
+        return f"Working, but something is missing; {safety}."
+    return f"{'Working, with less safety' if reasons else 'Healthy'}: {safety}."
+
+
+def quorum_reasons(quorum: Quorum) -> Iterator[Reason]:
+    """Yield what is wrong with the voters."""
+    text = state_text(quorum)
+    if text:
+        yield Reason("warn" if quorum.standing == "led" else "bad", text, "/quorum")
+    behind = [voter.id for voter in quorum.behind]
+    if quorum.standing == "led" and quorum.is_live and behind:
+        names = ", ".join(map(str, behind))
+        yield Reason("warn", f"Voter {names} is not caught up with the leader.", "/quorum")
+
+
+def partition_reasons(totals: ClusterTotals) -> Iterator[Reason]:
+    """Yield what is wrong with partitions."""
+    if totals.offline:
+        yield Reason("bad", f"{counted(totals.offline, 'partition')} offline: no leader", "/topics?problem=offline")
+    under_min = totals.under_min - totals.offline
+    if under_min > 0:
+        text = f"{counted(under_min, 'partition')} under min.insync.replicas: acks=all is refused"
+        yield Reason("bad", text, "/topics?problem=under-min")
+    if totals.under_replicated > totals.under_min:
+        text = f"{counted(totals.under_replicated - totals.under_min, 'partition')} under-replicated, still writable"
+        yield Reason("warn", text, "/topics?problem=under-replicated")
+
+
+def broker_reasons(image: MetadataImage, partitions: int, history: Iterable[Change], now_ms: float) -> Iterator[Reason]:
+    """Yield fenced brokers, with the time since then as far as it is kept, and the leaders that they cost."""
+    fenced = sorted(broker.id for broker in image.cluster.brokers.values() if broker.fenced)
+    for broker_id in fenced[:FENCED_MAX]:
+        since = fenced_since_ms(history, broker_id)
+        time_text = f" for {duration(max(0, int(now_ms - since)))}" if since is not None else ""
+        leaders = leaders_lost(image, broker_id) if partitions <= COUNTED_MAX else 0
+        cost = f": costs {counted(leaders, 'leader')}" if leaders else ""
+        yield Reason("bad", f"Broker {broker_id} fenced{time_text}{cost}", f"/brokers/{broker_id}")
+    if len(fenced) > FENCED_MAX:
+        yield Reason("bad", f"{len(fenced) - FENCED_MAX} more brokers fenced", "/brokers")
+    for broker in sorted(image.cluster.brokers.values(), key=lambda each: each.id):
+        if broker.in_controlled_shutdown and not broker.fenced:
+            yield Reason("warn", f"Broker {broker.id} is shutting down", f"/brokers/{broker.id}")
+
+
+def leaders_lost(image: MetadataImage, broker_id: int) -> int:
+    """Return for how many partitions the broker is the preferred leader and not the leader."""
+    return sum(
+        partition.replicas[0] == broker_id and partition.leader != broker_id
+        for _, _, partition in image.topics.partitions_of_broker(broker_id)
+    )
+
+
+def fenced_since_ms(history: Iterable[Change], broker_id: int) -> int | None:
+    """Return when the broker was fenced, None if that is no longer kept."""
+    for change in reversed(list(history)):
+        before, after = change.before.cluster.brokers.get(broker_id), change.after.cluster.brokers.get(broker_id)
+        if before is not after and after is not None and after.fenced and (before is None or not before.fenced):
+            return change.timestamp_ms
+    return None

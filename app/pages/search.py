@@ -1,0 +1,83 @@
+"""Search over everything that has a page: entries of the navigation, topics, brokers and voters.
+
+The page /search works without scripts; keys.js shows its fragment in a dialog (Ctrl-K).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from app.pages.frame import page_of, render
+from app.pages.navigation import navigation_of
+from app.services import Reader, Services, principal_of, services_of
+
+router = APIRouter(include_in_schema=False)
+
+FOUND_MAX: Final = 20
+TOPICS_MAX: Final = 12
+QUERY_MAX: Final = 249  # the longest name of a topic
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One place to go to: its address, name, kind in words, and icon."""
+
+    href: str
+    name: str
+    kind: str
+    icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """Model of search.html."""
+
+    query: str
+    found: Sequence[Found]
+
+
+def found_in(services: Services, request: Request, query: str) -> Iterator[Found]:
+    """Yield what contains the words of `query` in any case, pages first. Everything has a name or an id."""
+    words = query.lower().split()
+    principal = principal_of(request)
+    for group in navigation_of(principal.role):
+        for entry in group.entries:
+            if all(word in entry.label.lower() for word in words):
+                yield Found(entry.href, entry.label, group.title, entry.icon)
+    if not words:
+        return
+    cluster = services.cluster
+    rows = cluster.topic_table.page(search=query, page_size=TOPICS_MAX).rows
+    exact = query.strip()
+    for row in sorted(rows, key=lambda row: (row.name != exact, not row.name.startswith(exact))):
+        yield Found(f"/topics/{quote(row.name, safe='')}", row.name, "topic", "layers")
+    number = words[-1]
+    if number.isdigit():
+        for broker_id in sorted(cluster.image.cluster.brokers):
+            if str(broker_id).startswith(number) and all(word in f"broker {broker_id}" for word in words):
+                yield Found(f"/brokers/{broker_id}", f"Broker {broker_id}", "broker", "server")
+
+
+def search_view(request: Request, query: str) -> SearchView:
+    """Return the first results."""
+    found = found_in(services_of(request), request, query)
+    return SearchView(query, [each for each, _ in zip(found, range(FOUND_MAX), strict=False)])
+
+
+SearchQuery = Annotated[str, Query(alias="q", max_length=QUERY_MAX)]
+
+
+@router.get("/search")
+async def search(request: Request, _caller: Reader, query: SearchQuery = "") -> Response:
+    """Return the page."""
+    return render(request, "search.html", page=page_of(request, "Search"), view=search_view(request, query))
+
+
+@router.get("/fragments/search")
+async def search_fragment(request: Request, _caller: Reader, query: SearchQuery = "") -> Response:
+    """Return the results."""
+    return render(request, "_search.html", view=search_view(request, query))
