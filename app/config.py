@@ -6,11 +6,13 @@ key, the value and what is allowed. An unknown `CONCLAVE_…` variable is ignore
 """
 
 import ipaddress
+import json
 import re
+import ssl
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -21,24 +23,19 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from kraft_core.security.client_properties import load_client_security
+from app.file_urls import check_url, is_url
+from kraft_core.protocol.host_port import parse_host_port
+from kraft_core.security.client_properties import load_client_properties, load_client_security
 from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.security.properties import SecurityConfigError
 
+SECRET_NAME: Final = re.compile(r"(?i)secret|password|token|access[.]?key")
+HIDDEN: Final = "**********"
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
-_HOST_PORT = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})$")
 
 
 class SettingsError(ValueError):
     """A setting is missing or wrong. The text has one line per setting, ready to be printed."""
-
-
-def parse_host_port(text: str) -> tuple[str, int]:
-    """Split `host:port`, with an IPv6 address in brackets. Raises ValueError that names the text."""
-    found = _HOST_PORT.match(text.strip())
-    if found is None or not 0 < int(found["port"]) < 65536:
-        raise ValueError(f"'{text}' is not HOST:PORT")
-    return found["host"].strip("[]"), int(found["port"])
 
 
 def _split(value: object) -> object:
@@ -48,6 +45,30 @@ def _split(value: object) -> object:
     return value
 
 
+def _flat(value: object) -> object:
+    """Return Spark's settings as one level, from nested tables of the file or from a JSON object in the environment."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ValueError("must be a JSON object of texts") from None
+    if not isinstance(value, dict):
+        raise ValueError("must be a table of Spark's settings, such as spark.executor.memory")  # noqa: TRY004 - pydantic takes ValueError
+    flat: dict[str, str] = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            flat.update({f"{key}.{rest}": inner for rest, inner in cast("dict[str, str]", _flat(item)).items()})
+        elif isinstance(item, bool):
+            flat[str(key)] = str(item).lower()
+        elif isinstance(item, str | int | float):
+            flat[str(key)] = str(item)
+        else:
+            raise ValueError(f"'{key}' must be a text, a number or a boolean")  # noqa: TRY004 - as above
+    return flat
+
+
+SparkConf = Annotated[dict[str, str], NoDecode, BeforeValidator(_flat)]
+RecordRole = Literal["viewer", "editor", "admin", "nobody"]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
@@ -60,6 +81,7 @@ class Settings(BaseSettings):
     command_config: Path | None = Field(
         default=None, description="client properties for a secured quorum: security.protocol, sasl.*, ssl.*"
     )
+    cluster_name: str = Field(default="Kafka", max_length=60, description="name of the cluster on the pages")
     cluster_id: str | None = Field(default=None, description="refuse a quorum with another cluster id")
     data_dir: Path = Field(
         default=Path("conclave-data"), description="folder for the database, the login link, reports"
@@ -88,15 +110,55 @@ class Settings(BaseSettings):
     body_bytes_max: int = Field(default=1_048_576, ge=1024, le=64 * 1_048_576, description="largest request body")
     request_timeout_ms: int = Field(default=30_000, ge=100, le=600_000, description="time for one call to the quorum")
     history_records_max: int = Field(
-        default=20_000, ge=100, le=2_000_000, description="records that the change feed keeps"
+        default=20_000, ge=100, le=2_000_000, description="newest records of the metadata log that are kept in memory"
     )
+    history_bytes: int = Field(
+        default=1024**3, ge=1024**2, le=2**50, description="disk space for the history of the metadata log"
+    )
+    history_days: int = Field(default=90, ge=1, le=36_500, description="days that the history of the metadata is kept")
     spark_master: str = Field(
         default="local[*]", description="where reports are computed: local[*], spark://, sc://, …"
     )
     spark_memory: str = Field(default="1g", pattern=r"^\d+[kmgt]$", description="memory of the report's JVM")
+    spark_conf: SparkConf = Field(
+        default={}, description="further settings of Spark by name, such as spark.executor.memory"
+    )
+    spark_files: str = Field(
+        default="", description="URL by which Spark reads and writes a report's files, if it does not see data_dir"
+    )
     java_home: str = Field(default="", description="Java home for reports; searched for when empty")
     report_timeout_seconds: int = Field(
         default=900, ge=10, le=86_400, description="time after which a report is stopped"
+    )
+    report_days: int = Field(default=90, ge=1, le=36_500, description="days that reports are kept")
+    report_runs_max: int = Field(default=400, ge=1, le=100_000, description="number of newest reports that are kept")
+    report_snapshots_max: int = Field(
+        default=14, ge=1, le=100_000, description="number of newest reports that keep their snapshot and event log"
+    )
+    webhook_secret: SecretStr | None = Field(default=None, description="key that signs webhooks; none: no webhooks")
+    webhook_hosts: Names = Field(default=(), description="hosts that webhooks may call, as HOST or HOST:PORT")
+    lake: str = Field(
+        default="",
+        description="folder or URL (file:, s3:, s3a:, gs:, abfs:, abfss:, hdfs:) of the metadata lake; off: none",
+    )
+    lake_days: int = Field(default=90, ge=1, le=36_500, description="days that the metadata lake keeps")
+    lake_interval_seconds: int = Field(
+        default=300, ge=1, le=86_400, description="time between two runs of the lake's writer"
+    )
+    records_read: RecordRole = Field(
+        default="editor", description="role that may read records of topics: viewer, editor, admin, nobody"
+    )
+    records_write: RecordRole = Field(
+        default="editor", description="role that may write records to topics: viewer, editor, admin, nobody"
+    )
+    schema_registry_url: str | None = Field(
+        default=None,
+        description="schema registry with Confluent's API, by which Avro, Protobuf and JSON Schema are decoded",
+    )
+    schema_registry_user: str = Field(default="", description="user of the schema registry")
+    schema_registry_password: SecretStr | None = Field(default=None, description="password of that user")
+    schema_registry_ca: Path | None = Field(
+        default=None, description="PEM file of certificates that the registry's TLS is checked with; none: the system's"
     )
     log_format: Literal["text", "json"] = Field(default="text", description="form of the log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -120,6 +182,17 @@ class Settings(BaseSettings):
                 raise ValueError(f"'{text}' is not an IP address or network") from None
         return value
 
+    @field_validator("spark_conf")
+    @classmethod
+    def _spark_names(cls, value: dict[str, str]) -> dict[str, str]:
+        own = {"spark.master": "spark_master", "spark.driver.memory": "spark_memory"}
+        for key in value:
+            if not key.startswith("spark."):
+                raise ValueError(f"'{key}' is no setting of Spark; their names start with spark.")
+            if key in own:
+                raise ValueError(f"'{key}' is set by {own[key]}")
+        return value
+
     @field_validator("public_url")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
@@ -127,7 +200,40 @@ class Settings(BaseSettings):
             raise ValueError("must be http:// or https:// with a host and no path")
         return value.rstrip("/") if value else None
 
-    @field_validator("admin_token")
+    @field_validator("schema_registry_url")
+    @classmethod
+    def _registry_url(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^https?://[A-Za-z0-9.\-\[\]:]+(/[^?#\s]*)?$", value):
+            raise ValueError("must be http:// or https:// with a host, without a user, a query or a fragment")
+        return value or None
+
+    @field_validator("schema_registry_ca")
+    @classmethod
+    def _registry_ca(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            try:
+                ssl.create_default_context(cafile=value)
+            except (OSError, ssl.SSLError) as wrong:
+                raise ValueError(f"cannot be read as PEM certificates: {wrong}") from None
+        return value
+
+    @field_validator("lake")
+    @classmethod
+    def _lake_place(cls, value: str) -> str:
+        if is_url(value):
+            check_url(value)
+        elif re.match(r"[a-z][a-z0-9+.-]+:", value):
+            raise ValueError("must be a folder, off, or a URL with '://'")
+        return value
+
+    @field_validator("spark_files")
+    @classmethod
+    def _spark_files_url(cls, value: str) -> str:
+        if value:
+            check_url(value)
+        return value
+
+    @field_validator("admin_token", "webhook_secret")
     @classmethod
     def _strong(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and len(value.get_secret_value()) < 16:
@@ -139,6 +245,11 @@ class Settings(BaseSettings):
         if self.host in {"0.0.0.0", "::"} and not self.allowed_hosts and self.public_url is None:  # noqa: S104 - compared, not bound
             raise ValueError(f"host {self.host} takes requests for any name: set allowed_hosts or public_url")
         return self
+
+    @property
+    def public_spark_conf(self) -> dict[str, str]:
+        """`spark_conf` with the values hidden that Spark hides in its own listings (spark.redaction.regex)."""
+        return {key: HIDDEN if SECRET_NAME.search(key) else value for key, value in self.spark_conf.items()}
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:
@@ -154,9 +265,29 @@ class Settings(BaseSettings):
             raise SettingsError(f"command_config: {error}") from error
 
     @property
+    def client_properties(self) -> dict[str, str]:
+        """The properties of `command_config`, for clients of the brokers. Raises SettingsError."""
+        try:
+            return {} if self.command_config is None else load_client_properties(self.command_config)
+        except SecurityConfigError as error:
+            raise SettingsError(f"command_config: {error}") from error
+
+    @property
     def web_dir(self) -> Path:
         """Folder of the web process's files, mode 0700."""
         return self.data_dir / "web"
+
+    @property
+    def history_dir(self) -> Path:
+        """Folder of the stored metadata log, with one folder for each cluster."""
+        return self.data_dir / "history"
+
+    @property
+    def lake_location(self) -> str | None:
+        """Folder or URL of the metadata lake, None if there is none."""
+        if self.lake == "off":
+            return None
+        return self.lake if is_url(self.lake) else str(Path(self.lake or self.data_dir / "lake").absolute())
 
     @property
     def sqlalchemy_url(self) -> str:
@@ -226,6 +357,9 @@ def _line(error: Any, path: Path | None) -> str:
     if error["type"] == "missing":
         return f"{where}{key} is missing: {Settings.model_fields[key].description} (or CONCLAVE_{key.upper()})"
     message = error["msg"].removeprefix("Value error, ")
-    if key in {"admin_token", "database_url"} or not error["loc"]:
+    if (
+        key in {"admin_token", "database_url", "schema_registry_password", "spark_conf", "webhook_secret"}
+        or not error["loc"]
+    ):
         return f"{where}{key}: {message}"
     return f"{where}{key} = {error['input']!r}: {message}"

@@ -13,6 +13,8 @@ from prometheus_client.registry import Collector
 
 from app.cluster.cluster import Cluster
 from app.db.outage import OutageWatch
+from app.reports.models import FINAL_STATES
+from app.reports.upkeep import ReportUpkeep
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -82,13 +84,45 @@ class _DatabaseCollector(Collector):
         )
 
 
+class _ReportCollector(Collector):
+    """The last placement reports over all web processes, as this process has read them from the database."""
+
+    def __init__(self, upkeep: ReportUpkeep) -> None:
+        self._upkeep = upkeep
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the gauges. Before the first success, its time and duration are absent."""
+        status = self._upkeep.status
+        if status.succeeded_at is not None and status.duration_seconds is not None:
+            yield GaugeMetricFamily(
+                "conclave_report_last_success_timestamp_seconds",
+                "end of the last successful placement report",
+                value=status.succeeded_at.timestamp(),
+            )
+            yield GaugeMetricFamily(
+                "conclave_report_last_success_duration_seconds",
+                "duration of the last successful placement report",
+                value=status.duration_seconds,
+            )
+        yield GaugeMetricFamily(
+            "conclave_report_running", "1 while a placement report runs", value=float(status.is_running)
+        )
+        states = GaugeMetricFamily(
+            "conclave_report_last_state", "1 for the state in which the last placement report ended", labels=["state"]
+        )
+        for state in FINAL_STATES:
+            states.add_metric([state], float(state == status.last_state))
+        yield states
+
+
 class Metrics:
     """A registry per application, so that several can run in one process in tests."""
 
-    def __init__(self, cluster: Cluster, outage: OutageWatch) -> None:
+    def __init__(self, cluster: Cluster, outage: OutageWatch, upkeep: ReportUpkeep) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(_ClusterCollector(cluster))
         self.registry.register(_DatabaseCollector(outage))
+        self.registry.register(_ReportCollector(upkeep))
         ProcessCollector(registry=self.registry)
         self._requests = Counter(
             "conclave_http_requests", "answered requests", ("method", "route", "status"), registry=self.registry

@@ -1,21 +1,31 @@
 """The parts of a running web process, and the dependencies through which a request reaches them."""
 
-from dataclasses import dataclass
-from typing import Annotated, cast
+import datetime as dt
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, cast
 
 from fastapi import Depends, Request
 
 from app.actions.actions import Actions
 from app.actions.audited import Caller
 from app.cluster.cluster import Cluster
+from app.cluster.log_store.archive import Past, StateBeingPrepared, StateUnknown
 from app.config import Settings
 from app.db.database import Database
-from app.http.errors import ForbiddenError, NotLoggedInError
+from app.http.errors import BadRequestError, ForbiddenError, GoneError, NotLoggedInError, UnavailableError
+from app.reports.executor.driver import PlanExecutor
+from app.reports.latest import LatestReports
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
+from app.reports.upkeep import ReportUpkeep
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
 from app.security.service import Security
+from kraft_core.image.replay_error import ReplayError
+from kraft_core.storage.files import StorageError
+
+PAST_PARAMETERS: Final = ("at_offset", "at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +39,15 @@ class Services:
     actions: Actions
     reports: ReportRunner
     schedules: ReportScheduler
+    upkeep: ReportUpkeep
+    plans: PlanExecutor
+    latest_reports: LatestReports
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the process."""
-    return cast("Services", request.app.state.services)
+    """Return the services of the process; in a request for a past state, with the cluster as it was."""
+    past: Services | None = getattr(request.state, "past_services", None)
+    return past or cast("Services", request.app.state.services)
 
 
 def base_url_of(request: Request) -> str:
@@ -64,31 +78,128 @@ def csrf_token_of(request: Request) -> str:
     return cast("str", request.state.csrf_token)
 
 
-class Requires:
-    """A dependency: the caller has at least `role`, and its token has `scope`. Denials are audited."""
+async def show_past(request: Request, at_offset: str | None, at: str | None) -> None:
+    """Let the rest of the request read the state at an offset or a time. Does nothing without either.
 
-    def __init__(self, role: Role, scope: str) -> None:
+    Raises BadRequestError for other texts, both parameters, and a state that is not committed yet; else as `past_at`.
+    """
+    if at_offset is None and at is None:
+        return
+    if at_offset is not None and at is not None:
+        raise BadRequestError("Bad Request: at_offset and at exclude each other.")
+    services = services_of(request)
+    archive = services.cluster.archive
+    past = await past_at(
+        archive.at_time(_time_of(at or "")) if at_offset is None else archive.at_offset(_offset_of(at_offset))
+    )
+    request.state.past_services = replace(services, cluster=services.cluster.at(past))
+
+
+async def past_at(state: Awaitable[Past]) -> Past:
+    """Await a state of the archive.
+
+    Raises BadRequestError for a state that is not committed yet; GoneError for one that is not kept; UnavailableError
+    while it is read from disk, or when the disk fails.
+    """
+    try:
+        return await state
+    except StateUnknown as unknown:
+        if unknown.is_future:
+            raise BadRequestError(f"Bad Request: {unknown}", code="offset-not-committed") from None
+        raise GoneError(str(unknown), code="offset-gone") from None
+    except StateBeingPrepared as wait:
+        raise UnavailableError(
+            str(wait), code="state-being-prepared", headers={"Retry-After": "1", "Refresh": "1"}
+        ) from None
+    except (StorageError, ReplayError) as broken:
+        raise UnavailableError(f"The history cannot be read: {broken}", code="history-unreadable") from broken
+
+
+def _offset_of(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise BadRequestError(f"Bad Request: at_offset must be an offset of the log, 0 or more (was {text[:40]!r}).")
+    return int(text)
+
+
+def _time_of(text: str) -> int:
+    """Return a time in ISO 8601 as ms since 1970; without a zone it is UTC."""
+    try:
+        found = dt.datetime.fromisoformat(text)
+        found = found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+        return int(found.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        example = "2026-03-01T12:00:00Z"
+        raise BadRequestError(f"Bad Request: at must be a time such as {example} (was {text[:40]!r}).") from None
+
+
+class Requires:
+    """A dependency: the caller has at least `role`, and its token has `scope`. Denials are audited.
+
+    The role may be that of a setting, or None: then nobody is allowed. A page that `shows_past` takes at_offset and at;
+    every other page refuses them.
+    """
+
+    def __init__(self, role: Role | Callable[[Settings], Role | None], scope: str, *, shows_past: bool = False) -> None:
         self.role = role
         self.scope = scope
+        self.shows_past = shows_past
 
     async def __call__(self, request: Request) -> Caller:
         """Return the caller. Raises UnauthorizedError or ForbiddenError."""
         principal = principal_of(request)
         info = info_of(request)
-        request.state.stamp = services_of(request).cluster.stamp  # the answer reads a state at least as new
-        if not principal.may(self.role, self.scope):
-            error = f"needs role {self.role.text} and scope {self.scope}"
+        services = services_of(request)
+        request.state.stamp = services.cluster.stamp  # the answer reads a state at least as new
+        role = self.role if isinstance(self.role, Role) else self.role(services.settings)
+        if role is None or not principal.may(role, self.scope):
+            needed = "is off in the settings" if role is None else f"needs the role {role.text} (scope {self.scope})"
             action = f"{request.method} {request.scope['route'].path}"
-            await services_of(request).security.record(
-                principal.actor, action[:64], request.url.path, "denied", info, error=error
-            )
-            raise ForbiddenError(f"This needs the role {self.role.text} (scope {self.scope}).", error_code=40301)
+            await services.security.record(principal.actor, action[:64], request.url.path, "denied", info, error=needed)
+            raise ForbiddenError(f"This {needed}.", error_code=40301)
+        if not request.url.path.startswith("/v3"):  # REST declares the parameters in its routes
+            await self._travel(request)
         return Caller(principal, info)
+
+    async def _travel(self, request: Request) -> None:
+        asked = [name for name in PAST_PARAMETERS if name in request.query_params]
+        if asked and not self.shows_past:
+            raise BadRequestError(f"Bad Request: this page shows the present only; leave out {' and '.join(asked)}.")
+        await show_past(request, *(request.query_params.get(name) for name in PAST_PARAMETERS))
+
+
+def record_reader_role(settings: Settings) -> Role | None:
+    """Return the role that may read records, None if nobody may."""
+    return None if settings.records_read == "nobody" else Role.of(settings.records_read)
+
+
+def record_writer_role(settings: Settings) -> Role | None:
+    """Return the role that may write records, None if nobody may."""
+    return None if settings.records_write == "nobody" else Role.of(settings.records_write)
+
+
+def may_read_records(request: Request) -> bool:
+    """Return whether the caller may read records."""
+    return _may(request, record_reader_role)
+
+
+def may_write_records(request: Request) -> bool:
+    """Return whether the caller may write records."""
+    return _may(request, record_writer_role)
+
+
+def _may(request: Request, role_of: Callable[[Settings], Role | None]) -> bool:
+    visitor, role = visitor_of(request), role_of(services_of(request).settings)
+    return visitor is not None and role is not None and visitor.may(role, "records")
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
 Reader = Annotated[Caller, Depends(Requires(Role.VIEWER, "read"))]
+PastReader = Annotated[Caller, Depends(Requires(Role.VIEWER, "read", shows_past=True))]
+PastAdmin = Annotated[Caller, Depends(Requires(Role.ADMIN, "admin", shows_past=True))]
 TopicEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "topics"))]
+GroupEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "groups"))]
+RecordReader = Annotated[Caller, Depends(Requires(record_reader_role, "records"))]
+RecordWriter = Annotated[Caller, Depends(Requires(record_writer_role, "records"))]
 ConfigEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "configs"))]
 BrokerConfigEditor = Annotated[Caller, Depends(Requires(Role.ADMIN, "configs"))]
 ReportEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "reports"))]

@@ -5,6 +5,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -17,11 +18,13 @@ from starlette.middleware import Middleware
 
 from app import logs
 from app.actions.actions import Actions
+from app.actions.plans import PlanActions
 from app.actions.reports import ReportActions
 from app.child_environment import forget_secrets
 from app.cluster.brokers import BrokerInUseError
-from app.cluster.cluster import Cluster
+from app.cluster.cluster import Cluster, StoredHistory
 from app.cluster.history import OffsetGone
+from app.cluster.log_store.recorder import Limits
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.error_responses import ErrorResponses
@@ -31,8 +34,20 @@ from app.http.templating import static_files
 from app.metrics import Metrics
 from app.pages import site
 from app.pages.frame import environment
-from app.reports.runner import ReportRunner, ReportSettings
+from app.records.schema_registry import RegistrySettings, SchemaRegistry
+from app.reports.executor.cluster_steps import ClusterSteps
+from app.reports.executor.copied import known_log_dirs
+from app.reports.executor.driver import PlanExecutor
+from app.reports.executor.proposing import proposed_again
+from app.reports.executor.step_audit import step_recorder
+from app.reports.job_process import ReportSettings
+from app.reports.lake.keeper import LakeKeeper, LakeSettings
+from app.reports.latest import LatestReports
+from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
+from app.reports.topology import Sighting
+from app.reports.upkeep import ReportUpkeep, Retention
+from app.reports.webhooks import WebhookSettings
 from app.rest import api
 from app.rest.negotiation import Negotiation
 from app.security.accounts import AccountError
@@ -49,6 +64,7 @@ from kraft_core.protocol.errors import KafkaError
 log = structlog.get_logger(__name__)
 
 VERSION = "3"  # of the REST API, as in its paths
+REPORT_SIZES_SECONDS = 10.0  # for which a report waits for brokers to give their sizes
 EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ApiError,
     KafkaError,
@@ -61,8 +77,8 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
 )
 
 
-def make_services(settings: Settings, database: Database) -> Services:
-    """Build the parts of the process without starting them."""
+def make_services(settings: Settings, database: Database, base_url: str) -> Services:
+    """Build the parts of the process without starting them. `base_url` is where users reach it."""
     security = Security(database, settings)
     cluster = Cluster(
         settings.bootstrap,
@@ -71,11 +87,21 @@ def make_services(settings: Settings, database: Database) -> Services:
         request_timeout_ms=settings.request_timeout_ms,
         history_records_max=settings.history_records_max,
         security=settings.kafka_security,
+        client_properties=settings.client_properties,
+        schemas=_schemas(settings),
+        stored=StoredHistory(settings.history_dir, Limits(settings.history_bytes, settings.history_days)),
     )
 
     def image() -> tuple[MetadataImage, str] | None:
         known = cluster.cluster_id
         return (cluster.image, known) if known is not None and cluster.freshness.is_ready else None
+
+    def topology() -> Sighting | None:
+        if image() is None:
+            return None
+        brokers = cluster.image.cluster.brokers
+        fenced = [broker_id for broker_id, broker in brokers.items() if broker.fenced]
+        return Sighting(list(brokers), fenced, cluster.topic_table.totals().reassigning > 0)
 
     reports = ReportRunner(
         database,
@@ -83,20 +109,48 @@ def make_services(settings: Settings, database: Database) -> Services:
             folder=settings.data_dir / "reports",
             spark_master=settings.spark_master,
             spark_memory=settings.spark_memory,
+            spark_conf=settings.spark_conf,
             java_home=settings.java_home,
             timeout_seconds=settings.report_timeout_seconds,
+            base_url=base_url,
+            lake=settings.lake_location,
+            spark_files=settings.spark_files or None,
         ),
         image,
+        partial(known_log_dirs, cluster, REPORT_SIZES_SECONDS, fresh_seconds=0.0),
     )
-    schedules = ReportScheduler(database, reports)
+    webhook = WebhookSettings(
+        settings.webhook_secret.get_secret_value() if settings.webhook_secret else "", settings.webhook_hosts
+    )
+    retention = Retention(settings.report_days, settings.report_runs_max, settings.report_snapshots_max)
+    schedules = ReportScheduler(database, reports, topology)
+    plans = PlanExecutor(database, ClusterSteps(cluster), proposed_again, step_recorder(security))
+    report_actions = ReportActions(reports, schedules, database, security, webhook)
     return Services(
         settings=settings,
         database=database,
         security=security,
         cluster=cluster,
-        actions=Actions(cluster, security, ReportActions(reports, schedules, database, security)),
+        actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
         reports=reports,
         schedules=schedules,
+        plans=plans,
+        latest_reports=LatestReports(database),
+        upkeep=ReportUpkeep(database, settings.data_dir / "reports", retention, webhook),
+    )
+
+
+def _schemas(settings: Settings) -> SchemaRegistry | None:
+    if settings.schema_registry_url is None:
+        return None
+    password = settings.schema_registry_password
+    return SchemaRegistry(
+        RegistrySettings(
+            settings.schema_registry_url,
+            settings.schema_registry_user,
+            "" if password is None else password.get_secret_value(),
+            settings.schema_registry_ca,
+        )
     )
 
 
@@ -112,23 +166,24 @@ def create_app(
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     connections = connections_allowed()
     slots = Slots(connections, settings.body_bytes_max)
-    services = make_services(settings, Database(settings.sqlalchemy_url))
-    metrics = Metrics(services.cluster, services.database.outage)
+    url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
+    services = make_services(settings, Database(settings.sqlalchemy_url), url)
+    metrics = Metrics(services.cluster, services.database.outage, services.upkeep)
     retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
+    lake = _lake_keeper(settings, services)
     startup = Startup(on_started or (lambda: None))
     error_responses = ErrorResponses(
         site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes]
     )
-    url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        startup.begin(_start(app, retention, url))
+        startup.begin(_start(app, retention, lake, url))
         try:
             yield
         finally:
             await startup.stop()
-            await _stop(services, retention)
+            await _stop(services, retention, lake)
 
     app = FastAPI(
         title="Conclave",
@@ -156,7 +211,21 @@ def create_app(
     return app
 
 
-async def _start(app: FastAPI, retention: AuditRetention, url: str) -> None:
+def _lake_keeper(settings: Settings, services: Services) -> LakeKeeper | None:
+    if settings.lake_location is None:
+        return None
+    chosen = LakeSettings(
+        settings.lake_location,
+        settings.lake_days,
+        settings.lake_interval_seconds,
+        settings.bootstrap_controllers,
+        settings.command_config,
+        spark_conf=settings.spark_conf,
+    )
+    return LakeKeeper(services.database, chosen, lambda: services.cluster.cluster_id)
+
+
+async def _start(app: FastAPI, retention: AuditRetention, lake: LakeKeeper | None, url: str) -> None:
     """Open the database, however long that takes, then start all parts."""
     services: Services = app.state.services
     startup: Startup = app.state.startup
@@ -170,13 +239,21 @@ async def _start(app: FastAPI, retention: AuditRetention, url: str) -> None:
     services.cluster.start()
     await startup.retried(services.reports.start)
     await startup.retried(services.schedules.start)
+    services.plans.start()
+    await services.upkeep.start()
     retention.start()
+    if lake is not None:
+        lake.start()
 
 
-async def _stop(services: Services, retention: AuditRetention) -> None:
+async def _stop(services: Services, retention: AuditRetention, lake: LakeKeeper | None) -> None:
     """Stop all parts, including those that were never started."""
     await retention.stop()
+    if lake is not None:
+        await lake.stop()
+    await services.plans.stop()
     await services.schedules.stop()
+    await services.upkeep.stop()
     await services.reports.stop()
     await services.cluster.stop()
     with contextlib.suppress(SQLAlchemyError):

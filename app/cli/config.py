@@ -30,7 +30,8 @@ def _node_values(path: Path) -> dict[str, object]:
 def _web_values(path: Path | None) -> dict[str, object]:
     from app.config import load_settings
 
-    return load_settings(path).model_dump()
+    settings = load_settings(path)
+    return {**settings.model_dump(), "spark_conf": settings.public_spark_conf}
 
 
 def _shown(value: object) -> str:
@@ -38,6 +39,8 @@ def _shown(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return json.dumps(value) if value else ""
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value)

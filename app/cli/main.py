@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli import cluster_commands, record_commands, report_commands
+from app.cli.options import CommandConfig, JsonOption
+
 app = typer.Typer(
     name="conclave",
     help="A control plane for Apache Kafka: quorum nodes, the dashboard and its tools.",
@@ -18,9 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 quorum = typer.Typer(help="Show the quorum and change its voters.", no_args_is_help=True)
-reports = typer.Typer(help="Run placement reports.", no_args_is_help=True)
 app.add_typer(quorum, name="quorum")
-app.add_typer(reports, name="reports")
+record_commands.add_to(app)
+cluster_commands.add_to(app)
+report_commands.add_to(app)
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """The class of all usage errors. Typer exports only its subclasses."""
@@ -28,21 +32,11 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 ConfigOption = Annotated[
     Path, typer.Option("--config", "-c", exists=True, dir_okay=False, help="server.properties file of the node.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show the effect and the preconditions, and change nothing.")
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Send the request even if preconditions fail. The leader may still refuse it.")
-]
-CommandConfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--command-config",
-        exists=True,
-        dir_okay=False,
-        help="Properties file with client settings for a secured quorum: security.protocol, sasl.*, ssl.*.",
-    ),
 ]
 Bootstrap = Annotated[
     str, typer.Option("--bootstrap-controller", metavar="HOST:PORT,…", help="Controllers to connect to first.")
@@ -275,24 +269,6 @@ def quorum_restore(
     from app.cli.quorum_restore import restore_quorum
 
     restore_quorum(config, copies, dry_run=dry_run, as_json=as_json)
-
-
-@reports.command("run")
-def reports_run(
-    url: Annotated[str, typer.Option(help="Address of the web process.")] = "http://127.0.0.1:8080",
-    token: Annotated[
-        str | None, typer.Option(help="API token; default: CONCLAVE_ADMIN_TOKEN in the environment.")
-    ] = None,
-) -> None:
-    """Start a placement report and print the run as JSON."""
-    from app.cli.reports_run import run_report
-
-    run_report(url, token)
-
-
-@reports.callback()
-def reports_group() -> None:
-    """Run placement reports."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -13,9 +13,9 @@ import typer
 from app.cluster.leaderless_quorum import describe_without_leader
 from app.cluster.quorum import Quorum, Replica, describe_quorum, quorum_of
 from app.cluster.quorum_text import endpoint_texts, state_text
-from app.config import parse_host_port
 from kraft_core.clients.kafka_client import ControllerClient, NoActiveController
 from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.host_port import parse_host_port
 from kraft_core.protocol.messages import ApiVersionsResponse
 from kraft_core.protocol.software import api_versions_request
 from kraft_core.protocol.uuids import uuid_to_text
