@@ -27,6 +27,22 @@ assert hasattr(providers, "is_local_module_file"), "Hypothesis takes constants f
 providers.is_local_module_file = lambda _path: False  # else the order of imports matters
 
 
+LONG_MODULES = (
+    "simulator/test_simulator.py",
+    "install/test_install.py",
+    "app/reports/test_masters.py",
+    "app/reports/test_runner.py",
+    "interop/brokers/test_three_brokers.py",
+    "interop/brokers/test_executed_plans.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest modules, so that no worker is left alone with one of them at the end."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG_MODULES))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -1,6 +1,6 @@
 """python -m tests.explore [--minutes M]: fresh seeds, where `make test` always takes those of the committed tree.
 
-Rounds of every property that Hypothesis draws, the simulator and chaos, until the time is over. Run it before a
+Rounds of every property that Hypothesis draws, the simulators and chaos, until the time is over. Run it before a
 release. A failure is printed with the command that replays it; it becomes a kept case before it is mended.
 """
 
@@ -24,7 +24,8 @@ def commands(seed: int) -> Iterator[tuple[list[str], dict[str, str]]]:
     python = sys.executable
     properties = ["-m", "pytest", "-q", "-x", "-p", "no:randomly", "-m", "hypothesis", f"--hypothesis-seed={seed}"]
     yield [python, *properties], {"PYTHONHASHSEED": str(seed)}
-    yield [python, "-m", "tests.simulator", "--start", str(seed), "--seeds", str(SEEDS_PER_ROUND)], {}
+    for simulator, seeds in (("tests.simulator", SEEDS_PER_ROUND), ("tests.clients.simulator", 4 * SEEDS_PER_ROUND)):
+        yield [python, "-m", simulator, "--start", str(seed), "--seeds", str(seeds)], {}
     for chaos in ("tests.hostile.chaos", "tests.hostile.node_chaos"):
         yield [python, "-m", chaos, "--seed", str(seed), "--seconds", str(CHAOS_SECONDS)], {}
 

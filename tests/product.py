@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.interop.kafka import free_ports, wait_until
+from conclave.testing.free_ports import free_ports
+from tests.interop.kafka import wait_until
 
 TOKEN = "a-token-for-tests-0123456789"
 START_SECONDS = 120

@@ -1,6 +1,7 @@
 """No code that nothing in the product uses: vulture looks for it, and tests do not count as use.
 
-Names that templates read count as used. What libraries call, and what mirrors Kafka's tables, is listed here.
+Names that templates read count as used, and so does the public API of the clients (docs/clients.md). What libraries
+call, and what mirrors Kafka's tables, is listed here.
 """
 
 import re
@@ -10,7 +11,7 @@ from typing import Final
 from vulture import Vulture
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOTS: Final = ("app", "benchmarks", "kraft_core", "migrations")
+ROOTS: Final = ("app", "benchmarks", "conclave", "kraft_core", "migrations")
 TABLES: Final = (
     "app/db/models.py",  # columns
     "app/rest/schemas/*",  # fields of bodies and answers
@@ -24,7 +25,7 @@ TABLES: Final = (
 """Tables of Kafka's or of the database, whole whether all of it is used or not."""
 DECORATORS: Final = (
     "@*.callback", "@*.command", "@*.exception_handler", "@*.listens_for", "@*.middleware", "@*_validator*",
-    "@router.*",
+    "@pytest.*", "@router.*",
 )  # fmt: skip
 """What registers a function with a library."""
 CALLED: Final = (
@@ -32,12 +33,15 @@ CALLED: Final = (
     "CLASS", "DENY", "DIRECTORY_LOST", "FREE",  # members of Kafka's enumerations
     "Digest", "password_changed_at", "process_id",  # columns
     "RACK_*",  # members of an enumeration that Spark writes as numbers
+    "__getattr__",  # of a module
     "_missing_",  # enum
     "cache_ok", "impl", "process_bind_param", "process_result_value",  # SQLAlchemy
     "capture_signals", "force_exit",  # uvicorn
     "dotenv_settings", "file_secret_settings", "model_config", "settings_customise_sources",  # pydantic-settings
+    "handle_data", "handle_endtag", "handle_starttag",  # html.parser
+    "log_errors",  # RE2
     "max_length",  # zlib
-    "num_tickets",  # ssl
+    "check_hostname", "maximum_version", "minimum_version", "num_tickets", "verify_mode",  # ssl
     "state_name",  # the simulator's traces
     "connections_closed", "connections_opened", "incoming_bytes", "outgoing_bytes",  # named by node_metrics
     "x_labels", "y_labels",  # pygal
@@ -52,9 +56,18 @@ def template_words() -> set[str]:
     return {word for text in texts for tag in tags.findall(text) for word in re.findall(r"[a-z_]\w*", tag)}
 
 
+def documented_words() -> set[str]:
+    """Every name within the code of docs/clients.md: what users of the clients call."""
+    text = (ROOT / "docs" / "clients.md").read_text()
+    blocks = re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
+    return {word for block in blocks for word in re.findall(r"[A-Za-z_]\w*", block)}
+
+
 def dead_code(*roots: Path) -> list[str]:
     """What vulture finds unused, one line each."""
-    vulture = Vulture(ignore_names=[*CALLED, *template_words()], ignore_decorators=list(DECORATORS))
+    vulture = Vulture(
+        ignore_names=[*CALLED, *template_words(), *documented_words()], ignore_decorators=list(DECORATORS)
+    )
     vulture.scavenge([str(root) for root in roots], exclude=[f"*/{table}" for table in TABLES])
     return [
         f"{item.filename}:{item.first_lineno} unused {item.typ} '{item.name}'"

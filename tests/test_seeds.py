@@ -48,12 +48,12 @@ def test_exploring_runs_until_its_time_is_over_and_tells_what_replays_a_failure(
 
     def run(command: list[str], _: Mapping[str, str]) -> int:
         ran.append(command[2])
-        if len(ran) == 6:
+        if len(ran) == 7:
             time.sleep(0.3)
         return int(ran[-1] == "tests.simulator")
 
     failed = explore(0.25, run, lambda: next(seeds))
-    once = ["pytest", "tests.simulator", "tests.hostile.chaos", "tests.hostile.node_chaos"]
+    once = ["pytest", "tests.simulator", "tests.clients.simulator", "tests.hostile.chaos", "tests.hostile.node_chaos"]
     assert ran == [*once, *once[:2]]
     assert [line.partition("-m ")[2] for line in failed] == [
         "tests.simulator --start 41 --seeds 400",

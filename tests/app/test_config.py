@@ -28,6 +28,17 @@ def test_the_environment_overrides_the_file_and_arguments_override_both(
         ('public_url = "ftp://x"', "public_url = 'ftp://x': must be http:// or https://"),
         ('host = "0.0.0.0"', "set allowed_hosts or public_url"),
         ("http_port = ", "not TOML"),
+        ('[spark_conf]\nexecutor.memory = "4g"', "spark_conf: 'executor.memory' is no setting of Spark"),
+        ('[spark_conf]\nspark.master = "yarn"', "spark_conf: 'spark.master' is set by spark_master"),
+        (
+            'lake = "ftp://x/y"',
+            "lake = 'ftp://x/y': must be a URL of file, s3, s3a, gs, abfs, abfss, hdfs, not of 'ftp'",
+        ),
+        ('lake = "s3:/bucket"', "lake = 's3:/bucket': must be a folder, off, or a URL with '://'"),
+        ('spark_files = "/data"', "spark_files = '/data': must be a URL of file, s3"),
+        ('spark_files = "s3a://"', "must name a bucket or folder after s3a://"),
+        ('spark_files = "s3a://b?endpoint_override=x"', "must have no '?' or '#'"),
+        ("[spark_conf]\nspark.jars = [1]", "spark_conf: 'jars' must be a text, a number or a boolean"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_is_allowed(tmp_path: Path, line: str, said: str) -> None:
@@ -51,3 +62,17 @@ def test_a_secret_is_never_repeated(tmp_path: Path) -> None:
 def test_a_missing_setting_says_how_to_set_it() -> None:
     with pytest.raises(SettingsError, match="CONCLAVE_BOOTSTRAP_CONTROLLERS"):
         load_settings(None)
+
+
+def test_settings_of_spark_are_nested_tables_quoted_names_or_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "web.toml"
+    table = 'spark.executor.memory = "4g"\nspark.executor.cores = 2\n"spark.shuffle.service.enabled" = true\n'
+    file.write_text(f'bootstrap_controllers = "a:1"\n[spark_conf]\n{table}')
+    expected = {"spark.executor.memory": "4g", "spark.executor.cores": "2", "spark.shuffle.service.enabled": "true"}
+    assert load_settings(file).spark_conf == expected
+    monkeypatch.setenv("CONCLAVE_SPARK_CONF", '{"spark.hadoop.fs.s3a.secret.key": "hush"}')
+    settings = load_settings(file)
+    assert settings.spark_conf == {"spark.hadoop.fs.s3a.secret.key": "hush"}
+    assert "hush" not in str(settings.public_spark_conf)

@@ -9,13 +9,14 @@ import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.broker_failure import broker_failure
+from benchmarks.clients import CLIENTS, clients
 from benchmarks.figures import Condition, Figure, table, write_json
 from benchmarks.load import percentile, read_answer
 from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.plan import Plan
 from benchmarks.raft import committed_per_second
 from benchmarks.raft_load import Throttle, WriteStats
-from benchmarks.report import synthetic_image
+from benchmarks.report_image import synthetic_image
 from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, PLAIN, WITH_LINGER
 from benchmarks.start_up import restart
 from benchmarks.topic_creation import latency
@@ -37,6 +38,24 @@ def test_the_broker_failure_benchmark_fences_returns_and_shuts_down_a_broker(mon
     figures = broker_failure(TINY)
     assert [len(figure.values[OURS.name]) for figure in figures] == [1, 2, 3, 1]
     assert all(value > 0 for figure in figures for value in figure.values[OURS.name])
+
+
+def test_the_clients_benchmark_runs_every_job_of_our_clients() -> None:
+    figures = clients(TINY)
+    assert len(figures) == 15
+    assert all(len(figure.values[OURS.name]) == 1 for figure in figures)
+
+
+def test_figures_of_other_sides_are_in_a_table_of_their_own() -> None:
+    nodes, others = Figure("create topic", "ms"), Figure("produce", "records/s", more_is_better=True, sides=CLIENTS)
+    nodes.add(OURS, 1.0)
+    others.add(OURS, 30.0)
+    others.add(CLIENTS[1], 20.0)
+    first, second = table([nodes, others]).split("\n\n")
+    assert "apache" in first
+    assert [cell.strip() for cell in second.splitlines()[2].strip("|").split("|")] == [
+        "produce", "records/s", "30.0", "20.0", "-", "-", "1.50x", "-", "-",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("part", [b"", b"\x00\x00", b"\x00\x00\x00\x05abc"])

@@ -21,10 +21,10 @@ PAGES = ("/", "/quorum", "/topics", "/reports")  # with live parts of three kind
 
 REMEMBER_PAIRS = """() => {
   window.pairs = new Set();
-  const fact = (name) => [...document.querySelectorAll("dl.facts dt")].find((each) => each.textContent.trim() === name)
-      ?.parentElement.querySelector("dd").textContent.trim();
   const note = () => {
-    window.pairs.add(`${fact("Leader")}|${fact("Leader epoch")}`);
+    const term = [...document.querySelectorAll("dl.facts dt")].find((each) => each.textContent.trim() === "Leader");
+    const [leader, why] = [...term.parentElement.querySelectorAll("dd")].map((each) => each.textContent.trim());
+    window.pairs.add(`${leader}|${/epoch (\\d+)/.exec(why)[1]}`);
     window.pairs.add(document.querySelector("#live [data-leader]").textContent);
   };
   new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });

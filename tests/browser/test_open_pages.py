@@ -5,7 +5,7 @@ import statistics
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from benchmarks.open_page import milliseconds_until_shown
 from tests.product import Product
@@ -78,6 +78,22 @@ def test_typing_into_the_filter_continues_while_the_list_changes(page: Page, pro
     expect(box).to_be_focused()
     expect(box).to_have_value("typed-")
     assert box.evaluate("(each) => [each.selectionStart, each.selectionEnd]") == [2, 4]
+
+
+def test_a_search_answered_before_a_change_shows_the_change_too(page: Page, product: Product) -> None:
+    opened(page, "/topics")
+    offset = page.locator("#live [data-offset]")
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        before = offset.text_content()
+        create(product, "answered-late")
+        expect(offset).not_to_have_text(before or "")
+        route.fulfill(response=answer)
+
+    page.route("**/fragments/topics?q=answered*", late, times=1)
+    page.get_by_role("searchbox").fill("answered-")
+    expect(page.locator("#topics tbody tr")).to_have_text([re.compile("answered-late")], timeout=10_000)
 
 
 def test_selected_text_stays_selected_while_rows_come_and_go_around_it(page: Page, product: Product) -> None:

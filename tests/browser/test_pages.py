@@ -25,7 +25,9 @@ PAGES = (
     "/create-topic",
     "/changes",
     "/reports",
+    "/plans",
     "/reassignments",
+    "/plans",
     "/features",
 )
 ADMIN_PAGES = ("/audit", "/access", "/account", "/rights")
@@ -54,7 +56,7 @@ def test_a_topic_is_created_in_the_browser(page: Page, product: Product) -> None
     expect(page.get_by_role("status")).to_contain_text(
         re.compile(r"Topic orders created with 3 partitions at offset \d+")
     )
-    expect(page.locator("#topic")).to_contain_text("cleanup.policy")
+    expect(page.locator("#topic")).to_contain_text(re.compile(r"Config overrides\s*1"))
     _, topic = product.call("GET", f"{product.cluster_path}/topics/orders")
     assert (topic["partitions_count"], topic["replication_factor"]) == (3, 1)
 
@@ -101,8 +103,9 @@ def test_search_narrows_the_list_and_the_address_can_be_shared(page: Page, produ
 def test_partitions_are_added_after_a_preview(page: Page, product: Product) -> None:
     create(product, "grows")
     page.goto("/topics/grows")
+    page.get_by_role("button", name="Add partitions…").click()
     page.get_by_label(re.compile("^New number of partitions")).fill("4")
-    page.locator("form").filter(has_text="Add partitions").get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator("main")).to_contain_text("Validated by the controller. Nothing has changed yet.")
     assert product.call("GET", f"{product.cluster_path}/topics/grows")[1]["partitions_count"] == 1
     page.get_by_role("button", name="Add partitions").click()
@@ -113,25 +116,55 @@ def test_partitions_are_added_after_a_preview(page: Page, product: Product) -> N
 def test_fewer_partitions_are_refused_with_the_error_of_the_controller(page: Page, product: Product) -> None:
     create(product, "shrinks-not", 3)
     page.goto("/topics/shrinks-not")
+    page.get_by_role("button", name="Add partitions…").click()
     page.get_by_label(re.compile("^New number of partitions")).fill("2")
-    page.locator("form").filter(has_text="Add partitions").get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("INVALID_PARTITIONS")
 
 
-def test_a_config_is_set_and_reset_with_a_preview(page: Page, product: Product) -> None:
+def test_configs_are_set_and_reset_together_with_one_preview(page: Page, product: Product) -> None:
     create(product, "tuned")
-    page.goto("/topics/tuned/configs")
-    page.get_by_label("New value of retention.ms", exact=True).fill("86400000")
-    page.locator("[id='retention.ms']").get_by_role("button", name="Set").click()
-    expect(page.locator("main table")).to_contain_text("86400000")
+    page.goto("/topics/tuned/configs?q=retention")
+    page.get_by_label("New value of retention.ms", exact=True).fill("1 fortnight")
+    page.get_by_label("New value of retention.bytes").fill("1.5 GiB")
+    page.get_by_role("button", name="Preview changes").click()
+    expect(page.get_by_role("alert")).to_have_text(
+        "retention.ms: '1 fortnight' has an unknown unit; allowed are ms, s, min, h, d."
+    )
+    expect(page.get_by_label("New value of retention.bytes")).to_have_value("1.5 GiB")
+    page.get_by_label("New value of retention.ms", exact=True).fill("1 d")
+    page.get_by_role("button", name="Preview changes").click()
+    expect(page.locator("table.what")).to_contain_text(
+        re.compile(
+            r"retention\.bytes\s*-1\s*1610612736 \(1536 MiB\)\s*retention\.ms\s*604800000 \(7 d\)\s*86400000 \(1 d\)"
+        )
+    )
+    page.get_by_role("button", name="Set configs").click()
+    expect(page.get_by_role("status")).to_contain_text(
+        re.compile(r"2 configs were changed at offset \d+: retention\.bytes, retention\.ms\.")
+    )
+    expect(page.get_by_role("searchbox")).to_have_value("retention")
+    path = f"{product.cluster_path}/topics/tuned/configs"
+    assert product.call("GET", f"{path}/retention.ms")[1]["value"] == "86400000"
+    page.get_by_label("Reset retention.ms", exact=True).check()
+    page.get_by_label("New value of retention.bytes").fill("-1")
+    page.get_by_role("button", name="Preview changes").click()
+    page.get_by_role("button", name="Change configs").click()
+    expect(page.get_by_role("status")).to_contain_text("2 configs were changed")
+    assert product.call("GET", f"{path}/retention.ms")[1]["source"] == "DEFAULT_CONFIG"
+    assert product.call("GET", f"{path}/retention.bytes")[1]["value"] == "-1"
+
+
+def test_a_config_of_few_values_is_chosen(page: Page, product: Product) -> None:
+    create(product, "chosen")
+    page.goto("/topics/chosen/configs?q=compression.type")
+    page.get_by_role("button", name="Preview changes").click()
+    expect(page.get_by_role("alert")).to_have_text("Nothing was changed: type a value or select a reset.")
+    page.get_by_label("New value of compression.type").select_option("zstd")
+    page.get_by_role("button", name="Preview changes").click()
     page.get_by_role("button", name="Set config").click()
-    expect(page.get_by_role("status")).to_contain_text("retention.ms was set to 86400000 at offset")
-    path = f"{product.cluster_path}/topics/tuned/configs/retention.ms"
-    assert product.call("GET", path)[1]["value"] == "86400000"
-    page.locator("[id='retention.ms']").get_by_role("button", name="Reset").click()
-    page.get_by_role("button", name="Reset config").click()
-    expect(page.get_by_role("status")).to_contain_text("retention.ms was reset")
-    assert product.call("GET", path)[1]["source"] == "DEFAULT_CONFIG"
+    expect(page.get_by_role("status")).to_contain_text("compression.type was set to zstd at offset")
+    expect(page.get_by_label("New value of compression.type")).to_have_value("zstd")
 
 
 def test_a_topic_is_deleted_only_after_its_name_is_typed(page: Page, product: Product) -> None:
@@ -202,6 +235,8 @@ def test_the_keyboard_reaches_past_the_navigation_and_through_a_form(page: Page)
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
+    expect(page.locator("summary").filter(has_text="Download")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(page.get_by_label("Feature")).to_be_focused()
     page.keyboard.type("group")
     page.keyboard.press("Tab")
@@ -226,10 +261,8 @@ def test_a_cluster_wide_config_is_set_and_reset_with_a_preview(page: Page, produ
     page.get_by_role("link", name="Cluster-wide configs").click()
     expect(page.locator("tr[id='broker.id']")).to_have_count(0)
     page.goto("/broker-configs?q=cleaner.threads")
-    page.get_by_role("button", name="Set").click()  # nothing is typed, and a number cannot be empty
-    expect(page.get_by_label("New value of log.cleaner.threads")).to_be_focused()
     page.get_by_label("New value of log.cleaner.threads").fill("3")
-    page.get_by_role("button", name="Set").click()
+    page.get_by_role("button", name="Preview changes").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"log\.cleaner\.threads\s*1\s*3"))
     page.get_by_role("button", name="Set config").click()
     expect(page.get_by_role("status")).to_contain_text("log.cleaner.threads was set to 3 at offset")
@@ -237,7 +270,8 @@ def test_a_cluster_wide_config_is_set_and_reset_with_a_preview(page: Page, produ
     assert product.call("GET", config)[1]["value"] == "3"
     page.goto("/broker-configs?q=log.cleaner&only_set=yes")
     expect(page.locator("tbody tr")).to_have_count(1)
-    page.get_by_role("button", name="Reset").click()
+    page.get_by_label("Reset log.cleaner.threads").check()
+    page.get_by_role("button", name="Preview changes").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"log\.cleaner\.threads\s*3\s*1"))
     page.get_by_role("button", name="Reset config").click()
     expect(page.get_by_role("status")).to_contain_text("was reset at offset")
@@ -326,7 +360,8 @@ def test_a_report_is_run_and_read_in_the_browser(page: Page, product: Product) -
     expect(page.locator("#runs progress")).to_have_count(0, timeout=240_000)
     page.locator("#runs").get_by_role("link", name=re.compile(r"^#\d+$")).first.click()
     expect(page.locator("main")).to_contain_text("Metadata offset")
-    expect(page.locator("#brokers svg")).to_be_visible()
+    expect(page.locator("#brokers")).to_contain_text("1 of 1 eligible brokers hold a balanced number of replicas.")
+    expect(page.locator("#margins svg")).to_be_visible()
     assert violations(page) == []
     with page.expect_download() as download:
         page.get_by_role("link", name="JSON").click()

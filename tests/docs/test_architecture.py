@@ -26,7 +26,7 @@ def test_every_package_is_named_and_every_name_is_a_file_or_folder() -> None:
     named = {word for row in rows(section(PAGE, "Packages")) for word in code_words(row[0])}
     for name in named:
         assert (ROOT / name).exists(), name
-    for parent in ("app", "kraft_core"):
+    for parent in ("app", "conclave", "kraft_core"):
         packages = {f"{parent}/{path.parent.name}" for path in (ROOT / parent).glob("*/__init__.py")}
         assert packages <= named
 

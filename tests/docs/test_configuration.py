@@ -81,5 +81,5 @@ def test_every_setting_of_the_web_process_is_there_with_its_default_and_meaning(
         if field.default is PydanticUndefined:
             assert default == "*required*"
         else:
-            assert default == shown(field.default if field.default not in ((), "") else None)
+            assert default == shown(field.default if field.default not in ((), "", {}) else None)
         assert meaning == field.description

@@ -3,10 +3,15 @@
 import ast
 import re
 from contextlib import closing
+from pathlib import Path
 
-from app.cluster.cluster import Cluster
+from app.cluster.cluster import Cluster, StoredHistory
+from app.cluster.log_store.recorder import Limits
+from app.db.base import utc_now
 from app.db.database import Database
 from app.metrics import Metrics
+from app.reports.upkeep import ReportStatus, ReportUpkeep, Retention
+from app.reports.webhooks import WebhookSettings
 from tests.docs.markdown import DOCS, ROOT, code_words, rows, section
 
 PAGE = (DOCS / "operations.md").read_text()
@@ -16,7 +21,10 @@ VARIES = "\N{HORIZONTAL ELLIPSIS}"
 def exported() -> set[str]:
     """The names on the page that Prometheus reads, without the suffixes of counters and histograms."""
     with closing(Database("sqlite://")) as database:
-        metrics = Metrics(Cluster([("127.0.0.1", 9)], database), database.outage)
+        upkeep = ReportUpkeep(database, Path(), Retention(), WebhookSettings())
+        upkeep.status = ReportStatus(utc_now(), 1.0, "succeeded")
+        stored = StoredHistory(Path("never-started"), Limits(2**20, 1))
+        metrics = Metrics(Cluster([("127.0.0.1", 9)], database, stored=stored), database.outage, upkeep)
     metrics.observe("GET", "/", 200, 0.01)
     return set(re.findall(r"^# TYPE (\S+) ", metrics.text().decode(), re.MULTILINE))
 

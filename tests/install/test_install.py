@@ -59,13 +59,23 @@ def test_an_installed_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)], check=True)
     (wheel,) = wheels.glob("conclave-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("app/_templates/base.html", "app/_static/app.css", "app/_migrations/env.py", "kraft_core/node.py"):
+    for needed in (
+        "app/_templates/base.html",
+        "app/_static/app.css",
+        "app/_migrations/env.py",
+        "kraft_core/node.py",
+        "conclave/testing/cluster.py",
+    ):
         assert needed in names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
     subprocess.run([*pip, "install", "--no-deps", "--target", str(installed), str(wheel)], check=True)
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     where = subprocess.run(
-        [sys.executable, "-c", "import app, kraft_core; print(app.__file__, kraft_core.__file__)"],
+        [
+            sys.executable,
+            "-c",
+            "import app, conclave, kraft_core; print(app.__file__, conclave.__file__, kraft_core.__file__)",
+        ],
         cwd=elsewhere,
         env=environment,
         capture_output=True,

@@ -5,28 +5,24 @@ does the same on first use. Without a JDK or Maven a test is skipped with one li
 variable CI=true.
 """
 
-import fcntl
 import os
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
 import pytest
 
+from conclave.testing.free_ports import free_ports
+
 T = TypeVar("T")
 
 VERSION = "4.3.1"
-PORTS = range(15_000, 32_000)
 PATIENCE_S = 90
 """How long to wait for what must happen. It is no measurement, but long enough for a busy machine."""
 JVM_OPTIONS = ("-Xmx512m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
@@ -89,38 +85,6 @@ def require() -> Path:
         if os.environ.get("CI") == "true":
             pytest.fail(str(error))
         pytest.skip(f"Apache Kafka is not available: {error}")
-
-
-@cache
-def _reservations() -> tuple[int, set[int]]:
-    """Return the file in which each test process locks one byte per reserved port, and the ports of this process."""
-    path = Path(tempfile.gettempdir()) / f"conclave-test-ports-{os.getuid()}"
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600), set()
-
-
-def free_ports(count: int) -> list[int]:
-    """Return free ports of 127.0.0.1 that no other call gets while this process runs.
-
-    They are below the range from which the system takes ports of outgoing connections: otherwise such a connection
-    could take the port before a slow process listens on it. They are reserved, since tests in other processes need
-    ports too and a killed node restarts on the same port.
-    """
-    file, taken = _reservations()
-    ports: list[int] = []
-    with ExitStack() as stack:
-        while len(ports) < count:
-            probe = stack.enter_context(socket.socket())
-            port = PORTS.start + secrets.randbelow(len(PORTS))  # not `random`, which tests seed
-            if port in taken:
-                continue
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            taken.add(port)
-            ports.append(port)
-    return ports
 
 
 def wait_until(

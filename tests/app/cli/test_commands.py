@@ -248,3 +248,13 @@ def test_help_needs_none_of_the_products_parts() -> None:
     )
     outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert outcome.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_web_process_loads_no_library_of_the_report_job() -> None:
+    """They take 45 MB and a quarter of a second; pages that read Parquet files import them when they are opened."""
+    script = (
+        "import sys\nimport app.web\n"
+        "print([name for name in ('pyarrow', 'numpy', 'pandas', 'pyspark') if name in sys.modules])"
+    )
+    outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert outcome.stdout.splitlines()[-1] == "[]"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from app.db.database import Database, make_engine
 from app.db.migrate import alembic_config, newest_revision, upgrade
 from app.db.models import ApiToken, User
 from app.reports import store
+from app.reports.executor import lease, plan_store
+from app.reports.executor.plan import Decision, Row, Setting
 from app.security import accounts, api_tokens, audit
 from app.security.retention import AuditRetention
 from tests.app.db.servers import PostgreSql, postgresql_server
@@ -112,6 +115,44 @@ def test_the_audit_keeps_the_newest_rows_and_days(database: Database) -> None:
     assert asyncio.run(retention.trim()) == 30 - 4 - 15
     left = database.write_now(audit.events, audit.AuditFilter(), 100)
     assert [each.action for each in left] == [f"day{day}" for day in range(29, 14, -1)]
+
+
+def test_a_plan_is_claimed_by_one_owner_and_saved_under_its_fence(database: Database) -> None:
+    row = Row(topic="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partition=0, original=(1, 2), proposed=(3, 2))
+    new = plan_store.NewPlan(cluster_id="c", origin="pasted", rows=[row], options={})
+    plan_id = database.write_now(plan_store.create, new, "ann").id
+    database.write_now(plan_store.approve, "c", plan_id, "ann")
+    database.write_now(plan_store.start, "c", plan_id, "ann")
+    claimed = database.write_now(lease.claim, "c", "first")
+    assert claimed is not None
+    assert database.write_now(lease.claim, "c", "second") is None
+    plan, version = database.write_now(plan_store.renewed, plan_id, 1)
+    moved = replace(row, state="moved", caught_up=1)
+    other = replace(row, partition=1, state="pending")
+    setting = Setting(resource_type=4, resource_name="1", name="rate", before=None, ours=("5",), state="cleared")
+    decision = Decision(
+        plan=replace(plan, known_under_min=("a-0",), reasons=("Why.",)),
+        rows={moved.key: moved, other.key: other},
+        settings={setting.key: setting},
+    )
+    assert database.write_now(plan_store.save, 1, version, decision)
+    assert not database.write_now(plan_store.save, 1, version + 1, decision)
+    with pytest.raises(lease.LeaseLostError):
+        database.write_now(plan_store.save, 2, version, decision)
+    database.write_now(lease.release, plan_id, 1)
+    again = database.write_now(lease.claim, "c", "second")
+    assert again is not None
+    assert again.fence == 2
+    execution = database.write_now(plan_store.load, again)
+    assert execution.rows == {moved.key: moved, other.key: other}
+    assert (execution.settings, execution.plan) == ({setting.key: setting}, decision.plan)
+    database.write_now(plan_store.save, 2, version, replace(decision, plan=replace(decision.plan, state="done")))
+    ended = database.write_now(plan_store.get, "c", plan_id)
+    assert ended is not None
+    assert ended.result is not None
+    assert (ended.result["partitions"], ended.result["configs"]) == ({"moved": 1, "pending": 1}, {"cleared": 1})
+    assert database.write_now(plan_store.states_of, [plan_id]) == {plan_id: {"moved": 1, "pending": 1}}
+    assert database.write_now(lease.claim, "c", "second") is None
 
 
 def test_every_constraint_has_a_name(database: Database) -> None:

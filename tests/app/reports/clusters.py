@@ -64,7 +64,12 @@ def image(
 ) -> MetadataImage:
     """An image at offset 1000, epoch 7. `configs` by topic name; "" for the cluster's defaults."""
     images = {
-        name: TopicImage(name, UUID(int=9000 + number), HashTrieMap(dict(enumerate(partitions))))
+        name: TopicImage(
+            name,
+            UUID(int=9000 + number),
+            HashTrieMap(dict(enumerate(partitions))),
+            frozenset(broker_id for each in partitions for broker_id in each.replicas),
+        )
         for number, (name, partitions) in enumerate(sorted(topics.items()))
     }
     by_resource = {(TOPIC if name else BROKER, name): HashTrieMap(values) for name, values in (configs or {}).items()}
@@ -101,6 +106,18 @@ def random_image(seed: int) -> MetadataImage:
         if rng.random() < 0.6
     }
     return image(brokers, topics, configs, elr=rng.random() < 0.5)
+
+
+def large_random_image(seed: int, racks: list[str | None]) -> MetadataImage:
+    """A cluster of 24 brokers and some hundred partitions with every special case."""
+    rng = random.Random(seed)
+    brokers = [random_broker(rng, broker_id, rng.choice(racks)) for broker_id in range(1, 25)]
+    ids = [*(each.id for each in brokers), 99]
+    topics = {f"t{number:02}": [random_partition(rng, ids) for _ in range(rng.randint(1, 12))] for number in range(40)}
+    minimum = {name: {"min.insync.replicas": str(rng.randint(1, 3))} for name in topics if rng.random() < 0.6}
+    unclean = {name: {"unclean.leader.election.enable": "true"} for name in list(topics)[:20]}
+    configs = {name: {**minimum.get(name, {}), **unclean.get(name, {})} for name in topics}
+    return image(brokers, topics, configs, elr=True)
 
 
 def random_broker(rng: random.Random, broker_id: int, rack: str | None) -> BrokerRegistration:

@@ -86,12 +86,11 @@ class Oracle:
         }
 
     def rack_moves(self, each: PartitionRegistration) -> int:
-        """Return the fewest replicas that must change rack, by trying every even distribution."""
+        """Return the fewest replicas of the target that must change rack for an even distribution."""
         counts = Counter(rack for rack in map(self.rack, self.target(each)) if rack)
         sizes = {rack: sum(b.rack == rack for b in self.image.cluster.brokers.values()) for rack in self.racks}
         slots = [(rank, rack) for rack, size in sizes.items() for rank in range(size)]
-        wanted = len(each.replicas) - len(each.adding_replicas)
-        spread = sorted(slots)[:wanted]
+        spread = sorted(slots)[: len(self.target(each))]
         allowed = sorted(Counter(rack for _, rack in spread).values(), reverse=True)
         allowed += [0] * (len(counts) - len(allowed))
         return sum(
@@ -104,10 +103,79 @@ class Oracle:
         return "unknown" if any(not self.rack(broker) for broker in self.target(each)) else "ok"
 
     def scatter_width(self, broker: int) -> int:
-        edges = {pair for _, _, each in self.partitions for pair in combinations(sorted(self.target(each)), 2)}
-        return sum(broker in pair for pair in edges)
+        return sum(broker in pair for pair in self.edges())
+
+    def in_rack(self, rack: str) -> set[int]:
+        return {each.id for each in self.image.cluster.brokers.values() if each.rack == rack}
+
+    def harmed(self, dead: set[int]) -> list[dict[str, Any]]:
+        """Return the partitions that newly are down, refuse writes or are lost, the worst first."""
+        order = ["lost", "offline", "unclean", "under_min", "at_min", "ok"]
+        rows = []
+        for topic, number, each in self.partitions:
+            before, after = self.verdict(topic, each, set())[0], self.verdict(topic, each, dead)[0]
+            bad = {*DOWN, "under_min"}
+            if (
+                (after in DOWN and before not in DOWN)
+                or (after in bad and before not in bad)
+                or after == "lost" != before
+            ):
+                rows.append({"topic": topic, "partition": number, "verdict": after})
+        return sorted(rows, key=lambda row: order.index(row["verdict"]))
+
+    def edges(self) -> set[tuple[int, int]]:
+        """Return every two brokers that share a partition."""
+        return {pair for _, _, each in self.partitions for pair in combinations(sorted(self.target(each)), 2)}
+
+    def shared(self, one: set[int], other: set[int], least: int = 1) -> int:
+        """Return the partitions with at least so many replicas in both sets."""
+        targets = [set(self.target(each)) for _, _, each in self.partitions]
+        return sum(len(target & one) >= least and len(target & other) >= least for target in targets)
+
+    def copysets(self) -> Counter[int]:
+        """Return the number of distinct targets by size."""
+        return Counter(len(target) for target in {frozenset(self.target(each)) for _, _, each in self.partitions})
+
+    def leader_optimum(self) -> int:
+        """Return max over sets S of brokers of ceil(partitions that only S can lead / |S|)."""
+        active = {each.id for each in self.image.cluster.brokers.values() if each.active}
+        able = [options for _, _, each in self.partitions if (options := active.intersection(self.target(each)))]
+        best = 0
+        for size in range(1, len(active) + 1):
+            for chosen in map(set, combinations(sorted(active), size)):
+                best = max(best, -(-sum(options <= chosen for options in able) // size))
+        return best
+
+    def only(self, brokers: list[int]) -> int:
+        """Return the number of partitions that only these brokers, and one at least, can lead."""
+        active = {each.id for each in self.image.cluster.brokers.values() if each.active}
+        able = [active.intersection(self.target(each)) for _, _, each in self.partitions]
+        return sum(bool(options) and options <= set(brokers) for options in able)
+
+    def topic(self, name: str) -> dict[str, int]:
+        """Return a topic's row, without its fractions."""
+        own = [each for topic, _, each in self.partitions if topic == name]
+        held = Counter(broker for each in own for broker in self.target(each))
+        led = Counter(each.leader for each in own if each.leader >= 0)
+        eligible = {b.id for b in self.image.cluster.brokers.values() if b.active and b.has_uncordoned_dirs()}
+        factors = [len(each.replicas) - len(each.adding_replicas) for each in own]
+        total, width = sum(held.values()), max(1, len(eligible))
+        return {
+            "partitions": len(own),
+            "replicas": total,
+            "replication_factor": max(factors),
+            "rf1": factors.count(1),
+            "rf_is_min_isr": sum(self.min_isr(name, each) == rf for each, rf in zip(own, factors, strict=True)),
+            "brokers_used": len(eligible & set(held)),
+            "replicas_min": min((held[broker] for broker in eligible), default=0),
+            "replicas_max": max(held.values(), default=0),
+            "excess": sum(max(0, count - -(-total // width)) for count in held.values()),
+            "leaders_max": max(led.values(), default=0),
+            "leader_skew": max(0, max(led.values(), default=0) - -(-len(own) // width)),
+        }
 
     def violations(self) -> list[tuple[str, int, str]]:
+        """Return the violations, the most severe first."""
         listed = []
         for topic, number, each in self.partitions:
             wanted = len(each.replicas) - len(each.adding_replicas)
@@ -122,4 +190,5 @@ class Oracle:
                 listed.append((topic, number, "under_replicated"))
             elif rack == "unknown":
                 listed.append((topic, number, "rack_unknown"))
-        return listed
+        order = ["offline", "under_min", "rack", "under_replicated", "rack_unknown"]
+        return sorted(listed, key=lambda row: order.index(row[2]))

@@ -7,32 +7,25 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.db.base import utc_now
 from app.db.database import Database
-from app.db.migrate import upgrade
 from app.reports import leases, runner, scheduler, store
+from app.reports.cron import last_due
+from app.reports.job_process import ReportSettings
 from app.reports.models import ReportRun
-from app.reports.runner import ReportRunner, ReportSettings
-from app.reports.scheduler import ReportScheduler, last_due
+from app.reports.runner import ReportRunner
+from app.reports.scheduler import ReportScheduler
+from app.reports.schedules import ScheduleSpec, put_schedule
 from kraft_core.image.metadata_image import MetadataImage
 from tests.app.reports.clusters import CLUSTER_ID
 from tests.app.reports.test_report import three_racks
 from tests.app.reports.test_runner import finished, processes_of, until_gone, until_running
 
 LATER = dt.timedelta(seconds=leases.LEASE_SECONDS + 1)
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> Iterator[Database]:
-    made = Database(f"sqlite:///{tmp_path}/test.db")
-    upgrade(made.engine)
-    yield made
-    made.close()
 
 
 def run_of(made: Database, run_id: int) -> ReportRun:
@@ -86,7 +79,8 @@ WEB_PROCESS = """
 import asyncio, sys
 from pathlib import Path
 from app.db.database import Database
-from app.reports.runner import ReportRunner, ReportSettings
+from app.reports.job_process import ReportSettings
+from app.reports.runner import ReportRunner
 from tests.app.reports.test_report import three_racks
 
 async def main(folder):
@@ -184,7 +178,7 @@ def test_a_schedule_that_another_process_changes_is_followed(
     monkeypatch.setattr(scheduler, "FOLLOW_SECONDS", 0.05)
 
     def jobs(of: ReportScheduler) -> dict[str, str]:
-        return dict(of._crons)
+        return {name: cron for name, (cron, _) in of._jobs.items()}
 
     async def until(of: ReportScheduler, expected: dict[str, str]) -> None:
         async with asyncio.timeout(30):
@@ -193,14 +187,14 @@ def test_a_schedule_that_another_process_changes_is_followed(
 
     async def scenario() -> None:
         idle = IdleRunner(sqlite, ReportSettings(folder=tmp_path), lambda: (three_racks(), CLUSTER_ID))
-        here, there = ReportScheduler(sqlite, idle), ReportScheduler(sqlite, idle)
+        here, there = (ReportScheduler(sqlite, idle, lambda: None) for _ in range(2))
         await here.start()
         await there.start()
-        await there.put("nightly", "0 2 * * *", "bob", enabled=False)
+        await there.put("nightly", ScheduleSpec(cron="0 2 * * *", enabled=False), "bob")
         await until(here, {})
-        await there.put("hourly", "5 * * * *", "bob", enabled=True)
+        await there.put("hourly", ScheduleSpec(cron="5 * * * *", enabled=True), "bob")
         await until(here, {"hourly": "5 * * * *"})
-        await there.put("hourly", "6 * * * *", "bob", enabled=True)
+        await there.put("hourly", ScheduleSpec(cron="6 * * * *", enabled=True), "bob")
         await until(here, {"hourly": "6 * * * *"})
         await here.stop()
         await there.stop()
@@ -213,14 +207,14 @@ def test_a_schedule_disabled_elsewhere_a_moment_before_it_is_due_starts_no_run(
 ) -> None:
     async def scenario() -> None:
         idle = IdleRunner(sqlite, ReportSettings(folder=tmp_path), lambda: (three_racks(), CLUSTER_ID))
-        here = ReportScheduler(sqlite, idle)
+        here = ReportScheduler(sqlite, idle, lambda: None)
         await here.start()
-        await sqlite.write(store.put_schedule, "nightly", "0 2 * * *", "bob", enabled=False)
-        await here._due("nightly")
+        await sqlite.write(put_schedule, "nightly", ScheduleSpec(cron="0 2 * * *", enabled=False), "bob")
+        await here._due("nightly", "0 2 * * *", "UTC")
         assert await sqlite.read(store.list_runs) == []
-        await sqlite.write(store.put_schedule, "nightly", "0 2 * * *", "bob", enabled=True)
+        await sqlite.write(put_schedule, "nightly", ScheduleSpec(cron="0 2 * * *", enabled=True), "bob")
         await here.follow()
-        await here._due("nightly")
+        await here._due("nightly", "0 2 * * *", "UTC")
         assert len(await sqlite.read(store.list_runs)) == 1
         await here.stop()
         await idle.stop()
@@ -231,8 +225,8 @@ def test_a_schedule_disabled_elsewhere_a_moment_before_it_is_due_starts_no_run(
 def test_late_processes_name_a_scheduled_run_by_its_due_time() -> None:
     due = dt.datetime(2026, 11, 22, 2, 0, tzinfo=dt.UTC)
     for late in (0, 3, 59, 61, 600):
-        assert last_due("0 2 * * *", due + dt.timedelta(seconds=late)) == due
-    every_minute = last_due("* * * * *", due + dt.timedelta(seconds=125))
+        assert last_due("0 2 * * *", "UTC", due + dt.timedelta(seconds=late)) == due
+    every_minute = last_due("* * * * *", "UTC", due + dt.timedelta(seconds=125))
     assert every_minute == due + dt.timedelta(seconds=120)
 
 

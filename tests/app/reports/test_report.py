@@ -1,14 +1,15 @@
 """A report's numbers: computed by hand for three racks, and compared with brute force for random clusters."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from app.reports.export import broker_state
+from app.reports import export, risk, spark_engine
+from app.reports.aggregates import CUBE_RACKS_MAX
+from app.reports.live import live_report
 from kraft_core.image.metadata_image import MetadataImage
-from tests.app.reports.clusters import broker, image, partition, random_image
+from tests.app.reports.clusters import broker, image, large_random_image, partition, random_image
 from tests.app.reports.conftest import Report
 from tests.app.reports.oracle import Oracle
 
@@ -27,8 +28,8 @@ def three_racks() -> MetadataImage:
     return image(brokers, topics, {"orders": {"min.insync.replicas": "2"}})
 
 
-def test_the_verdict_strip_of_three_racks_is_as_worked_by_hand(report: Report, tmp_path: Path) -> None:
-    body = report(three_racks(), tmp_path)
+def test_the_verdict_strip_of_three_racks_is_as_worked_by_hand() -> None:
+    body = live_report(three_racks())
     strip = body["verdict"]
     assert (strip["partitions"], strip["replicas"]) == (6, 15)
     assert strip["offline"] == 1  # logs-1
@@ -43,8 +44,8 @@ def test_the_verdict_strip_of_three_racks_is_as_worked_by_hand(report: Report, t
     assert strip["moves_from_balanced"] == 1
 
 
-def test_losing_a_rack_is_as_worked_by_hand(report: Report, tmp_path: Path) -> None:
-    body = report(three_racks(), tmp_path)
+def test_losing_a_rack_is_as_worked_by_hand() -> None:
+    body = live_report(three_racks())
     racks = {row["domain"]: row for row in body["what_if"]["racks"]}
     # a dies: orders-0 keeps 3 5 (at min), -1 keeps 4 6 (at min), -2 has no in-sync replica (offline), -3 keeps 5 3
     assert racks["a"]["verdicts"] == {"lost": 0, "offline": 2, "unclean": 0, "under_min": 0, "at_min": 4, "ok": 0}
@@ -57,6 +58,7 @@ def test_losing_a_rack_is_as_worked_by_hand(report: Report, tmp_path: Path) -> N
 
 def test_the_violations_say_where_and_why(report: Report, tmp_path: Path) -> None:
     body = report(three_racks(), tmp_path)
+    assert body == live_report(three_racks())
     rows = pq.read_table(tmp_path / "out" / "violations.parquet").to_pylist()
     assert [(row["topic"], row["partition"], row["reason"]) for row in rows] == [
         ("logs", 1, "offline"),
@@ -67,8 +69,8 @@ def test_the_violations_say_where_and_why(report: Report, tmp_path: Path) -> Non
     assert body["violations"] == {"total": 2, "by_reason": {"offline": 1, "rack": 1}}
 
 
-def test_margins_count_what_each_partition_can_lose(report: Report, tmp_path: Path) -> None:
-    margins = report(three_racks(), tmp_path)["margins"]
+def test_margins_count_what_each_partition_can_lose() -> None:
+    margins = live_report(three_racks())["margins"]
     histogram = {row["margin"]: row["partitions"] for row in margins["histogram"]}
     assert histogram == {-1: 1, 0: 2, 1: 3}  # logs-1; orders-2 and logs-0; the other three of orders
     assert margins["no_redundancy"] == 1
@@ -76,44 +78,44 @@ def test_margins_count_what_each_partition_can_lose(report: Report, tmp_path: Pa
 
 def test_an_empty_cluster_gives_a_report_of_zeros(report: Report, tmp_path: Path) -> None:
     body = report(image([], {}), tmp_path)
+    assert body == live_report(image([], {}))
     assert body["verdict"]["partitions"] == 0
     assert body["verdict"]["rack_rule"] is None
     assert body["brokers"] == []
     assert body["violations"] == {"total": 0, "by_reason": {}}
 
 
-def check_brokers(body: dict[str, Any], oracle: Oracle) -> None:
-    for row in body["brokers"]:
-        broker_id = row["broker_id"]
-        targets = [oracle.target(each) for _, _, each in oracle.partitions]
-        assert row["replicas"] == sum(broker_id in target for target in targets)
-        assert row["preferred"] == sum(target[:1] == [broker_id] for target in targets)
-        assert row["leaders"] == sum(each.leader == broker_id for _, _, each in oracle.partitions)
-        assert row["scatter_width"] == oracle.scatter_width(broker_id)
-        assert row["state"] == broker_state(oracle.image.cluster.brokers.get(broker_id))
-        loss = oracle.loss({broker_id})
-        assert (row["if_lost_refused"], row["if_lost_down"]) == (loss["newly_refused"], loss["newly_down"])
+def test_spark_agrees_with_plain_python(report: Report, tmp_path: Path) -> None:
+    """Plain Python is compared with brute force in test_plain.py."""
+    for seed in (2, 5):
+        shown = random_image(seed)
+        assert report(shown, tmp_path / str(seed)) == live_report(shown)
 
 
-def check_losses(body: dict[str, Any], oracle: Oracle) -> None:
-    assert body["what_if"]["now"] == oracle.verdicts(set())
-    for row in body["what_if"]["brokers"]:
-        assert {key: row[key] for key in row if key != "domain"} == oracle.loss({row["domain"]})
-    assert [row["domain"] for row in body["what_if"]["racks"]] == oracle.racks
-    for row in body["what_if"]["racks"]:
-        dead = {each.id for each in oracle.image.cluster.brokers.values() if each.rack == row["domain"]}
-        assert {key: row[key] for key in row if key != "domain"} == oracle.loss(dead)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_spark_agrees_with_brute_force(report: Report, tmp_path: Path, seed: int) -> None:
-    oracle = Oracle(random_image(seed))
-    body = report(oracle.image, tmp_path)
-    check_brokers(body, oracle)
-    check_losses(body, oracle)
-    verdicts = [oracle.rack_verdict(each) for _, _, each in oracle.partitions]
-    expected = {name: verdicts.count(name) for name in ("ok", "violated", "unknown")} if oracle.racks else None
-    assert body["verdict"]["rack_rule"] == expected
-    assert body["verdict"]["rack_moves_needed"] == sum(oracle.rack_moves(each) for _, _, each in oracle.partitions)
+def test_numpy_in_sparks_tasks_agrees_with_plain_python(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same code runs in test_arrow.py without Spark, on more clusters."""
+    monkeypatch.setattr(export, "FILE_ROWS", 40)
+    shown = large_random_image(1, ["a", "b", "c", None])
+    assert report(shown, tmp_path, in_arrow=True) == live_report(shown)
     rows = pq.read_table(tmp_path / "out" / "violations.parquet").to_pylist()
-    assert [(row["topic"], row["partition"], row["reason"]) for row in rows] == oracle.violations()
+    assert [(row["topic"], row["partition"], row["reason"]) for row in rows] == Oracle(shown).violations()
+
+
+@pytest.mark.parametrize("racks", [["a", "b", "c", None], [f"r{number}" for number in range(200)]], ids=["few", "many"])
+def test_spark_agrees_with_plain_python_on_large_clusters(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, racks: list[str | None]
+) -> None:
+    """With many racks the limit on listed pairs is below the number of brokers, so Spark only counts them."""
+    shown = large_random_image(1, racks)
+    has_matrix = len(racks) <= CUBE_RACKS_MAX
+    for module in () if has_matrix else (risk, spark_engine):
+        monkeypatch.setattr(module, "PAIRS_BROKERS_MAX", 23)
+    body = report(shown, tmp_path)
+    assert body == live_report(shown)
+    assert [body["risk"][name] is not None for name in ("pair_matrix", "rack_matrix")] == [has_matrix] * 2
+    assert (body["cube"] is None) == (len(racks) > CUBE_RACKS_MAX)
+    rows = pq.read_table(tmp_path / "out" / "violations.parquet").to_pylist()
+    listed = [(row["topic"], row["partition"], row["reason"]) for row in rows]
+    assert listed == Oracle(shown).violations()

@@ -16,6 +16,7 @@ from app.db.base import utc_now
 from app.pages import site
 from app.rest import api
 from app.security.guard import SESSION_COOKIE
+from kraft_core.image.changes import image_changes
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
 
 PASSWORD = "a good long password"
@@ -178,6 +179,7 @@ OWN = {
     "/account/password",
     "/account/sessions/{session_id}/end",
     "/account/end-other-sessions",
+    "/theme",
 }
 """Changes that every role may make: they concern the caller."""
 
@@ -214,7 +216,8 @@ def test_a_viewer_posts_every_form_and_every_request_and_is_refused(web: LiveWeb
             answer = session.request(method, path, data={"csrf_token": token, "confirmed": "yes"}, headers=FORM)
         assert answer.status_code == 403, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
         assert "This needs the role" in answer.text, f"{method} {path} was refused for another reason"
-    assert web.services.cluster.image.same_metadata(image)
+    after = web.services.cluster.image
+    assert after.same_metadata(image), list(image_changes(image, after))
 
 
 @pytest.mark.parametrize("path", ["/rights", "/audit", "/access"])
@@ -305,7 +308,8 @@ def test_no_get_changes_anything(web: LiveWeb) -> None:
         path = re.sub(r"\{(broker_id|partition_id|run_id|voter_id|node_id|session_id)\}", "1", path)
         answer = admin.get(re.sub(r"\{\w+\}", "x", path) + "?confirmed=yes", headers=FORM)
         assert answer.status_code < 500, f"{path}: {answer.status_code}"
-    assert web.services.cluster.image.same_metadata(image)
+    after = web.services.cluster.image
+    assert after.same_metadata(image), list(image_changes(image, after))
     assert web.client.delete("/v3/users/zoe").status_code == 204, "no GET has done it"
 
 
@@ -313,7 +317,7 @@ def test_scripts_come_from_this_server_only_and_are_the_expected_ones(web: LiveW
     add_user(web, "sri")
     html = login(web, "sri").get("/topics", headers=FORM).text
     found = dict(re.findall(r'(?:src|href)="(/static/[^"?]+\.(?:js|css))[^"]*" integrity="sha256-([^"]+)"', html))
-    assert {path.rpartition("/")[2] for path in found} == {"app.css", "htmx.min.js", "live.js"}
+    assert {path.rpartition("/")[2] for path in found} == {"app.css", "htmx.min.js", "keys.js", "live.js"}
     for path, digest in found.items():
         assert base64.b64encode(hashlib.sha256(web.http().get(path).content).digest()).decode() == digest
     settings = re.search(r'name="htmx-config" content=\'([^\']+)', html)

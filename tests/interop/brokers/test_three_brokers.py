@@ -19,7 +19,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsRequestDescribeConfigsResource
 from tests.interop import conclave, kafka
-from tests.interop.admin.tools import CONFIGS, STORAGE, Tools
+from tests.interop.admin.tools import CONFIGS, STORAGE, TOPICS, Tools
+from tests.interop.brokers import our_clients
+from tests.interop.brokers.plans import Plan, plan_of
 from tests.interop.kafka import PATIENCE_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # several waits, which are usually short
@@ -402,6 +404,44 @@ def test_a_killed_broker_loses_its_leaders_and_returns_to_every_isr(cluster: Clu
         cluster.wait_for_isrs("killed-broker", {*BROKER_IDS})
 
 
+def test_our_clients_lose_and_double_nothing_while_brokers_are_killed(cluster: Cluster) -> None:
+    """Kill -9 of each broker in turn under writes, groups of both protocols and a copy in transactions.
+
+    So each group's coordinator is killed too, whichever broker it is.
+    """
+    for topic in ("ours", "ours-copied", "ours-848"):
+        cluster.create(topic)
+
+    async def scenario() -> None:
+        copier = our_clients.Copier(cluster.bootstrap, "ours", "ours-copied")
+        copying = asyncio.create_task(copier.run())
+        try:
+            async with (
+                our_clients.nothing_lost(cluster.bootstrap, "ours"),
+                our_clients.nothing_lost(
+                    cluster.bootstrap, "ours-848", group_protocol="consumer", enable_auto_commit=False
+                ),
+            ):
+                for broker_id in BROKER_IDS:
+                    await asyncio.to_thread(cluster.brokers[broker_id].kill)
+                    await asyncio.to_thread(cluster.wait_for_leaders, "ours", {*BROKER_IDS} - {broker_id})
+                    cluster.start(broker_id)
+                    await asyncio.to_thread(cluster.wait_for_isrs, "ours", {*BROKER_IDS})
+            copier.stop()
+            await asyncio.wait_for(copying, 2 * PATIENCE_S)
+        finally:
+            copying.cancel()
+        print(f"{copier.transactions} transactions, {copier.aborted} aborted, {copier.failed} producers failed")
+        numbers = [
+            sorted(int(record.value) for record in await our_clients.read_all(cluster.bootstrap, topic, isolation))
+            for topic, isolation in (("ours", "read_uncommitted"), ("ours-copied", "read_committed"))
+        ]
+        assert numbers[0] == numbers[1], "each record is copied once"
+        assert copier.transactions > 0
+
+    asyncio.run(scenario())
+
+
 def test_killing_the_active_controller_loses_nothing_acknowledged(cluster: Cluster) -> None:
     quorum = cluster.quorum
     created: list[str] = []
@@ -423,4 +463,28 @@ def test_killing_the_active_controller_loses_nothing_acknowledged(cluster: Clust
         PATIENCE_S,
         "the broker that is asked knows every topic that was acknowledged",
         not_yet=(KafkaException,),
+    )
+
+
+def test_apaches_tools_carry_out_a_plan_and_take_it_back(cluster: Cluster, tools: Tools, tmp_path: Path) -> None:
+    crowded = ",".join(["101:102"] * 4)
+    create = ("--bootstrap-server", cluster.bootstrap, "--create", "--topic", "planned", "--replica-assignment")
+    tools.run(TOPICS, *create, crowded)
+    cluster.wait_for_isrs("planned", {101, 102})
+    proposal = plan_of("planned", BROKER_IDS, ["101 102"] * 4)
+    assert (proposal.moves, proposal.bound, proposal.leader_optimum) == (2, 2, 2)
+    plan = Plan(proposal, tmp_path, tools, cluster.bootstrap)
+    plan.reassign("reassign", len(proposal.changes))
+    plan.elect()
+    wanted = {each.partition: (each.new_leader, ",".join(map(str, each.proposed))) for each in proposal.changes}
+    kafka.wait_until(
+        lambda: plan.placement("planned") == {**dict.fromkeys(range(4), (101, "101,102")), **wanted},
+        PATIENCE_S,
+        f"the brokers know {wanted}",
+    )
+    plan.reassign("rollback", len(proposal.changes))
+    kafka.wait_until(
+        lambda: {replicas for _, replicas in plan.placement("planned").values()} == {"101,102"},
+        PATIENCE_S,
+        "the first assignment is back",
     )
