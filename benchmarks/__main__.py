@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.broker_failure import broker_failure
+from benchmarks.clients import clients
 from benchmarks.failover import failover
 from benchmarks.figures import Condition, Figure, table, write_json
 from benchmarks.other_requests import config_changes, heartbeats, log_read
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "log": log_read,
     "report": report,
     "pages": pages,
+    "clients": clients,
 }
 
 

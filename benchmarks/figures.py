@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from benchmarks.sides import APACHE, APACHE_NO_LINGER, OURS, Side
+from benchmarks.sides import OURS, WITH_LINGER, Side
 
 
 @dataclass(slots=True)
 class Figure:
-    """One quantity. `values` has the results of all rounds by side; `budget` is the goal of ours."""
+    """One quantity. `values` has the results of all rounds by side; `budget` is the goal of ours, the first side."""
 
     name: str
     unit: str
     budget: float | None = None
     more_is_better: bool = False
+    sides: tuple[Side, ...] = WITH_LINGER
     values: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, side: Side, *values: float) -> None:
@@ -61,16 +62,23 @@ def _ratio(value: float | None) -> str:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Return the figures as a Markdown table: medians over the rounds, and how many times better ours is."""
-    rows: list[tuple[str, ...]] = [
-        ("what", "unit", "ours", "apache", "apache, linger 0", "ours is better by", "budget", "met")
-    ]
+    """Return the figures as Markdown: medians over the rounds, and how many times better ours is.
+
+    Figures that compare other sides are in another table.
+    """
+    compared = dict.fromkeys(figure.sides for figure in figures)
+    return "\n\n".join(_table([figure for figure in figures if figure.sides == sides], sides[1:]) for sides in compared)
+
+
+def _table(figures: Sequence[Figure], others: Sequence[Side]) -> str:
+    names = (side.name for side in others)
+    rows: list[tuple[str, ...]] = [("what", "unit", OURS.name, *names, "ours is better by", "budget", "met")]
     for figure in figures:
-        ratios = [_ratio(figure.ratio(side)) for side in (APACHE, APACHE_NO_LINGER) if figure.of(side) is not None]
+        ratios = [_ratio(figure.ratio(side)) for side in others if figure.of(side) is not None]
         sign = ">=" if figure.more_is_better else "<="
         budget = "-" if figure.budget is None else f"{sign} {shown(figure.budget)}"
         met = {None: "-", True: "yes", False: "no"}[figure.meets_budget]
-        medians = [shown(figure.of(side)) for side in (OURS, APACHE, APACHE_NO_LINGER)]
+        medians = [shown(figure.of(side)) for side in (OURS, *others)]
         rows.append((figure.name, figure.unit, *medians, " / ".join(ratios) or "-", budget, met))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
@@ -115,7 +123,7 @@ def write_json(
                 "more_is_better": figure.more_is_better,
                 "values": figure.values,
                 "medians": {side: statistics.median(values) for side, values in figure.values.items()},
-                "ratios": {side.name: figure.ratio(side) for side in (APACHE, APACHE_NO_LINGER)},
+                "ratios": {side.name: figure.ratio(side) for side in figure.sides[1:]},
                 "meets_budget": figure.meets_budget,
             }
             for figure in figures

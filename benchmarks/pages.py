@@ -12,6 +12,7 @@ from benchmarks.frames import check_topics_created, create_topic_frames
 from benchmarks.load import one_at_a_time
 from benchmarks.plan import Plan
 from benchmarks.sides import OURS, running
+from conclave.testing.free_ports import free_ports
 from tests.interop import kafka
 
 TOKEN = "benchmark-admin-token"
@@ -63,7 +64,7 @@ def pages(plan: Plan) -> list[Figure]:
     with running(OURS, 1) as cluster, tempfile.TemporaryDirectory(prefix="conclave-bench-") as folder:
         frames = create_topic_frames("topic", requests, PARTITIONS, TOPICS_PER_REQUEST)
         check_topics_created(one_at_a_time(cluster.leader_port, frames).answers)
-        (port,) = kafka.free_ports(1)
+        (port,) = free_ports(1)
         with _web(Path(folder), cluster.quorum.bootstrap, port) as process:
             browser = _ready(port)
             for name, path in PAGES.items():

@@ -20,6 +20,7 @@ from benchmarks.figures import Figure, shown
 from benchmarks.load import read_answer
 from benchmarks.plan import Plan
 from benchmarks.sides import WITH_LINGER, Side, apache_command
+from conclave.testing.free_ports import free_ports
 from kraft_core.clients.quorum_fetch import fetch_partition
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response, encode_request
@@ -65,7 +66,7 @@ class RaftQuorum:
         self._topic_id = APACHE_TOPIC_ID if side.is_apache else METADATA_TOPIC_ID
         self._epoch = 0
         self._connections: dict[int, socket.socket] = {}
-        self._ports = dict(enumerate(kafka.free_ports(size), start=1))
+        self._ports = dict(enumerate(free_ports(size), start=1))
         self._leader_id = -1
         voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in self._ports.items())
         self._processes = {node_id: self._start(side, folder, node_id, voters, per_second) for node_id in self._ports}

@@ -1,10 +1,12 @@
-"""The placement report of 1,000,000 partitions by stage, and of a tiny cluster. Ours only: Apache has none.
+"""The placement report, end to end as the web process makes it, of a tiny cluster, 1,000,000 and 10,000,000 partitions.
 
-The image is replayed from seeded records: 10,000 topics, 300 brokers in 6 racks, three replicas in three racks. One
-partition in a hundred has a replica out of sync, one in a thousand has two replicas in one rack.
+From the request to the stored result: the runner forks the export, starts the job, and stores the result in SQLite. The
+image is that of `benchmarks.report_image`. DuckDB and polars compute some of the numbers from the same files (see
+`benchmarks.report_rivals`), which is what a user could pick instead. Apache has no such report.
 """
 
-import itertools
+import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -13,160 +15,208 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
-from uuid import UUID
+from typing import Any
 
-from app.reports.export import export_image
-from app.reports.java import find_java
+from app.db.database import Database
+from app.db.migrate import upgrade
+from app.reports import store
+from app.reports.job_process import ReportSettings
+from app.reports.runner import ReportRunner
 from benchmarks.figures import Figure
+from benchmarks.placement_plans import placement_plans
 from benchmarks.plan import Plan
-from benchmarks.sides import OURS
-from kraft_core.image.metadata_delta import replay_all
+from benchmarks.report_image import synthetic_image
+from benchmarks.report_rivals import expected
+from benchmarks.sides import OURS, Side
 from kraft_core.image.metadata_image import MetadataImage
-from kraft_core.protocol.metadata_records import (
-    FeatureLevelRecord,
-    MetadataRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    TopicRecord,
-)
-from kraft_core.protocol.uuids import random_uuid
 
-BROKERS = 300
-RACKS = 6
 TOPICS = 10_000
-SEED = 1
-WAIT_S = 300
-MEMORY = "2g"
+WAIT_S = 900
+MB = 1_000_000
+DUCKDB = Side("duckdb", is_apache=False)
+POLARS = Side("polars", is_apache=False)
+RIVALS = (OURS, DUCKDB, POLARS)
 
 
-def _brokers(random: Random, count: int) -> Iterator[MetadataRecord]:
-    yield FeatureLevelRecord(name="metadata.version", feature_level=30)
-    for broker_id in range(count):
-        yield RegisterBrokerRecord(
-            broker_id=broker_id,
-            incarnation_id=random_uuid(random),
-            broker_epoch=broker_id + 1,
-            rack=f"rack-{broker_id % RACKS}",
-            fenced=False,
-            log_dirs=(random_uuid(random),),
-        )
+@dataclass(slots=True)
+class Measured:
+    """A report's seconds in all and by stage, the slowest turn of the event loop meanwhile, memory, and the body."""
+
+    seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
+    slowest_turn_s: float = 0.0
+    memory_bytes: int = 0
+    """The most that all processes of the run had together."""
+    growth_bytes: int = 0
+    """By how much this process, in place of the web process, grew."""
+    body: dict[str, Any] = field(default_factory=dict)
+    snapshot: Path = Path()
 
 
-def _topic(random: Random, name: str, partitions: int, directories: list[UUID]) -> Iterator[MetadataRecord]:
-    """Yield the records of a topic that is striped over the brokers, so that replicas are in different racks."""
-    topic_id, brokers = random_uuid(random), len(directories)
-    yield TopicRecord(name=name, topic_id=topic_id)
-    start = random.randrange(brokers)
-    for number in range(partitions):
-        first = (start + number) % brokers
-        step = RACKS if random.random() < 0.001 else 1
-        replicas = (first, (first + step) % brokers, (first + 2 * step) % brokers)
-        yield PartitionRecord(
-            partition_id=number,
-            topic_id=topic_id,
-            replicas=replicas,
-            isr=replicas[:2] if random.random() < 0.01 else replicas,
-            leader=first,
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=tuple(directories[replica] for replica in replicas),
-        )
+def _descendants(process: int) -> Iterator[int]:
+    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in listed.read_text().split():
+                yield int(child)
+                yield from _descendants(int(child))
 
 
-def synthetic_image(topics: int, partitions: int, brokers: int = BROKERS) -> MetadataImage:
-    """Return an image of `topics` topics with `partitions` partitions each, equal in every run."""
-    random = Random(SEED)
-    image = replay_all(MetadataImage.EMPTY, _brokers(random, brokers), brokers, 1)
-    directories = [image.cluster.brokers[broker_id].directories[0] for broker_id in range(brokers)]
-    records = itertools.chain.from_iterable(
-        _topic(random, f"topic-{number:05d}", partitions, directories) for number in range(topics)
-    )
-    return replay_all(image, records, topics * (partitions + 1), 1)
+def _memory(process: int, own_command: bytes) -> int:
+    """Return what a process adds to the used memory: for a forked copy of this one, only what it has copied."""
+    with contextlib.suppress(OSError):
+        is_copy = Path(f"/proc/{process}/cmdline").read_bytes() == own_command
+        names = ("Private_Clean:", "Private_Dirty:") if is_copy else ("Pss:",)
+        rows = [line.split() for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()]
+        return sum(int(row[1]) * 1024 for row in rows if row[0] in names)
+    return 0
 
 
-def _start_job(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start the report job on `folder`/snapshot. Its output goes to run.log in that folder."""
-    command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot")]
-    command += ["--out", str(folder / "out"), "--memory", MEMORY, *options]
-    java = find_java(folder, "")
-    environment = {**os.environ, "JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}
-    with (folder / "run.log").open("wb") as output:
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _run_job(folder: Path, partitions: int, export: threading.Thread, classes: Path) -> list[tuple[str, float]]:
-    """Run the job and the export in parallel. Return (stage, seconds) from the job's progress file."""
-    stages: list[tuple[str, float]] = []
-    with _start_job(folder, "--awaited-partitions", str(partitions), "--class-archive", str(classes)) as process:
-        export.start()
-        began, name = time.perf_counter(), "starting Python"
-        while process.poll() is None:
-            if time.perf_counter() - began > WAIT_S:
-                process.kill()
-                raise TimeoutError(f"the report took more than {WAIT_S} s")
-            progress = folder / "out" / "progress.json"
-            now = json.loads(progress.read_text())["name"] if progress.exists() else name
-            if now != name:
-                stages.append((name, time.perf_counter()))
-                name = now
-            time.sleep(0.05)
-        stages.append((name, time.perf_counter()))
-    assert process.returncode == 0, (folder / "run.log").read_text()[-3000:]
-    starts = [began, *(end for _, end in stages)]
-    return [(stage, end - start) for (stage, end), start in zip(stages, starts, strict=False)]
+class _Watch:
+    """Watches the memory of the run's processes and the turns of the event loop."""
+
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._memory, daemon=True)
+
+    def _memory(self) -> None:
+        own_command, before = Path("/proc/self/cmdline").read_bytes(), _resident()
+        while not self._done.wait(0.25):
+            total = sum(_memory(process, own_command) for process in set(_descendants(os.getpid())))
+            self._measured.memory_bytes = max(self._measured.memory_bytes, total)
+            self._measured.growth_bytes = max(self._measured.growth_bytes, _resident() - before)
+
+    async def _turns(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0)
+            self._measured.slowest_turn_s = max(self._measured.slowest_turn_s, time.perf_counter() - began)
+            await asyncio.sleep(0.002)
+
+    async def __aenter__(self) -> None:
+        self._thread.start()
+        self._task = asyncio.create_task(self._turns())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        self._done.set()
+        await asyncio.to_thread(self._thread.join)
 
 
-def _keep_classes(image: MetadataImage, classes: Path) -> Figure:
-    """Archive the classes that a small report loads, as the web process does once after the second report."""
-    figure = Figure("Spark's classes are kept, once, in the background", "s")
-    with tempfile.TemporaryDirectory(prefix="conclave-bench-") as temporary:
-        folder = Path(temporary)
-        export_image(image, "benchmark-cluster", folder / "snapshot")
-        began = time.perf_counter()
-        with _start_job(folder, "--record-classes", str(classes)) as process:
-            assert process.wait(WAIT_S) == 0, (folder / "run.log").read_text()[-3000:]
-        figure.add(OURS, time.perf_counter() - began)
+class Reports:
+    """A database and a folder of reports, new at first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._image: MetadataImage = MetadataImage.EMPTY
+        self._database = Database(f"sqlite:///{folder}/benchmark.db")
+        upgrade(self._database.engine)
+        settings = ReportSettings(folder=folder / "reports")
+        self._runner = ReportRunner(self._database, settings, lambda: (self._image, "benchmark-cluster"))
+
+    def make(self, image: MetadataImage, *, until_archived: bool = False) -> Measured:
+        """Make a report of an image. `until_archived`: then wait for the archive of Spark's classes."""
+        self._image = image
+        return asyncio.run(self._make(until_archived=until_archived))
+
+    async def _make(self, *, until_archived: bool) -> Measured:
+        measured = Measured()
+        async with _Watch(measured), asyncio.timeout(WAIT_S):
+            began = last = time.perf_counter()
+            run_id, name = await self._runner.run_now("benchmark"), "starting Python"
+            while True:
+                run = await self._database.read(store.get_run, run_id)
+                assert run is not None
+                now = "storing" if run.state == "storing" else (self._runner.progress(run_id) or {}).get("name", name)
+                if now != name or run.finished_at is not None:
+                    measured.stages[name] = time.perf_counter() - last
+                    name, last = now, time.perf_counter()
+                if run.finished_at is not None:
+                    break
+                await asyncio.sleep(0.05)
+            measured.seconds = time.perf_counter() - began
+        assert run.state == "succeeded", f"{run.error}\n{self._runner.log_tail(run_id)[-3000:]}"
+        assert run.result is not None
+        measured.body, measured.snapshot = run.result["body"], self._runner.folder_of(run_id) / "snapshot"
+        while until_archived and not list(self.folder.glob("reports/spark-classes-*.jsa")):
+            await asyncio.sleep(0.2)
+        await self._runner.stop()
+        return measured
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+
+@contextlib.contextmanager
+def _reports() -> Iterator[Reports]:
+    with tempfile.TemporaryDirectory(prefix="conclave-bench-") as folder:
+        reports = Reports(Path(folder))
+        try:
+            yield reports
+        finally:
+            reports.close()
+
+
+def _figure(name: str, unit: str, value: float, budget: float | None = None) -> Figure:
+    figure = Figure(name, unit, budget)
+    figure.add(OURS, value)
     return figure
 
 
-def _report(image: MetadataImage, partitions: int, name: str, budget_s: float, classes: Path) -> list[Figure]:
-    """Make a report as the web process does: the job starts Spark while a thread exports the image."""
-    total = Figure(f"{name}: export and job", "s", budget_s)
-    exporting = Figure(f"{name}: export, while Spark starts", "s")
-    figures = [total, exporting]
-    with tempfile.TemporaryDirectory(prefix="conclave-bench-") as temporary:
-        folder = Path(temporary)
+def _figures(name: str, measured: Measured, budget_s: float, memory_mb: float | None = None) -> list[Figure]:
+    return [
+        _figure(f"{name}: end to end", "s", measured.seconds, budget_s),
+        *(_figure(f"{name}: {stage}", "s", seconds) for stage, seconds in measured.stages.items()),
+        _figure(f"{name}: memory of its processes", "MB", measured.memory_bytes / MB, memory_mb),
+        _figure(f"{name}: growth of the web process", "MB", measured.growth_bytes / MB, 50),
+        _figure(f"{name}: slowest turn of the web process", "ms", measured.slowest_turn_s * 1000, 200),
+    ]
+
+
+def _rivals(name: str, measured: Measured) -> Figure:
+    """Measure programs that compute some of the report's numbers from its snapshot, and compare the numbers."""
+    figure = Figure(f"{name}: end to end; the others: its replicas, leaders and verdicts", "s", sides=RIVALS)
+    figure.add(OURS, measured.seconds)
+    for side in (DUCKDB, POLARS):
+        command = [sys.executable, "-m", "benchmarks.report_rivals", side.name, str(measured.snapshot)]
         began = time.perf_counter()
-
-        def export() -> None:
-            export_image(image, "benchmark-cluster", folder / "snapshot")
-            exporting.add(OURS, time.perf_counter() - began)
-
-        stages = _run_job(folder, partitions, threading.Thread(target=export), classes)
-        total.add(OURS, time.perf_counter() - began)
-        assert json.loads((folder / "out" / "result.json").read_text())["header"]["partitions"] == partitions
-    for stage, seconds in stages:
-        figure = Figure(f"{name}: {stage}", "s")
-        figure.add(OURS, seconds)
-        figures.append(figure)
-    return figures
+        done = subprocess.run(command, capture_output=True, check=True)
+        figure.add(side, time.perf_counter() - began)
+        assert json.loads(done.stdout) == expected(measured.body, measured.snapshot), f"{side.name} differs"
+    return figure
 
 
 def report(plan: Plan) -> list[Figure]:
-    """Measure reports of 1,000,000 partitions (fewer with --quick) and of 30 partitions on three brokers.
+    """Measure reports of 30, of 1,000,000 and of 10,000,000 partitions (fewer with --quick), and plans for the second.
 
-    Each is measured as the first report of a new installation, then with Spark's classes archived.
+    The first two as the first report of a new installation, and with Spark's classes archived, as from the third report
+    on. The largest also with the brokers of one rack fenced.
     """
-    each = plan.count(100)
-    large, small = synthetic_image(TOPICS, each), synthetic_image(10, 3, 3)
-    name = f"report, {TOPICS * each:,} partitions"
-    with tempfile.TemporaryDirectory(prefix="conclave-bench-classes-") as folder:
-        classes = Path(folder) / "spark-classes.jsa"
-        first = _report(large, TOPICS * each, name, 30, classes)
-        first += _report(small, 30, "report, 30 partitions", 20, classes)[:1]
-        kept = _keep_classes(small, classes)
-        later = _report(large, TOPICS * each, f"{name}, from the third on", 30, classes)
-        later += _report(small, 30, "report, 30 partitions, from the third on", 20, classes)[:1]
-    return [*first, kept, *later]
+    small, large = synthetic_image(10, 3, 3), synthetic_image(TOPICS, plan.count(100))
+    name, count = "report, 30 partitions", TOPICS * plan.count(100)
+    figures: list[Figure] = []
+    with _reports() as reports:
+        figures += _figures(f"{name}, the first", reports.make(small), 8)[:1]
+    with _reports() as reports:
+        first = reports.make(large)
+        figures += _figures(f"report, {count:,} partitions, the first", first, 30)
+        figures.append(_rivals(f"report, {count:,} partitions, the first", first))
+        reports.make(small, until_archived=True)
+        figures += _figures(f"report, {count:,} partitions, from the third on", reports.make(large), 30)
+        figures += _figures(f"{name}, from the third on", reports.make(small), 8)[:1]
+    figures += placement_plans(large, count)
+    del large
+    for what, dead_rack in (("", None), (", a rack down", 0)):
+        count = TOPICS * plan.count(1000)
+        with _reports() as reports:
+            measured = reports.make(synthetic_image(TOPICS, plan.count(1000), dead_rack=dead_rack))
+            figures += _figures(f"report, {count:,} partitions{what}", measured, 60, 2000)
+            figures.append(_rivals(f"report, {count:,} partitions{what}", measured))
+    return figures

@@ -14,9 +14,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_core.protocol.framing import decode_response, encode_request
 from kraft_core.protocol.messages import BrokerHeartbeatRequest
-from kraft_core.protocol.wire import Message
 from tests.interop import conclave, kafka
 
 BROKERS = (101, 102, 103)
@@ -190,12 +188,3 @@ def running(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
         found.register_brokers()
         found.wait_until_caught_up()  # the leader may change while the last node starts
         yield found
-
-
-def ask(port: int, message: Message, version: int, timeout_s: float = 10) -> Message:
-    """Send one request on a new blocking connection and return its answer."""
-    with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
-        connection.sendall(encode_request(message, version, 1, "bench"))
-        with connection.makefile("rb") as stream:
-            size = int.from_bytes(stream.read(4))
-            return decode_response(message.API_KEY, version, stream.read(size))[1]

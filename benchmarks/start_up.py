@@ -9,7 +9,8 @@ from benchmarks.figures import Figure
 from benchmarks.frames import CREATE_TOPICS_VERSION, check_topics_created, create_topics_frame
 from benchmarks.load import one_at_a_time
 from benchmarks.plan import Plan
-from benchmarks.sides import PLAIN, Cluster, Side, ask, cluster, running
+from benchmarks.sides import PLAIN, Cluster, Side, cluster, running
+from conclave.testing.blocking_request import ask
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.framing import decode_response
 from kraft_core.protocol.messages import ApiVersionsRequest

@@ -1,0 +1,1 @@
+"""The clients that `benchmarks.clients` compares, one module each."""
