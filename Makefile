@@ -78,6 +78,7 @@ lock: setup-test
 
 simulate: setup-test
 	$(BIN)/python -m tests.simulator --seeds 10000
+	$(BIN)/python -m tests.clients.simulator --seeds 40000
 
 chaos: setup-test
 	$(BIN)/python -m tests.hostile.chaos --seed 1 --seeds 10 --seconds 90
