@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
 from app.cluster.groups import Groups
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
 from kraft_core.clients.admin.offset_reset import OffsetReset, Scenario, require_inactive
@@ -17,14 +17,14 @@ Failures = dict[TopicPartition, KafkaError]
 class GroupAdmin:
     """Changes of groups. All raise KafkaError, also GROUP_ID_NOT_FOUND and NON_EMPTY_GROUP, which names the members."""
 
-    def __init__(self, brokers: BrokerClient, groups: Groups) -> None:
-        self._brokers = brokers
+    def __init__(self, clients: BrokerClients, groups: Groups) -> None:
+        self._clients = clients
         self._groups = groups
 
     async def plan_reset(self, group_id: str, named: Named | None, scenario: Scenario) -> list[OffsetReset]:
         """Return what `reset` would commit. See prepare_reset; a shift without a committed offset is refused too."""
         try:
-            return await prepare_reset(self._brokers.get(), group_id, named, scenario)
+            return await prepare_reset(self._clients.admin(), group_id, named, scenario)
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
@@ -32,14 +32,14 @@ class GroupAdmin:
         """Commit the offsets of a plan. Returns the partitions that were refused."""
         offsets = {each.partition: OffsetAndMetadata(each.new_offset) for each in plan}
         try:
-            return (await self._brokers.get().alter_consumer_group_offsets(group_id, offsets)).failed
+            return (await self._clients.admin().alter_consumer_group_offsets(group_id, offsets)).failed
         finally:
             self._groups.forget(group_id)
 
     async def check_empty(self, group_id: str) -> GroupDescription:
         """Return a group without members."""
         self._groups.require_any()
-        described = (await self._brokers.get().describe_consumer_groups([group_id]))[group_id]
+        described = (await self._clients.admin().describe_consumer_groups([group_id]))[group_id]
         if isinstance(described, KafkaError):
             raise described
         require_inactive(group_id, described)
@@ -51,14 +51,14 @@ class GroupAdmin:
         if validate_only:
             return
         try:
-            (await self._brokers.get().delete_consumer_groups([group_id])).get_or_raise(group_id)
+            (await self._clients.admin().delete_consumer_groups([group_id])).get_or_raise(group_id)
         finally:
             self._groups.forget(group_id)
 
     async def committed(self, group_id: str, topic: str) -> dict[TopicPartition, int]:
         """Return the committed offsets of a group for one topic. Raises UNKNOWN_TOPIC_OR_PARTITION without any."""
         self._groups.require_any()
-        offsets = await self._brokers.get().list_consumer_group_offsets({group_id: None})
+        offsets = await self._clients.admin().list_consumer_group_offsets({group_id: None})
         found = {
             partition: each.offset
             for partition, each in sorted(offsets.get_or_raise(group_id).items())
@@ -72,14 +72,14 @@ class GroupAdmin:
     async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Failures:
         """Delete committed offsets. Returns the partitions that were refused: a member subscribes to the topic."""
         try:
-            return (await self._brokers.get().delete_consumer_group_offsets(group_id, partitions)).failed
+            return (await self._clients.admin().delete_consumer_group_offsets(group_id, partitions)).failed
         finally:
             self._groups.forget(group_id)
 
     async def static_member(self, group_id: str, instance_id: str) -> MemberDescription:
         """Return a static member by its instance id. Raises UNKNOWN_MEMBER_ID."""
         self._groups.require_any()
-        described = (await self._brokers.get().describe_consumer_groups([group_id])).get_or_raise(group_id)
+        described = (await self._clients.admin().describe_consumer_groups([group_id])).get_or_raise(group_id)
         found = next((each for each in described.members if each.group_instance_id == instance_id), None)
         if found is None:
             text = f"Group '{group_id}' has no static member '{instance_id}'."
@@ -89,7 +89,7 @@ class GroupAdmin:
     async def remove_member(self, group_id: str, instance_id: str, reason: str) -> None:
         """Remove a static member; a consumer that still runs is fenced."""
         try:
-            removed = await self._brokers.get().remove_members_from_consumer_group(
+            removed = await self._clients.admin().remove_members_from_consumer_group(
                 group_id, [instance_id], reason=reason
             )
             removed.get_or_raise(instance_id)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.cluster.broker_answers import FRESH_SECONDS, WAIT_SECONDS, Answer, BrokerAnswers
-from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
 from app.cluster.lag_history import NO_TREND, LagHistory, LagTrend
 from kraft_core.clients.admin.group_lag import LEADER_WAIT_MS, PartitionLag, partition_lags
 from kraft_core.clients.admin.group_offsets import Offsets
@@ -116,8 +116,8 @@ class _Budget:
 class Groups:
     """The groups of the cluster, as far as somebody looks at them. Used on the event loop only."""
 
-    def __init__(self, admin: BrokerClient, image: Callable[[], MetadataImage]) -> None:
-        self._admin = admin
+    def __init__(self, clients: BrokerClients, image: Callable[[], MetadataImage]) -> None:
+        self._clients = clients
         self._image = image
         self._history = LagHistory()
         self._lists = BrokerAnswers[int, tuple[GroupListing, ...]](self._ask_lists)
@@ -245,14 +245,14 @@ class Groups:
     async def _ask_lists(
         self, broker_id: int, _keys: Sequence[int]
     ) -> Mapping[int, tuple[GroupListing, ...] | KafkaError]:
-        return await self._admin.get().list_groups(broker_ids=[broker_id])
+        return await self._clients.admin().list_groups(broker_ids=[broker_id])
 
     async def _ask_details(self, _broker_id: int, group_ids: Sequence[str]) -> Mapping[str, GroupDetail | KafkaError]:
         try:
             self.require_any()
         except KafkaError as error:
             return dict.fromkeys(group_ids, error)
-        admin = self._admin.get()
+        admin = self._clients.admin()
         described, committed = await asyncio.gather(
             admin.describe_consumer_groups(group_ids),
             admin.list_consumer_group_offsets(dict.fromkeys(group_ids)),
@@ -272,7 +272,7 @@ class Groups:
         self, _broker_id: int, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ListOffsetsResultInfo | KafkaError]:
         wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
-        return await self._admin.get().list_offsets(wanted, timeout_ms=LEADER_WAIT_MS)
+        return await self._clients.admin().list_offsets(wanted, timeout_ms=LEADER_WAIT_MS)
 
 
 def _joined(detail: Answer[GroupDetail], ends: Mapping[TopicPartition, Answer[ListOffsetsResultInfo]]) -> GroupLag:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.cluster.broker_answers import WAIT_SECONDS, Answer, BrokerAnswers
-from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
 from kraft_core.clients.admin.transactions import ProducerState, TransactionDescription, TransactionListing
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.image.metadata_image import MetadataImage
@@ -35,8 +35,8 @@ class TransactionList:
 class Transactions:
     """The transactions and producers of the cluster, as far as somebody looks. Used on the event loop only."""
 
-    def __init__(self, client: BrokerClient, image: Callable[[], MetadataImage]) -> None:
-        self._client = client
+    def __init__(self, clients: BrokerClients, image: Callable[[], MetadataImage]) -> None:
+        self._clients = clients
         self._image = image
         self._lists = BrokerAnswers[int, tuple[TransactionListing, ...]](self._ask_lists)
         self._details = BrokerAnswers[str, TransactionDescription](self._ask_details)
@@ -89,14 +89,14 @@ class Transactions:
     async def _ask_lists(
         self, broker_id: int, _keys: Sequence[int]
     ) -> Mapping[int, tuple[TransactionListing, ...] | KafkaError]:
-        return await self._client.get().list_transactions(broker_ids=[broker_id])
+        return await self._clients.admin().list_transactions(broker_ids=[broker_id])
 
     async def _ask_details(
         self, _broker_id: int, transactional_ids: Sequence[str]
     ) -> Mapping[str, TransactionDescription | KafkaError]:
-        return await self._client.get().describe_transactions(transactional_ids)
+        return await self._clients.admin().describe_transactions(transactional_ids)
 
     async def _ask_producers(
         self, _broker_id: int, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, tuple[ProducerState, ...] | KafkaError]:
-        return await self._client.get().describe_producers(partitions)
+        return await self._clients.admin().describe_producers(partitions)
