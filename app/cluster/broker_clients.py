@@ -1,7 +1,7 @@
 """The clients (Admin, consumers, producers) with which the web process asks the brokers."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from app.cluster.broker_requests import CLIENT_ID, listener_of
@@ -43,17 +43,17 @@ class BrokerClients:
         self._bootstrap: frozenset[str] = frozenset()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def configs(self, definitions: ConfigDef) -> dict[str, object]:
+    def configs(self, definitions: ConfigDef, from_brokers: Collection[int] = ()) -> dict[str, object]:
         """Return the configs of a client: those properties that `definitions` has, and the brokers.
 
-        Raises NoBrokerError.
+        Of brokers that are known to answer, `from_brokers`, the client learns of all others. Raises NoBrokerError.
         """
         known = {
             name: text
             for name, text in self._properties.items()
             if name in definitions or name.startswith(f"{PROVIDERS}.")
         }
-        return {**known, "bootstrap.servers": self._addresses()}
+        return {**known, "bootstrap.servers": self._addresses(from_brokers)}
 
     def admin(self) -> Admin:
         """Return the Admin client. Raises NoBrokerError."""
@@ -86,13 +86,14 @@ class BrokerClients:
             task.add_done_callback(self._closing.discard)
             self._admin = None
 
-    def _addresses(self) -> list[str]:
+    def _addresses(self, from_brokers: Collection[int] = ()) -> list[str]:
         """Return the addresses of active brokers, at most BOOTSTRAP_MAX. Raises NoBrokerError."""
         brokers = self._image().cluster.brokers
-        active = [brokers[broker_id] for broker_id in sorted(brokers) if not brokers[broker_id].fenced]
+        wanted = from_brokers if any(each in brokers for each in from_brokers) else brokers
+        active = [brokers[each] for each in sorted(wanted) if each in brokers and not brokers[each].fenced]
         found = [listener_of(broker, self._security) for broker in active]
         addresses = [host_port(each.host, each.port) for each in found if each is not None]
         if not addresses:
-            wanted = f"has a {self._security.security_protocol} listener, which command_config asks for"
-            raise NoBrokerError(f"No active broker {wanted}." if active else "No broker is active.")
+            lacking = f"has a {self._security.security_protocol} listener, which command_config asks for"
+            raise NoBrokerError(f"No active broker {lacking}." if active else "No broker is active.")
         return addresses[:BOOTSTRAP_MAX]

@@ -13,6 +13,7 @@ from typing import Final
 
 from app.cluster.broker_answers import FRESH_SECONDS, WAIT_SECONDS, Answer, BrokerAnswers
 from app.cluster.broker_clients import BrokerClients
+from app.cluster.coordinators import Missing, missing_coordinators
 from app.cluster.lag_history import NO_TREND, LagHistory, LagTrend
 from kraft_core.clients.admin.group_lag import LEADER_WAIT_MS, PartitionLag, partition_lags
 from kraft_core.clients.admin.group_offsets import Offsets
@@ -50,13 +51,15 @@ class ListedGroup:
 class GroupList:
     """All groups by id. `asked_at` is the age of the oldest answer, None without any.
 
-    `errors` says by broker why its groups are missing or as of an earlier answer; `pending` has not answered yet.
+    `errors` says by broker why its groups are missing or as of an earlier answer; `pending` has not answered yet;
+    `missing` are the coordinators that no broker has.
     """
 
     groups: Sequence[ListedGroup]
     asked_at: dt.datetime | None
     errors: Mapping[int, KafkaError]
     pending: Sequence[int]
+    missing: Missing | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,7 @@ class Groups:
             min((each.asked_at for each in answers.values() if each.asked_at is not None), default=None),
             {broker_id: each.error for broker_id, each in answers.items() if each.error is not None},
             [broker_id for broker_id, each in answers.items() if each.error is None and each.asked_at is None],
+            missing_coordinators(self._image(), CONSUMER_OFFSETS),
         )
 
     async def details(

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from app.cluster.broker_answers import WAIT_SECONDS, Answer, BrokerAnswers
 from app.cluster.broker_clients import BrokerClients
+from app.cluster.coordinators import Missing, missing_coordinators
 from kraft_core.clients.admin.transactions import ProducerState, TransactionDescription, TransactionListing
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
+from kraft_core.protocol.internal_topics import TRANSACTION_STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +26,13 @@ class ListedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class TransactionList:
-    """All transactional ids, ordered. `errors` and `pending` are as in GroupList."""
+    """All transactional ids, ordered. `errors`, `pending` and `missing` are as in GroupList."""
 
     transactions: Sequence[ListedTransaction]
     asked_at: dt.datetime | None
     errors: Mapping[int, KafkaError]
     pending: Sequence[int]
+    missing: Missing | None
 
 
 class Transactions:
@@ -63,6 +66,7 @@ class Transactions:
             min((each.asked_at for each in answers.values() if each.asked_at is not None), default=None),
             {broker_id: each.error for broker_id, each in answers.items() if each.error is not None},
             [broker_id for broker_id, each in answers.items() if each.error is None and each.asked_at is None],
+            missing_coordinators(self._image(), TRANSACTION_STATE),
         )
 
     async def details(

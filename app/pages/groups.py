@@ -196,6 +196,8 @@ def list_notes(listed: GroupList) -> list[str]:
     if listed.pending:
         ids = ", ".join(map(str, listed.pending))
         notes.append(f"Not answered yet: broker {ids}. Their groups appear as soon as they do.")
+    if listed.missing is not None:
+        notes.append(f"Groups may be missing: {listed.missing}")
     return notes
 
 

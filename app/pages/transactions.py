@@ -101,6 +101,8 @@ def transaction_notes(listed: TransactionList) -> list[str]:
     notes = [f"No list from broker {broker_id}: {error}" for broker_id, error in sorted(listed.errors.items())]
     if listed.pending:
         notes.append(f"Not answered yet: broker {', '.join(map(str, listed.pending))}.")
+    if listed.missing is not None:
+        notes.append(f"Transactions may be missing: {listed.missing}")
     return notes
 
 

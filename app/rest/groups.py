@@ -101,6 +101,13 @@ async def _listed(view: View) -> GroupList:
     return found
 
 
+async def _whole_list(view: View) -> GroupList:
+    found = await _listed(view)
+    if found.missing is not None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Groups may be missing: {found.missing}")
+    return found
+
+
 async def _group(view: View, group_id: str) -> GroupLag:
     """Return a group that exists. Raises NotFoundError, KafkaError."""
     found = await view.cluster.groups.lag(group_id, WAIT_SECONDS, 0.0)
@@ -118,7 +125,7 @@ def _detail(found: GroupLag) -> GroupDetail:
 @router.get("", responses={200: {"model": ConsumerGroupDataList}})
 async def list_groups(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Response:
     """List the groups of all types by id."""
-    listed = await _listed(view)
+    listed = await _whole_list(view)
     shown = page.chosen(listed.groups, lambda each: each.group_id)
     wanted = {each.group_id: each.coordinator for each in shown if each.has_offsets}
     found = await view.cluster.groups.details(wanted, WAIT_SECONDS, 0.0)
