@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.cluster.broker_answers import WAIT_SECONDS, Answer, BrokerAnswers
+from app.cluster.broker_answers import FRESH_SECONDS, WAIT_SECONDS, Answer, BrokerAnswers
 from app.cluster.broker_clients import BrokerClients
 from app.cluster.coordinators import Missing, missing_coordinators
 from kraft_core.clients.admin.transactions import ProducerState, TransactionDescription, TransactionListing
@@ -51,11 +51,11 @@ class Transactions:
         await self._details.stop()
         await self._producers.stop()
 
-    async def list(self, wait_seconds: float = WAIT_SECONDS) -> TransactionList:
+    async def list(self, wait_seconds: float = WAIT_SECONDS, fresh_seconds: float = FRESH_SECONDS) -> TransactionList:
         """Return the transactional ids of all active brokers."""
         brokers = self._image().cluster.brokers
         active = {broker_id: broker_id for broker_id in sorted(brokers) if not brokers[broker_id].fenced}
-        answers = await self._lists.of(active, wait_seconds)
+        answers = await self._lists.of(active, wait_seconds, fresh_seconds)
         found = [
             ListedTransaction(each.transactional_id, each.producer_id, each.state, broker_id)
             for broker_id, answer in answers.items()
@@ -70,13 +70,19 @@ class Transactions:
         )
 
     async def details(
-        self, coordinators: Mapping[str, int], wait_seconds: float = WAIT_SECONDS
+        self,
+        coordinators: Mapping[str, int],
+        wait_seconds: float = WAIT_SECONDS,
+        fresh_seconds: float = FRESH_SECONDS,
     ) -> dict[str, Answer[TransactionDescription]]:
         """Return transactions by their ids, given with the coordinator of each."""
-        return await self._details.of(coordinators, wait_seconds)
+        return await self._details.of(coordinators, wait_seconds, fresh_seconds)
 
     async def producers(
-        self, partitions: Collection[TopicPartition], wait_seconds: float = WAIT_SECONDS
+        self,
+        partitions: Collection[TopicPartition],
+        wait_seconds: float = WAIT_SECONDS,
+        fresh_seconds: float = FRESH_SECONDS,
     ) -> dict[TopicPartition, Answer[tuple[ProducerState, ...]]]:
         """Return the active producers of existing partitions; one without a leader is not asked for."""
         leaders: dict[TopicPartition, int] = {}
@@ -88,7 +94,7 @@ class Transactions:
                 leaders[each] = placed.leader
             else:
                 found[each] = Answer(error=KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "The partition has no leader."))
-        return found | await self._producers.of(leaders, wait_seconds)
+        return found | await self._producers.of(leaders, wait_seconds, fresh_seconds)
 
     async def _ask_lists(
         self, broker_id: int, _keys: Sequence[int]

@@ -17,7 +17,7 @@ from app.cluster.groups import GroupDetail, GroupLag, GroupList, ListedGroup, ch
 from app.error_responses import NATIVE
 from app.http.errors import BadRequestError
 from app.rest.paging import NowPageDep
-from app.rest.responses import DRY_RUN, answer, checked, multi_status, no_content, planned
+from app.rest.responses import DRY_RUN, answer, checked, multi_status, no_content, planned, state_name
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.groups import (
     ConsumerAssignmentData,
@@ -84,12 +84,6 @@ def group_data(view: View, listed: ListedGroup, detail: GroupDetail | None) -> d
         epoch=None if described is None else described.epoch,
         assignment_epoch=None if described is None else described.assignment_epoch,
     )
-
-
-def state_name(state: str) -> str:
-    """Return a group's state in REST v3's words: PREPARING_REBALANCE for PreparingRebalance, UNKNOWN for none."""
-    words = "".join(f"_{each}" if each.isupper() else each for each in state).lstrip("_")
-    return words.upper() or "UNKNOWN"
 
 
 async def _listed(view: View) -> GroupList:
