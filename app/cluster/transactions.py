@@ -26,13 +26,17 @@ class ListedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class TransactionList:
-    """All transactional ids, ordered. `errors`, `pending` and `missing` are as in GroupList."""
+    """All transactional ids, ordered. `errors`, `pending` and `missing` are as in GroupList.
+
+    `without_coordinator` are brokers that serve no transactions.
+    """
 
     transactions: Sequence[ListedTransaction]
     asked_at: dt.datetime | None
     errors: Mapping[int, KafkaError]
     pending: Sequence[int]
     missing: Missing | None
+    without_coordinator: Sequence[int]
 
 
 class Transactions:
@@ -56,6 +60,7 @@ class Transactions:
         brokers = self._image().cluster.brokers
         active = {broker_id: broker_id for broker_id in sorted(brokers) if not brokers[broker_id].fenced}
         answers = await self._lists.of(active, wait_seconds, fresh_seconds)
+        without = [broker_id for broker_id, each in answers.items() if _serves_none(each)]
         found = [
             ListedTransaction(each.transactional_id, each.producer_id, each.state, broker_id)
             for broker_id, answer in answers.items()
@@ -64,9 +69,14 @@ class Transactions:
         return TransactionList(
             sorted(found, key=lambda each: each.transactional_id),
             min((each.asked_at for each in answers.values() if each.asked_at is not None), default=None),
-            {broker_id: each.error for broker_id, each in answers.items() if each.error is not None},
+            {
+                broker_id: each.error
+                for broker_id, each in answers.items()
+                if each.error is not None and broker_id not in without
+            },
             [broker_id for broker_id, each in answers.items() if each.error is None and each.asked_at is None],
             missing_coordinators(self._image(), TRANSACTION_STATE),
+            without,
         )
 
     async def details(
@@ -110,3 +120,7 @@ class Transactions:
         self, _broker_id: int, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, tuple[ProducerState, ...] | KafkaError]:
         return await self._clients.admin().describe_producers(partitions)
+
+
+def _serves_none(answer: Answer[tuple[TransactionListing, ...]]) -> bool:
+    return answer.error is not None and answer.error.code == ErrorCode.UNSUPPORTED_VERSION
