@@ -45,9 +45,9 @@ def browse(browser: Browser, process: kafka.Process, records: int) -> None:
     for name, query in {
         "before": "",
         "newest 50": "?",
-        "newest 1,000": "?count=1000",
-        "beginning": "?start=beginning&count=1000",
-        "offset in the middle": f"?start=offset&position={middle}&count=1000",
+        "newest 500": "?count=500",
+        "beginning": "?start=beginning&count=500",
+        "offset in the middle": f"?start=offset&position={middle}&count=500",
         "filter, until a limit": "?start=beginning&field=value&name=&operator=contains&text=no-such",
     }.items():
         if not query:

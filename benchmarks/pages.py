@@ -119,7 +119,7 @@ def _broker(folder: Path, cluster: Cluster) -> Iterator[str]:
 
 async def _fill(address: str) -> None:
     async with Admin({"bootstrap.servers": address, "default.api.timeout.ms": 120_000}) as admin:
-        wanted = [NewTopic(name, replicas_assignments={0: [BROKER]}) for name in (CONSUMER_OFFSETS, "messages")]
+        wanted = [NewTopic(name=name, replicas_assignments={0: [BROKER]}) for name in (CONSUMER_OFFSETS, "messages")]
         (await admin.create_topics(wanted)).all()
         async with KafkaProducer({"bootstrap.servers": address}) as producer:
             for number in range(MESSAGES):
@@ -191,7 +191,7 @@ class Watcher:
             line = (await reader.readline()).decode()
             if not line.startswith("data: {"):
                 continue
-            now, new = time.perf_counter(), line.partition('"stamp": "')[2].partition('"')[0]
+            new = line.partition('"stamp": "')[2].partition('"')[0]
             if new == stamp:
                 continue
             stamp = new
