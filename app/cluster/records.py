@@ -43,7 +43,7 @@ TAIL_RECORDS_MAX: Final = 100
 """Records of one event of a tail."""
 TAIL_SECONDS: Final = 1.0
 TAIL_BEHIND_MAX: Final = 5_000
-"""Offsets after which a tail goes on near the end."""
+"""Offsets that a tail may be behind; further behind it skips to the end."""
 TAIL_LIMITS: Final = WindowLimits(records=20_000, bytes=32 << 20, seconds=2.0)
 END: Final = BeforeEnd(0)
 _CLIENT_ID: Final = "conclave-web"
@@ -178,7 +178,8 @@ class Records:
     async def tail(self, query: RecordQuery) -> AsyncIterator[Tailed]:
         """Yield new records, every TAIL_SECONDS; the first time those since `query.at`, by default none.
 
-        A tail that is far behind goes on near the end. Raises TooManyReadersError, ConnectionError, KafkaError.
+        A tail more than TAIL_BEHIND_MAX offsets behind skips to near the end.
+        Raises TooManyReadersError, ConnectionError, KafkaError.
         """
         if self._tails >= TAILS_MAX:
             raise TooManyReadersError(f"{TAILS_MAX} live tails are open; close one, or try again later.")
