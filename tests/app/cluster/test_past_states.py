@@ -15,6 +15,12 @@ from tests.app.live import ADMIN_TOKEN, CombinedNode, combined_node
 from tests.interop import kafka
 
 PAGES = (
+    "/",
+    "/quorum",
+    "/quorum/epochs",
+    "/brokers/1/timeline",
+    "/flaps",
+    "/flaps/elections",
     "/topics",
     "/topics/orders",
     "/topics/orders/configs",
@@ -37,6 +43,8 @@ LISTS = (
     "client-quotas",
     "features",
     "controllers",
+    "brokers/1/timeline",
+    "metadata/feature-changes",
     "topics/-/configs",
     "brokers/1/configs",
 )
