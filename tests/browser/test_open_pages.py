@@ -137,11 +137,11 @@ SELECT = """(each) => {
 def test_new_changes_come_to_the_open_feed_without_disturbing_the_reader(page: Page, product: Product) -> None:
     create(product, "feed-a")
     opened(page, "/changes?q=feed-")
-    old = page.locator("main .feed li").filter(has_text="feed-a").first
+    old = page.locator("main .feed > li").filter(has_text="feed-a").first
     selected = old.evaluate(SELECT)
     old.locator("a.at").focus()
     create(product, "feed-b")
-    new = page.locator("#new-changes li")
+    new = page.locator("#new-changes > ol > li")
     expect(new).to_have_text([re.compile("feed-b")])
     expect(old.locator("a.at")).to_be_focused()
     assert selected
@@ -155,7 +155,7 @@ def test_new_changes_come_to_the_open_feed_without_disturbing_the_reader(page: P
     pause.click()
     expect(new).to_have_text([re.compile("feed-c"), re.compile("feed-b")])
     page.reload()
-    expect(page.locator("main .feed li").filter(has_text="feed-c")).to_have_count(1)
+    expect(page.locator("main .feed > li").filter(has_text="feed-c")).to_have_count(1)
     assert page.evaluate("window.loadedOnce") is None
     for still in ("/changes?before=5", "/changes?at_offset=5"):
         page.goto(still)
@@ -166,7 +166,7 @@ def test_an_empty_feed_begins_with_the_first_change_that_matches(page: Page, pro
     opened(page, "/changes?q=first-match")
     expect(page.locator(".empty")).to_be_visible()
     create(product, "first-match")
-    expect(page.locator("#new-changes li")).to_have_count(1)
+    expect(page.locator("#new-changes > ol > li").first).to_contain_text("first-match")
     expect(page.locator(".empty")).to_be_hidden()
 
 
@@ -177,11 +177,9 @@ def test_new_events_come_to_the_open_audit_without_disturbing_the_reader(page: P
     old = rows.filter(has_text="audited-a")
     expect(old).to_have_count(1)
     selected = old.evaluate(SELECT)
-    box = page.get_by_label("Actor")
-    box.focus()
     create(product, "audited-b")
     expect(rows).to_have_text([re.compile("audited-b"), re.compile("audited-a")])
-    expect(box).to_be_focused()
+    assert selected
     assert page.evaluate("getSelection().toString()") == selected
     pause = page.get_by_role("button", name="Pause updates")
     pause.click()
@@ -189,8 +187,9 @@ def test_new_events_come_to_the_open_audit_without_disturbing_the_reader(page: P
     create(product, "audited-c")
     expect(page.locator("#live [data-offset]")).not_to_have_text(before or "")
     expect(rows).to_have_count(2)
-    pause.click()
+    pause.press("Enter")
     expect(rows).to_have_count(3)
+    expect(pause).to_be_focused()
     page.goto("/audit?before=1")
     expect(page.locator("main [data-live]")).to_have_count(0)
 

@@ -213,7 +213,7 @@ def test_the_timeline_and_the_feature_levels_begin_with_the_log(web: LiveWeb) ->
     ]
     assert events["data"][0]["state_after"] == "active"
     one = web.client.get(f"{web.cluster}/brokers/1/timeline?page_size=1").json()
-    assert one["data"] == events["data"][:1]
+    assert [each["offset"] for each in one["data"]] == [events["data"][0]["offset"]]
     assert [each["event"] for each in web.client.get(one["metadata"]["next"]).json()["data"]][-1:] == ["registered"]
     assert web.client.get(f"{web.cluster}/brokers/77/timeline").status_code == 404
     levels = web.client.get(f"{web.cluster}/metadata/feature-changes").json()["data"]
