@@ -25,6 +25,7 @@ from app.rest import (
     scram,
     topic_records,
     topics,
+    transactions,
     voters,
 )
 
@@ -40,6 +41,7 @@ ROUTERS = tuple(
         topics,
         partitions,
         groups,
+        transactions,
         topic_records,
         plans,
         features,
