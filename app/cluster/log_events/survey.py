@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.cluster.history import Change, History, OffsetGone
-from app.cluster.log_events.events import BrokerEvent, Event, FeatureChange, PartitionMove, events_of
+from app.cluster.log_events.events import Event, FeatureChange, PartitionMove, events_of
 from app.cluster.log_store.archive import Archive
 from app.tasks import cancel_tasks
 from kraft_core.image.replay_error import ReplayError
@@ -48,11 +48,6 @@ class Survey:
     def moves(self) -> list[PartitionMove]:
         """The moves of partitions."""
         return [each for each in self.events if isinstance(each, PartitionMove)]
-
-    @property
-    def broker_events(self) -> list[BrokerEvent]:
-        """The events of brokers."""
-        return [each for each in self.events if isinstance(each, BrokerEvent)]
 
     @property
     def feature_changes(self) -> list[FeatureChange]:
