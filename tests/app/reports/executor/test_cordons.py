@@ -43,8 +43,10 @@ def shown(**cordoned: str) -> MetadataImage:
     return replace(made, configs=ConfigurationsImage(HashTrieMap(values)))
 
 
-def ended(session: Session, state: str, settings: dict[int, str], **drain: object) -> PlanRecord:
-    new = NewPlan(cluster_id=CLUSTER_ID, origin="drain", rows=(), options={}, **drain)  # type: ignore[arg-type]
+def ended(
+    session: Session, state: str, settings: dict[int, str], drain_log_dirs: tuple[tuple[int, str], ...]
+) -> PlanRecord:
+    new = NewPlan(cluster_id=CLUSTER_ID, origin="drain", rows=(), options={}, drain_log_dirs=drain_log_dirs)
     record = plan_store.create(session, new, "ann")
     record.state = state
     for broker_id, value in settings.items():
