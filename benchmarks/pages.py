@@ -34,11 +34,11 @@ TOKEN = "benchmark-admin-token"
 TOPICS_PER_REQUEST = 100
 SIZES = (10_000, 100_000)
 PARTITIONS = 4
-BROKER = 1
+BROKER = 4
 GROUPS = 1_000
 MESSAGES = 100_000
 WATCHERS = 500
-CHANGES = 10
+CHANGES = 3
 LEVELS = dict.fromkeys(FEATURES.keys() - BROKER_FEATURES.keys(), 0)
 """Of features that our brokers do not have."""
 PAGES = {
@@ -189,6 +189,7 @@ class Watcher:
         stamp = ""
         while len(self.shown_at) < len(names):
             line = (await reader.readline()).decode()
+            assert line, "the event stream ended"
             if not line.startswith("data: {"):
                 continue
             new = line.partition('"stamp": "')[2].partition('"')[0]
@@ -228,6 +229,9 @@ async def _open_pages(setting: Setting) -> list[Figure]:
             await asyncio.to_thread(browser.create_topic, setting.cluster_id, name)
             acknowledged = time.perf_counter()
             while any(name not in each.shown_at for each in watchers):
+                for task in tasks:
+                    if task.done():
+                        task.result()  # raises what ended it
                 await asyncio.sleep(0.005)
             took = [max(0.0, each.shown_at[name] - acknowledged) * 1000 for each in watchers]
             figure.add(OURS, *took)

@@ -53,13 +53,18 @@ class BrokerAnswers(Generic[K, V]):
         self._limit = asyncio.Semaphore(CONCURRENCY)
         self._known: dict[K, tuple[float, Answer[V]]] = {}
         self._pending: dict[K, asyncio.Future[None]] = {}
+        self._wanted_at: dict[K, float] = {}
         self._queues: dict[int, list[K]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def of(
         self, wanted: Mapping[K, int], wait_seconds: float = WAIT_SECONDS, fresh_seconds: float = FRESH_SECONDS
     ) -> dict[K, Answer[V]]:
-        """Return what is known of keys, given with the broker of each, after asking for those not known or older."""
+        """Return what is known of keys, given with the broker of each, after asking for those not known or older.
+
+        Waits until they are known, but for none longer than `wait_seconds` after it was asked for: a broker that does
+        not answer delays the first reader, and not those that come while it is silent.
+        """
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._forget_old(now)
@@ -67,12 +72,14 @@ class BrokerAnswers(Generic[K, V]):
             tried = self._known.get(key)
             if key not in self._pending and (tried is None or now - tried[0] >= fresh_seconds):
                 self._pending[key] = loop.create_future()
+                self._wanted_at[key] = now
                 self._queues.setdefault(broker_id, []).append(key)
                 if broker_id not in self._tasks:
                     self._tasks[broker_id] = asyncio.create_task(self._work_off(broker_id), name=f"ask-{broker_id}")
-        waiting = [self._pending[key] for key in wanted if key in self._pending]
-        if waiting and wait_seconds > 0:
-            await asyncio.wait(waiting, timeout=wait_seconds)
+        until = {key: self._wanted_at[key] + wait_seconds for key in wanted if key in self._pending}
+        waiting = [self._pending[key] for key, end in until.items() if end > now]
+        if waiting:
+            await asyncio.wait(waiting, timeout=max(until.values()) - now)
         return {key: self.known(key) for key in wanted}
 
     def known(self, key: K) -> Answer[V]:
@@ -84,6 +91,7 @@ class BrokerAnswers(Generic[K, V]):
         for key in keys:
             self._known.pop(key, None)
             waiting = self._pending.pop(key, None)
+            self._wanted_at.pop(key, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(None)
 
@@ -113,7 +121,7 @@ class BrokerAnswers(Generic[K, V]):
         finally:
             asked = [key for key, waiting in batch.items() if self._pending.get(key) is waiting]
             for key in asked:
-                del self._pending[key]
+                del self._pending[key], self._wanted_at[key]
         for key in asked:
             self._note(key, found[key])
         for waiting in batch.values():

@@ -58,6 +58,26 @@ def test_a_silent_broker_costs_its_own_keys_and_one_request() -> None:
     asyncio.run(work())
 
 
+def test_a_silent_broker_delays_the_first_reader_only() -> None:
+    async def work() -> None:
+        brokers = Brokers(silent=[2])
+        answers = BrokerAnswers[str, int](brokers.ask)
+        await answers.of({"b": 2}, 0.05)
+        reader = asyncio.create_task(answers.of({"a": 1, "b": 2}, 0.05))
+        while not any(broker_id == 1 for broker_id, _ in brokers.asked):
+            await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert reader.done(), "it has waited for the silent broker"
+        assert values(await reader) == {"a": 2, "b": None}
+        patient = asyncio.create_task(answers.of({"b": 2}, 20))
+        await asyncio.sleep(0)
+        brokers.release.set()
+        assert values(await patient) == {"b": 1}, "who has more time than the first reader waits longer"
+
+    asyncio.run(work())
+
+
 def test_a_failure_keeps_the_last_value_with_its_time() -> None:
     async def work() -> None:
         brokers = Brokers()
