@@ -40,7 +40,13 @@ def _brokers(random: Random, count: int, dead_rack: int | None = None) -> Iterat
 
 
 def _topic(
-    random: Random, name: str, partitions: int, directories: list[UUID], dead_rack: int | None, *, scattered: bool
+    random: Random,
+    name: str,
+    partitions: int,
+    directories: list[UUID],
+    dead_rack: int | None = None,
+    *,
+    scattered: bool = False,
 ) -> Iterator[MetadataRecord]:
     """Yield the records of a topic whose partitions' replicas are in different racks."""
     topic_id, brokers = random_uuid(random), len(directories)
@@ -49,7 +55,7 @@ def _topic(
     for number in range(partitions):
         first = (start + number) % brokers
         step = RACKS if random.random() < 0.001 else 1
-        shifts = (0, step, 2 * step)
+        shifts: tuple[int, ...] = (0, step, 2 * step)
         if scattered:
             first = int(random.random() * brokers)
             shifts = (0, *(shift + RACKS * int(random.random() * (brokers // RACKS - 3)) for shift in shifts[1:]))
