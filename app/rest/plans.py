@@ -178,7 +178,11 @@ def _planner_options(body: PlanOptionsBody) -> Options:
         drain_racks=frozenset(body.drain_racks),
         expand_brokers=frozenset(body.expand_broker_ids),
         replication_factor=body.replication_factor,
+        target_brokers=frozenset(body.target_broker_ids),
         topics=None if body.topic_names is None else frozenset(body.topic_names),
+        partitions=None
+        if body.partitions is None
+        else frozenset((each.topic_name, each.partition_id) for each in body.partitions),
         exclude_topics=frozenset(body.exclude_topic_names),
         exclude_brokers=frozenset(body.exclude_broker_ids),
         max_moves=body.max_moves,
@@ -273,6 +277,7 @@ async def change_plan(
         "throttle_bytes_per_second": "throttle",
         "moves_per_broker": "moves_per_broker",
         "pause_on_under_min_isr": "pause_on_under_min",
+        "stuck_minutes": "stuck_minutes",
     }
     given = body.model_dump(exclude_unset=True)
     values = {

@@ -18,18 +18,26 @@ from app.rest.schemas.base import (
 
 Throttle = Annotated[int, Field(ge=1, le=2**62)]
 MovesPerBroker = Annotated[int, Field(ge=1, le=1_000)]
+StuckMinutes = Annotated[int, Field(ge=1, le=10_080)]
 
 
 BrokerIds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], ...], Field(max_length=1_000, strict=False)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(max_length=PARTITIONS_MAX, strict=False)]
-Goal = Literal["repair", "balance", "leaders", "drain", "expand", "replication_factor"]
-Goals = Annotated[tuple[Goal, ...], Field(min_length=1, max_length=6, strict=False)]
+Goal = Literal["repair", "balance", "leaders", "drain", "expand", "replication_factor", "move"]
+Goals = Annotated[tuple[Goal, ...], Field(min_length=1, max_length=7, strict=False)]
+
+
+class PlanPartitionBody(Body):
+    """A partition in the scope of a plan."""
+
+    topic_name: TopicName
+    partition_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class PlanOptionsBody(Body):
     """What the planner is to reach, and its limits. See docs/reports.md."""
 
-    goals: Annotated[tuple[Goal, ...], Field(min_length=1, max_length=6, strict=False)] = (
+    goals: Goals = (
         "repair",
         "balance",
         "leaders",
@@ -38,7 +46,9 @@ class PlanOptionsBody(Body):
     drain_racks: Annotated[tuple[Name, ...], Field(max_length=1_000, strict=False)] = ()
     expand_broker_ids: BrokerIds = ()
     replication_factor: int | None = None
+    target_broker_ids: BrokerIds = ()
     topic_names: TopicNames | None = None
+    partitions: Annotated[tuple[PlanPartitionBody, ...], Field(max_length=PARTITIONS_MAX, strict=False)] | None = None
     exclude_topic_names: TopicNames = ()
     exclude_broker_ids: BrokerIds = ()
     max_moves: int | None = None
@@ -77,7 +87,7 @@ class CreatePlanBody(ChangeBody):
     throttle_bytes_per_second: Throttle | None = None
     moves_per_broker: MovesPerBroker = 5
     pause_on_under_min_isr: bool = True
-    stuck_minutes: Annotated[int, Field(ge=1, le=10_080)] = 10
+    stuck_minutes: StuckMinutes = 10
 
 
 class ChangePlanBody(ChangeBody):
@@ -86,6 +96,7 @@ class ChangePlanBody(ChangeBody):
     throttle_bytes_per_second: Throttle | None = None
     moves_per_broker: MovesPerBroker | None = None
     pause_on_under_min_isr: bool | None = None
+    stuck_minutes: StuckMinutes | None = None
 
 
 class CancelPlanBody(ChangeBody):
