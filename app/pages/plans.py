@@ -12,7 +12,7 @@ from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.flash import Flash
 from app.pages.frame import duration, go_to, ids_text, moment, page_of, render, size
 from app.pages.plan_limits import UNITS, Limits, throttle_fields, throttle_text
-from app.reports.executor import plan_store
+from app.reports.executor import plan_events, plan_store
 from app.reports.executor.models import PlanPartition, PlanRecord
 from app.reports.executor.plan import (
     ACTIVE_STATES,
@@ -34,12 +34,14 @@ from app.reports.executor.plan import (
     named_dirs,
 )
 from app.reports.executor.plan_store import Counts, row_of
+from app.reports.executor.story import sentence
 from app.services import Reader, Services, services_of
 
 router = APIRouter(include_in_schema=False)
 
 PLANS_SHOWN: Final = 50
 ROWS_SHOWN: Final = 200
+EVENTS_SHOWN: Final = 100
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 TONES: Final = {DONE: "good", PLAN_FAILED: "bad", CANCELLED: "warn", PAUSED: "warn"}
 ROW_TONES: Final = {MOVED: "good", UNCHANGED: "good", FAILED: "bad", STALE: "warn", UNDONE: "warn"}
@@ -80,9 +82,21 @@ class PlanRow:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """Something that happened to a plan. `actor`: who did it, "" for nobody."""
+
+    at: dt.datetime
+    text: str
+    actor: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows."""
+    """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows.
+
+    `story` is the newest of what happened, newest first; `earlier` lines are left out.
+    """
 
     id: int
     state: str
@@ -102,6 +116,8 @@ class PlanView:
     rows: Sequence[PlanRow]
     more: int
     actions: Sequence[tuple[str, str]]
+    story: Sequence[StoryLine]
+    earlier: int
     limits: Limits
     errors: Mapping[str, str]
     units: Sequence[str]
@@ -236,6 +252,7 @@ async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits
     chosen = state if state in ROW_STATES else ""
     rows = await services.database.read(plan_store.partitions, plan_id, state=chosen or None, after=0, limit=ROWS_SHOWN)
     eta = plan_store.eta_seconds(record, counts)
+    events, told = await services.database.read(plan_events.events, record, EVENTS_SHOWN)
     total = counts.states.get(chosen, 0) if chosen else sum(counts.states.values())
     return PlanView(
         id=record.id,
@@ -256,6 +273,8 @@ async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits
         rows=[_row(each) for each in rows],
         more=total - len(rows),
         actions=_actions(record),
+        story=[StoryLine(each.at, sentence(each.kind, each.detail), each.actor or "") for each in events],
+        earlier=told - len(events),
         limits=typed or _limits(record),
         errors={} if typed is None else typed.errors,
         units=list(UNITS),

@@ -12,16 +12,17 @@ from fastapi.responses import Response
 from app.error_responses import NATIVE
 from app.http.errors import ConflictError, FieldError, NotFoundError, UnprocessableError
 from app.reports import store
-from app.reports.executor import plan_store
+from app.reports.executor import plan_events, plan_store
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.drafts import rollback_rows, rows_of_plan
 from app.reports.executor.drains import check_drain
-from app.reports.executor.models import PlanPartition, PlanRecord
+from app.reports.executor.models import PlanEvent, PlanPartition, PlanRecord
 from app.reports.executor.plan import PENDING, Row
 from app.reports.executor.plan_store import Counts, NewPlan, PlanStateError
 from app.reports.executor.plan_text import PlanError, read_plan
 from app.reports.executor.proposing import drained, proposed
 from app.reports.executor.report_plans import report_rows
+from app.reports.executor.story import sentence
 from app.reports.proposals.options import InvalidOptionsError, Options
 from app.rest.paging import NowPageDep, Page
 from app.rest.responses import answer, checked, created, list_body, location_of
@@ -33,6 +34,7 @@ from app.rest.schemas.plans import (
     DrainBody,
     PlanData,
     PlanDataList,
+    PlanEventDataList,
     PlanOptionsBody,
     PlanPartitionDataList,
 )
@@ -43,6 +45,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "operations
 
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 PLANS_MAX = 1_000
+EVENTS_MAX = 1_000
 _CHANGED: dict[int | str, dict[str, Any]] = {
     200: {"model": PlanData},
     409: {"description": "the plan's state forbids it, or another plan is being executed"},
@@ -92,6 +95,7 @@ def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Cou
         reasons=record.reasons,
         result=record.result,
         partitions=view.related("plans", record.id, "partitions"),
+        events=view.related("plans", record.id, "events"),
     )
 
 
@@ -261,6 +265,26 @@ def _partition_page(page: Page, found: Any) -> dict[str, Any]:
     shown = found[: page.size]
     following = page.next_url(shown[-1].id) if len(found) > page.size else None
     return list_body("KafkaPlanPartitionList", page.url, [_partition(each) for each in shown], following)
+
+
+@router.get("/plans/{plan_id}/events", responses={200: {"model": PlanEventDataList}})
+async def list_plan_events(
+    plan_id: PlanId, view: NowViewDep, services: ServicesDep, page: NowPageDep, _caller: Reader
+) -> Response:
+    """List what happened to a plan, newest first, at most 1,000 events."""
+    record = await _known(view, services, plan_id)
+    found, _ = await services.database.read(plan_events.events, record, EVENTS_MAX)
+    numbered = list(enumerate(found))
+    return page.answer("KafkaPlanEventList", numbered, lambda item: item[0], lambda item: _event(item[1]))
+
+
+def _event(stored: PlanEvent) -> dict[str, Any]:
+    return {
+        "at": _ms(stored.at),
+        "event": stored.kind,
+        "actor": stored.actor,
+        "text": sentence(stored.kind, stored.detail),
+    }
 
 
 @router.patch("/plans/{plan_id}", responses=_CHANGED)

@@ -163,6 +163,7 @@ class PlanData(Resource):
     reasons: list[str]
     result: PlanResultData | None
     partitions: Related
+    events: Related
 
 
 class PlanDataList(ListOf[PlanData]):
@@ -198,3 +199,23 @@ class PlanPartitionDataList(ListOf[PlanPartitionData]):
     """Partitions of a plan, in its order."""
 
     kind: Literal["KafkaPlanPartitionList"]
+
+
+class PlanEventData(Answer):
+    """Something that happened to a plan. `actor`: who did it, null for the executor. `text`: the event in words.
+
+    `event`: made, approved, started, changed, resumed, cancelled, then continued (by another web process), cordoned,
+    throttled, rows (partitions began or ended to move), waits, stuck, paused, planned (again, for a drain), failing,
+    elected, unthrottled, uncordoned, note, ended.
+    """
+
+    at: int
+    event: str
+    actor: str | None
+    text: str
+
+
+class PlanEventDataList(ListOf[PlanEventData]):
+    """What happened to a plan, newest first."""
+
+    kind: Literal["KafkaPlanEventList"]
