@@ -1,4 +1,4 @@
-"""Partitions: adding them to a topic, reassignments in progress and cancelling one, and electing leaders."""
+"""Partitions: adding them to a topic, reassignments in progress, and cancelling one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,21 +7,18 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.partitions import Outcome, Partition, needs_election
+from app.cluster.partitions import Outcome, Partition
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_of, render, whole_number
 from app.pages.topic import known_topic
 from app.services import Admin, PastReader, TopicEditor, services_of
-from kraft_core.clients.admin.partitions import ElectionType
-from kraft_core.image.metadata_image import MetadataImage, TopicImage
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.trie_items import items_of, values_of
-from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False)
 
 ROWS_MAX: Final = 1_000
-SHOWN_MAX: Final = 200
 
 
 @router.post("/topics/{name}/partitions")
@@ -155,68 +152,3 @@ async def cancel(
         fields=[("topic", topic), ("index", str(index))],
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
-
-
-# elections
-
-
-def _need_election(topic: TopicImage, election: ElectionType) -> list[tuple[int, int, Sequence[int]]]:
-    """Return (partition, leader, replicas) of each partition that needs the election."""
-    return [
-        (index, each.leader, each.replicas)
-        for index, each in topic.sorted_partitions()
-        if needs_election(each, election)
-    ]
-
-
-@router.post("/topics/{name}/elect")
-async def elect(
-    request: Request,
-    caller: TopicEditor,
-    name: str,
-    election_type: Annotated[str, Form()] = "PREFERRED",
-    confirmed: Annotated[str, Form()] = "",
-    typed: Annotated[str, Form()] = "",
-) -> Response:
-    """Preview an election; with confirmed=yes hold it. An unclean one requires the name to be typed."""
-    services = services_of(request)
-    topic = known_topic(services.cluster, name)
-    if election_type not in ElectionType.__members__:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"'{election_type[:40]}' is not one of {', '.join(ElectionType.__members__)}."
-        )
-    election = ElectionType[election_type]
-    wanted = _need_election(topic, election)
-    if not wanted:
-        state = "is already led by its preferred replica" if election is ElectionType.PREFERRED else "has a leader"
-        return go_to(request, f"/topics/{name}", Flash("good", f"Every partition of {name} {state}."))
-    is_unclean = election is ElectionType.UNCLEAN
-
-    async def apply() -> Flash:
-        partitions = [(name, index) for index, _, _ in wanted]
-        done = await services.actions.partitions.elect_leaders(caller, election, partitions)
-        return _done(done, partitions, "Leader elected")
-
-    path = f"topics/{name}/partitions/-:elect-leader"
-    view = ConfirmView(
-        title=f"Elect leaders of {name}",
-        active="/topics",
-        back=name,
-        back_url=f"/topics/{name}",
-        action=f"/topics/{name}/elect",
-        button="Elect leaders",
-        changes=[
-            (
-                f"Leader of {name}-{index}",
-                "none" if leader < 0 else str(leader),
-                f"any live replica of {ids_text(replicas)}" if is_unclean else f"{replicas[0]}, if it is in sync",
-            )
-            for index, leader, replicas in wanted[:SHOWN_MAX]
-        ],
-        consequences=["Records that exist only on unavailable replicas are lost."] if is_unclean else [],
-        curl=cluster_curl(request, "POST", path, {"election_type": election.name}),
-        fields=[("election_type", election.name)],
-        type_name=name if is_unclean else "",
-        dangerous=is_unclean,
-    )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, typed=typed)

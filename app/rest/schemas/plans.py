@@ -15,6 +15,7 @@ from app.rest.schemas.base import (
     Resource,
     TopicName,
 )
+from app.rest.schemas.partitions import PartitionEntry
 
 Throttle = Annotated[int, Field(ge=1, le=2**62)]
 MovesPerBroker = Annotated[int, Field(ge=1, le=1_000)]
@@ -25,13 +26,6 @@ BrokerIds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], ...], Fie
 TopicNames = Annotated[tuple[TopicName, ...], Field(max_length=PARTITIONS_MAX, strict=False)]
 Goal = Literal["repair", "balance", "leaders", "drain", "expand", "replication_factor", "move"]
 Goals = Annotated[tuple[Goal, ...], Field(min_length=1, max_length=7, strict=False)]
-
-
-class PlanPartitionBody(Body):
-    """A partition in the scope of a plan."""
-
-    topic_name: TopicName
-    partition_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class PlanOptionsBody(Body):
@@ -48,7 +42,7 @@ class PlanOptionsBody(Body):
     replication_factor: int | None = None
     target_broker_ids: BrokerIds = ()
     topic_names: TopicNames | None = None
-    partitions: Annotated[tuple[PlanPartitionBody, ...], Field(max_length=PARTITIONS_MAX, strict=False)] | None = None
+    partitions: Annotated[tuple[PartitionEntry, ...], Field(max_length=PARTITIONS_MAX, strict=False)] | None = None
     exclude_topic_names: TopicNames = ()
     exclude_broker_ids: BrokerIds = ()
     max_moves: int | None = None
