@@ -161,7 +161,8 @@ def _may_lose(each: Election) -> str:
         return f"Nothing: broker {each.then} was in sync."
     if not known:
         return "Unknown: the metadata does not say who was in sync."
-    return f"Records that only broker{'s' if len(known) > 1 else ''} {ids_text(known)} have."
+    named = f"broker {known[0]} has" if len(known) == 1 else f"brokers {ids_text(known)} have"
+    return f"Records that only {named}."
 
 
 # the change

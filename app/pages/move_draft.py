@@ -150,7 +150,7 @@ def _file(rows: Sequence[Row]) -> dict[str, Any]:
     return {"version": 1, "partitions": moves}
 
 
-def warnings_of(image: MetadataImage, draft: MoveDraft, limits: Limits) -> list[str]:
+def warnings_of(image: MetadataImage, draft: MoveDraft, *, throttled: bool) -> list[str]:
     """Return what to know before the plan is saved, as sentences."""
     effect, lines = draft.effect, []
     brokers = image.cluster.brokers
@@ -166,7 +166,7 @@ def warnings_of(image: MetadataImage, draft: MoveDraft, limits: Limits) -> list[
         before, after = effect[name]
         if after > before:
             lines.append(f"{counted(after - before, 'partition')} more would {what}.")
-    if effect["copies"] and limits.bytes_per_second is None:
+    if effect["copies"] and not throttled:
         lines.append("Without a throttle, copies take all the bandwidth that brokers and disks have.")
     if draft.drain or draft.drain_log_dirs:
         lines += drain_lines(draft)

@@ -272,7 +272,7 @@ async def _review(request: Request, choice: Choice, limits: Limits) -> ReviewVie
     services = services_of(request)
     draft = await drafted(services, choice)
     effect, throttle = draft.effect, None if limits.errors else limits.bytes_per_second
-    warnings = warnings_of(services.cluster.image, draft, limits) + await _waiting(services)
+    warnings = warnings_of(services.cluster.image, draft, throttled=bool(limits.throttle)) + await _waiting(services)
     brokers = sorted(effect["brokers"], key=_change_of)
     return ReviewView(
         cards=_cards(effect, throttle),
@@ -396,7 +396,7 @@ def _confirmation(request: Request, choice: Choice, limits: Limits, draft: MoveD
         action="/plans",
         button="Save draft",
         changes=rows_shown(draft.rows),
-        consequences=[*changed, *numbers_text(draft), *warnings_of(image, draft, limits)],
+        consequences=[*changed, *numbers_text(draft), *warnings_of(image, draft, throttled=bool(limits.throttle))],
         curl=cluster_curl(request, "POST", "plans", draft.call_body(limits)),
         fields=[*choice.pairs(leave=()), *limits.pairs(), ("seen", draft.digest)],
     )

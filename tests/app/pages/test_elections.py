@@ -1,5 +1,7 @@
 """Elections over many topics: the page and its REST call, on a real controller and brokers that only register."""
 
+import asyncio
+
 import pytest
 
 from app.cluster import elections
@@ -7,6 +9,7 @@ from tests.app.live import LiveWeb
 from tests.app.pages.conftest import create
 from tests.app.pages.test_moves import fields, post, soup, table
 from tests.app.security.test_logins import FORM
+from tests.interop import conclave, kafka
 
 
 def not_preferred(web: LiveWeb, topic: str, partitions: int) -> None:
@@ -16,7 +19,7 @@ def not_preferred(web: LiveWeb, topic: str, partitions: int) -> None:
     assert web.client.post(f"{web.cluster}/reassignments", json={"data": data}).status_code == 200
 
 
-def leaders(web: LiveWeb, topic: str) -> list[int]:
+def leaders(web: LiveWeb, topic: str) -> list[int | None]:
     found = web.client.get(f"{web.cluster}/topics/{topic}/partitions").json()["data"]
     return [each["leader_id"] for each in found]
 
@@ -43,9 +46,38 @@ def test_the_page_shows_the_leaders_before_and_after_and_elects_them(
 def test_an_unclean_election_is_for_ticked_partitions_and_typed_for(racked: LiveWeb) -> None:
     refused = post(racked, "/elections", 422, type="UNCLEAN")
     assert "Tick the partitions of which records may be lost." in refused.get_text()
-    create(racked, "unclean", [1])
-    page = post(racked, "/elections", 303, type="UNCLEAN", p="unclean-0")  # it has a leader
-    assert page is not None
+    create(racked, "unclean", [4], [1])
+    adding = {"topic_name": "unclean", "partition_id": 0, "replica_ids": [4, 1]}
+    assert racked.client.post(f"{racked.cluster}/reassignments", json={"data": [adding]}).status_code == 200
+    asyncio.run(fence(racked, 4))
+    try:
+        kafka.wait_until(lambda: leaders(racked, "unclean") == [None, 1], 60, "it has lost its leader", 0.02)
+        page = soup(racked.client.get("/elections?type=UNCLEAN&topics=unclean", headers=FORM), 200)
+        (row,) = table(page, "partitions")
+        assert row[2:4] == ["none", "1"]
+        assert row[6] == "Records that only broker 4 has."
+        preview = post(racked, "/elections", type="UNCLEAN", topics="unclean", p="unclean-0")
+        assert "unclean-0 may lose: Records that only broker 4 has." in preview.get_text()
+        form = fields(preview, "/elections")
+        untyped = post(racked, "/elections", 422, **form)
+        assert "is not 'unclean'. Nothing has changed." in untyped.get_text()
+        post(racked, "/elections", 303, **{**form, "typed": "unclean"})
+        assert leaders(racked, "unclean") == [1, 1]
+    finally:
+        asyncio.run(fence(racked, 4, want_fence=False))
+        racked.wait_for_broker(4)
+        assert racked.client.delete(f"{racked.cluster}/topics/unclean").status_code == 204
+
+
+async def fence(web: LiveWeb, broker_id: int, *, want_fence: bool = True) -> None:
+    """Fence a registered broker, or unfence it."""
+    client = conclave.controller_client(",".join(web.services.settings.bootstrap_controllers))
+    try:
+        broker = conclave.RawBroker(broker_id, web.cluster.rpartition("/")[2], client)
+        broker.epoch = web.services.cluster.image.cluster.brokers[broker_id].epoch
+        await broker.heartbeat(want_fence=want_fence)
+    finally:
+        client.close()
 
 
 def test_rest_elects_leaders_of_the_cluster_of_topics_and_of_partitions(racked: LiveWeb) -> None:
@@ -59,7 +91,8 @@ def test_rest_elects_leaders_of_the_cluster_of_topics_and_of_partitions(racked: 
     one = [{"topic_name": "rest.elected", "partition_id": 1}]
     assert racked.client.post(path, json={"partitions": one}).status_code == 200
     assert leaders(racked, "rest.elected") == [1, 2, 1]
-    assert racked.client.post(path, json={}).status_code == 200
+    whole = racked.client.post(path, json={})
+    assert whole.status_code == 200, whole.text
     assert leaders(racked, "rest.elected") == [2, 2, 2]
     again = racked.client.post(path, json={}).json()
     assert again["data"] == []

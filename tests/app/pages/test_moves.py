@@ -148,7 +148,7 @@ def test_another_plan_than_the_one_that_was_shown_is_not_saved(racked: LiveWeb) 
     [
         ({"goal": "factor", "topics": "goals", "factor": "3"}, "1 replica would be copied"),
         ({"goal": "move", "topics": "goals", "to": ["3", "4"]}, "1 replica would be copied"),
-        ({"goal": "leaders", "topics": "goals"}, "The planner proposes no change"),
+        ({"goal": "repair", "topics": "goals"}, "The planner proposes no change"),
         ({"goal": "drain", "drain": ["1"]}, "Broker 1 will be cordoned when the plan starts"),
         ({"goal": "drain", "drain_rack": ["b"], "unregister": "yes"}, "Broker 3 will be unregistered once stopped."),
         ({"goal": "drain", "topics": "goals", "drain": ["1"]}, "A drain moves everything from its brokers."),
