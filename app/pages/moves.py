@@ -334,7 +334,8 @@ def _totals(effect: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
             held = [each[when][name] for each in brokers] or [0]
             spans.append((min(held), max(held)))
         tone = "warn" if spans[1][1] - spans[1][0] > spans[0][1] - spans[0][0] else ""
-        found.append((label, *(f"{number(low)} to {number(high)}" for low, high in spans), tone))
+        then, now = (f"{number(low)} to {number(high)}" for low, high in spans)
+        found.append((label, then, now, tone))
     for name, label in (
         ("rack_violated", "Partitions that break the rack rule"),
         ("under_min", "Partitions under min ISR"),

@@ -28,7 +28,9 @@ class Limits:
     def of(cls, form: Mapping[str, str]) -> "Limits":
         """Return the limits of a form or an address; what is absent is as usual."""
         given = {name: form[name].strip()[:40] for name in cls.__slots__ if name in form}
-        return cls(**{**given, "unit": given.get("unit") if given.get("unit") in UNITS else USUAL_UNIT})
+        if given.get("unit") not in UNITS:
+            given["unit"] = USUAL_UNIT
+        return cls(**given)
 
     @property
     def errors(self) -> dict[str, str]:

@@ -1,23 +1,55 @@
 """The wizard of moves and the elections in Chromium: with the keyboard, on a phone, without a script."""
 
+import asyncio
 import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.axe import violations
-from tests.browser.test_operator_pages import register
+from tests.interop import conclave
+from tests.interop.kafka import wait_until
 from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
+async def _brokers(product: Product, are_there: threading.Event, end: threading.Event) -> None:
+    """Register brokers 2 and 3, and keep them unfenced until the end."""
+    client = conclave.controller_client(f"127.0.0.1:{product.controller_port}")
+    brokers = [conclave.RawBroker(each, product.cluster_path.rpartition("/")[2], client) for each in (2, 3)]
+    for each in brokers:
+        await each.register()
+    alive = [asyncio.create_task(each.keep_alive(0.5)) for each in brokers]
+    are_there.set()
+    await asyncio.to_thread(end.wait)
+    for task in alive:
+        task.cancel()
+    await asyncio.gather(*alive, return_exceptions=True)
+    client.close()
+
+
 @pytest.fixture(scope="module")
-def spread(product: Product) -> Product:
-    """Return the product with brokers 2 and 3, and topics that they and broker 1 have replicas of."""
-    register(product, 2)
-    register(product, 3)
+def spread(product: Product) -> Iterator[Product]:
+    """Yield the product with brokers 2 and 3, which only register, and topics of brokers 1 and 2."""
+    are_there, end = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as elsewhere:  # Playwright keeps an event loop running in this thread
+        running = elsewhere.submit(asyncio.run, _brokers(product, are_there, end))
+        try:
+            assert are_there.wait(60), running
+            yield with_topics(product)
+        finally:
+            end.set()
+        running.result()
+
+
+def with_topics(product: Product) -> Product:
+    path = f"{product.cluster_path}/brokers/3"
+    wait_until(lambda: product.call("GET", path)[0] == 200, 60, "the web process has read of broker 3")
     for topic, partitions in (("orders-eu", 60), ("orders-us", 2)):
         assignments = {str(index): [1, 2] for index in range(partitions)}
         body = {"topic_name": topic, "replicas_assignments": assignments}

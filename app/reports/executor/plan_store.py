@@ -253,7 +253,7 @@ def _or(words: Sequence[str]) -> str:
 
 def approve(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecord:
     """Approve a draft. Raises LookupError, PlanStateError."""
-    values = {"state": APPROVED, "approved_by": by, "approved_at": utc_now()}
+    values: dict[str, Any] = {"state": APPROVED, "approved_by": by, "approved_at": utc_now()}
     return _changed(session, cluster_id, plan_id, (DRAFT,), "approved", by, **values)
 
 
@@ -269,7 +269,7 @@ def start(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecor
         raise PlanStateError(
             f"Plan {other} is being executed. Wait for its end, or cancel it, before you start another."
         )
-    values = {"state": RUNNING, "started_by": by, "started_at": utc_now()}
+    values: dict[str, Any] = {"state": RUNNING, "started_by": by, "started_at": utc_now()}
     return _changed(session, cluster_id, plan_id, (APPROVED,), "started", by, **values)
 
 
@@ -280,7 +280,7 @@ def pause(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecor
 
 def resume(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecord:
     """Continue a paused plan; what is under min ISR now no longer pauses it. Raises LookupError, PlanStateError."""
-    values = {"state": RUNNING, "known_under_min": None}
+    values: dict[str, Any] = {"state": RUNNING, "known_under_min": None}
     return _changed(session, cluster_id, plan_id, (PAUSED,), "resumed", by, **values)
 
 
