@@ -12,7 +12,6 @@ from typing import Final
 from urllib.parse import quote
 
 from app.cluster.admin import Admin
-from app.cluster.broker_client import BrokerClient
 from app.cluster.broker_clients import BrokerClients
 from app.cluster.broker_requests import BrokerRequests
 from app.cluster.changes import Connections
@@ -114,13 +113,12 @@ class Cluster:
         self._broker_requests = BrokerRequests(security)
         self.static_configs = BrokerStaticConfigs(self._broker_requests)
         self.log_dirs = BrokerLogDirs(self._broker_requests)
-        self.clients = BrokerClients(client_properties or {}, self._broker_requests, lambda: self.image)
-        self.records = Records(self.clients, PartitionOffsets(self._broker_requests, lambda: self.image), schemas)
-        self._broker_client = BrokerClient(lambda: self.image, security)
-        self.groups = Groups(self._broker_client, lambda: self.image)
-        self.transactions = Transactions(self._broker_client, lambda: self.image)
+        self._clients = BrokerClients(lambda: self.image, security, client_properties)
+        self.records = Records(self._clients, PartitionOffsets(self._broker_requests, lambda: self.image), schemas)
+        self.groups = Groups(self._clients, lambda: self.image)
+        self.transactions = Transactions(self._clients, lambda: self.image)
         connections = Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.admin = Admin(connections, self._broker_client, self.groups)
+        self.admin = Admin(connections, self._clients, self.groups)
         self._topic_table = TopicTable()
         self.samples = Samples(self._sample)
         self._identity = ClusterIdentity(
@@ -167,7 +165,7 @@ class Cluster:
         await self.log_dirs.stop()
         await self.groups.stop()
         await self.transactions.stop()
-        await self._broker_client.stop()
+        await self._clients.stop()
         self.client.close()
 
     async def _open_history(self, cluster_id: str) -> None:

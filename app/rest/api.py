@@ -24,6 +24,7 @@ from app.rest import (
     scram,
     topic_records,
     topics,
+    transactions,
     voters,
 )
 
@@ -39,6 +40,7 @@ ROUTERS = tuple(
         topics,
         partitions,
         groups,
+        transactions,
         topic_records,
         plans,
         features,

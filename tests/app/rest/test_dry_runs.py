@@ -106,6 +106,11 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/delegation-tokens"): ("", {"renewers": ["User:ann"]}, 400),  # refused on a plaintext connection
     ("POST", f"{C}/delegation-tokens:renew"): ("", {"hmac": "AAAA"}, 400),
     ("POST", f"{C}/delegation-tokens:expire"): ("", {"hmac": "AAAA"}, 400),
+    ("POST", f"{C}/topics/{{topic_name}}/partitions/{{partition_id}}/transactions:abort"): (
+        "",
+        {"start_offset": 4711},  # no transaction is open
+        409,
+    ),
     ("POST", f"{C}/topics/{{topic_name}}/records"): ("", {"value": {"type": "JSON", "data": {"n": 1}}}, 200),
     ("POST", f"{C}/reports:run"): ("", None, 200),
     ("POST", f"{C}/reports/{{report_id}}:cancel"): ("", None, 404),
@@ -161,6 +166,7 @@ def address(web: LiveWeb, path: str) -> str:
         "controller_id": "1",
         "consumer_group_id": "dry",
         "consumer_id": "none",
+        "transactional_id": "none",
         "subscription_name": "dry",
         "partition_id": "0",
         "voter_id": "9",
