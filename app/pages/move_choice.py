@@ -254,7 +254,7 @@ def planner_options(choice: Choice, image: MetadataImage) -> Options:
             raise Problems("where", {"factor": text})
         given["replication_factor"] = wanted
     excluded = frozenset(brokers_of(choice.without, (), image, "without"))
-    return Options(goals=GOALS[choice.goal].planner, exclude_brokers=excluded, **given)  # type: ignore[arg-type]
+    return Options(goals=GOALS[choice.goal].planner, exclude_brokers=excluded, **given)  # type: ignore[arg-type]  # each has the type of its field
 
 
 def brokers_of(ids: Sequence[str], racks: Sequence[str], image: MetadataImage, field: str) -> list[int]:
