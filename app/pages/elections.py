@@ -46,7 +46,7 @@ class ElectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionsView:
-    """Model of elections.html. `brokers` are (id, leaders before, after); `refused` have no electable replica."""
+    """Model of elect_leaders.html. `brokers` are (id, leaders before, after); `refused` have no electable replica."""
 
     election: str
     topics: str
@@ -125,7 +125,7 @@ async def _page(request: Request, election: ElectionType, choice: Choice, errors
         base=f"{address}{'&' if '?' in address else '?'}",
     )
     status = FORM_REFUSED if wrong else 200
-    return render(request, "elections.html", status, page=page_of(request, "Elect leaders", "/topics"), view=view)
+    return render(request, "elect_leaders.html", status, page=page_of(request, "Elect leaders", "/topics"), view=view)
 
 
 def _brokers(services: Services, found: Sequence[Election]) -> list[tuple[int, int, int]]:

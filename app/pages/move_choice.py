@@ -12,11 +12,14 @@ from typing import Final
 from urllib.parse import urlencode
 
 from app.cluster.partitions import Partition
-from app.pages.frame import counted, whole_number
+from app.pages.config_values import BYTES as UNIT_OF_BYTES
+from app.pages.config_values import Unit, parsed
+from app.pages.frame import counted, optional_number, whole_number
 from app.pages.plan_limits import Limits
 from app.reports.executor.plan_text import PLAN_BYTES_MAX
 from app.reports.proposals.options import (
     BALANCE,
+    BYTES,
     EXPAND,
     LEADERS,
     MAX_REPLICATION_FACTOR,
@@ -54,7 +57,15 @@ GOALS: Final = {
         "Replaces replicas that break the rack rule or are on lost disks or brokers.",
         frozenset({REPAIR}),
     ),
+    "all_bytes": Goal(
+        "Repair and balance, bytes too",
+        "The same, then replicas of a rack's brokers change places until their sizes are even.",
+        frozenset({REPAIR, BALANCE, BYTES, LEADERS}),
+    ),
     "balance": Goal("Balance replicas", "Every broker gets its share of replicas.", frozenset({BALANCE})),
+    "bytes": Goal(
+        "Balance bytes", "Replicas of a rack's brokers change places; all sizes must be known.", frozenset({BYTES})
+    ),
     "leaders": Goal("Balance leaders", "No data is copied: only preferred leaders change.", frozenset({LEADERS})),
     "drain": Goal("Drain", "Brokers, racks or log directories are cordoned, then emptied."),
     "expand": Goal("Expand", "New brokers are filled to their share; the others only give.", frozenset({EXPAND})),
@@ -120,6 +131,8 @@ class Choice:
     unregister: str = ""
     without: tuple[str, ...] = ()
     factor: str = ""
+    max_moves: str = ""
+    max_bytes: str = ""
     report: str = ""
     plan: str = ""
 
@@ -253,8 +266,21 @@ def planner_options(choice: Choice, image: MetadataImage) -> Options:
             text = f"'{choice.factor[:40]}' is not a replication factor from 1 to {MAX_REPLICATION_FACTOR}."
             raise Problems("where", {"factor": text})
         given["replication_factor"] = wanted
+    given["max_moves"] = _budget(choice.max_moves, "max_moves", "Replicas to copy", None)
+    given["max_bytes"] = _budget(choice.max_bytes, "max_bytes", "Bytes to copy", UNIT_OF_BYTES)
     excluded = frozenset(brokers_of(choice.without, (), image, "without"))
     return Options(goals=GOALS[choice.goal].planner, exclude_brokers=excluded, **given)  # type: ignore[arg-type]  # each has the type of its field
+
+
+def _budget(text: str, field: str, label: str, unit: Unit | None) -> int | None:
+    """Return a limit of the planner, None without one. Raises Problems of step where."""
+    try:
+        value, wrong = optional_number(parsed(text, unit), label, 2**62)
+    except ValueError as unreadable:
+        value, wrong = None, f"{label}: {unreadable}"
+    if wrong:
+        raise Problems("where", {field: wrong})
+    return value
 
 
 def brokers_of(ids: Sequence[str], racks: Sequence[str], image: MetadataImage, field: str) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from app.pages.frame import counted, ids_text, whole_number
 from app.pages.move_choice import Choice, Problems, drained_of, planner_options
 from app.pages.plan_limits import Limits
+from app.pages.plans import bytes_text
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.directories import Answers
 from app.reports.executor.drafts import rows_of_plan
@@ -137,6 +138,8 @@ def _options_body(options: Options) -> dict[str, Any]:
         "topic_names": sorted(options.topics or ())[:CALL_ROWS],
         "partitions": [{"topic_name": name, "partition_id": number} for name, number in partitions],
         "exclude_broker_ids": sorted(options.exclude_brokers),
+        "max_moves": options.max_moves,
+        "max_bytes": options.max_bytes,
     }
     return {name: value for name, value in body.items() if value}
 
@@ -196,4 +199,7 @@ def numbers_text(draft: MoveDraft) -> list[str]:
     if "directory_moves" in numbers:
         moved = counted(numbers["directory_moves"], "replica")
         lines.append(f"{moved} would move to another log directory of the same broker.")
+    if "byte_shares" in numbers:
+        lines.append(f"{counted(numbers['swaps'], 'pair')} of replicas would change places within a rack.")
+        lines += bytes_text(numbers["byte_shares"])
     return lines

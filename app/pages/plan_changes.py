@@ -12,7 +12,7 @@ from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted
 from app.pages.plan_limits import Limits, throttle_text
-from app.pages.plans import PlanId, draft_saved, known_plan, plan_page, rows_shown
+from app.pages.plans import PlanId, cordon_texts, draft_saved, known_plan, plan_page, rows_shown
 from app.reports.executor import plan_store
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.drafts import rollback_rows
@@ -168,6 +168,32 @@ def _limit_texts(throttle: int | None, moves: int, *, pauses: bool, stuck: int) 
         "Pause when others go under min ISR": "yes" if pauses else "no",
         "Stuck after minutes without progress": str(stuck),
     }
+
+
+@router.post("/plans/{plan_id}/changes/uncordon")
+async def uncordon(
+    request: Request, caller: Admin, plan_id: PlanId, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview which cordons of an ended drain would be removed; with confirmed=yes remove them."""
+    services = services_of(request)
+    record = await known_plan(services, plan_id)
+    plans = services.actions.plans
+    view = ConfirmView(
+        title=f"Uncordon what plan {plan_id} has drained",
+        **_page_of(plan_id),
+        action=f"/plans/{plan_id}/changes/uncordon",
+        button="Uncordon",
+        changes=cordon_texts(await plans.left_cordons(record)),
+        consequences=["New replicas may be placed there again. Those that have moved away stay where they are."],
+        curl=cluster_curl(request, "POST", f"plans/{plan_id}:uncordon", {}),
+    )
+    return await _preview(
+        request,
+        view,
+        confirmed,
+        lambda **kind: plans.uncordon(caller, record.cluster_id, plan_id, **kind),
+        "uncordoned",
+    )
 
 
 @router.post("/plans/{plan_id}/changes/rollback")

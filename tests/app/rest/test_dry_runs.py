@@ -121,6 +121,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/plans/{{plan_id}}:pause"): ("", None, 404),
     ("POST", f"{C}/plans/{{plan_id}}:resume"): ("", None, 404),
     ("POST", f"{C}/plans/{{plan_id}}:cancel"): ("", {}, 404),
+    ("POST", f"{C}/plans/{{plan_id}}:uncordon"): ("", None, 404),
     ("PUT", f"{C}/report-schedules/{{name}}"): ("", {"cron": "1 2 3 4 5"}, 200),
     ("DELETE", f"{C}/report-schedules/{{name}}"): ("", None, 404),
 }

@@ -131,6 +131,8 @@ PAGES = (
     "/elections",
     "/features",
     "/rights",
+    "/flaps?window=all",
+    "/flaps/elections",
 )
 
 
@@ -154,6 +156,12 @@ def test_values_of_addresses_and_forms_are_shown_as_text(planted: LiveWeb, admin
         f"/audit?actor={said}&resource={said}",
         f"/topics/{said}",
         f"/changes?before={said}",
+        f"/changes?q={said}&about=partition&name={said}",
+        f"/fragments/changes?after=0&q={said}&name={said}",
+        f"/flaps?from={said}&to={said}&window={said}",
+        f"/flaps/elections?topic={said}&partition={said}",
+        f"/flaps/elections?topic={said}",
+        f"/brokers/{said}/timeline",
         f"/quorum/epochs?page={said}",
         f"/moves/new?goal={said}&topics={said}&holder={said}&p={said}&to_rack={said}&step=where",
         f"/moves/new?topics=*&to_rack={said}&step=review&throttle={said}&unit={said}",
