@@ -1,18 +1,19 @@
 """Plans of reassignments: the list, and one plan with its progress."""
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from app.cluster.partitions import Partition
-from app.http.errors import NotFoundError
+from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.flash import Flash
-from app.pages.frame import duration, go_to, ids_text, moment, number, page_of, render, size
-from app.reports.executor import plan_store
+from app.pages.frame import duration, go_to, ids_text, moment, page_of, render, size
+from app.pages.plan_limits import UNITS, Limits, throttle_fields, throttle_text
+from app.reports.executor import plan_events, plan_store
+from app.reports.executor.cordons import LeftCordon
 from app.reports.executor.models import PlanPartition, PlanRecord
 from app.reports.executor.plan import (
     ACTIVE_STATES,
@@ -34,12 +35,15 @@ from app.reports.executor.plan import (
     named_dirs,
 )
 from app.reports.executor.plan_store import Counts, row_of
+from app.reports.executor.story import sentence
 from app.services import Reader, Services, services_of
 
 router = APIRouter(include_in_schema=False)
 
 PLANS_SHOWN: Final = 50
 ROWS_SHOWN: Final = 200
+EVENTS_SHOWN: Final = 100
+RACKS_SHOWN: Final = 20
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 TONES: Final = {DONE: "good", PLAN_FAILED: "bad", CANCELLED: "warn", PAUSED: "warn"}
 ROW_TONES: Final = {MOVED: "good", UNCHANGED: "good", FAILED: "bad", STALE: "warn", UNDONE: "warn"}
@@ -61,13 +65,10 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class PlansView:
-    """Model of plans.html. `is_active`: a plan is being executed. The other fields belong to a refused form."""
+    """Model of plans.html. `is_active`: a plan is being executed."""
 
     plans: Sequence[PlanItem]
     is_active: bool
-    error: str = ""
-    brokers: str = ""
-    log_dirs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,22 @@ class PlanRow:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """Something that happened to a plan. `actor`: who did it, "" for nobody."""
+
+    at: dt.datetime
+    text: str
+    actor: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows."""
+    """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows.
+
+    `story` is the newest of what happened, newest first; `earlier` lines are left out.
+    `cordons` are those that the ended plan has left.
+    """
 
     id: int
     state: str
@@ -102,11 +116,15 @@ class PlanView:
     stuck_minutes: int
     waits_for: str
     reasons: Sequence[str]
+    cordons: Sequence[str]
     rows: Sequence[PlanRow]
     more: int
     actions: Sequence[tuple[str, str]]
-    throttle: int | None
-    moves_per_broker: int
+    story: Sequence[StoryLine]
+    earlier: int
+    limits: Limits
+    errors: Mapping[str, str]
+    units: Sequence[str]
 
 
 # reading
@@ -137,15 +155,8 @@ async def _plans_view(services: Services) -> PlansView:
 @router.get("/plans")
 async def plans(request: Request, _caller: Reader) -> Response:
     """Return the list."""
-    return await plans_page(request)
-
-
-async def plans_page(
-    request: Request, *, error: str = "", brokers: str = "", log_dirs: str = "", status: int = 200
-) -> Response:
-    """Return the list with its forms, and why one was refused."""
-    view = replace(await _plans_view(services_of(request)), error=error, brokers=brokers, log_dirs=log_dirs)
-    return render(request, "plans.html", status, page=page_of(request, "Plans", "/plans"), view=view)
+    view = await _plans_view(services_of(request))
+    return render(request, "plans.html", page=page_of(request, "Plans", "/plans"), view=view)
 
 
 @router.get("/fragments/plans")
@@ -168,7 +179,6 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
     def when(at: dt.datetime | None, by: str | None) -> str:
         return "" if at is None else f"{moment(at)} by {by}"
 
-    throttle = "none" if record.throttle is None else f"{number(record.throttle)} bytes/s per broker"
     facts = [
         ("Origin", record.origin),
         ("Made", when(record.made_at, record.made_by)),
@@ -179,13 +189,30 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
             "Ended",
             "" if record.finished_at is None else f"{record.finished_at.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S} UTC",
         ),
-        ("Throttle", throttle),
+        ("Throttle", throttle_text(record.throttle)),
         ("New replicas on a broker at once", str(record.moves_per_broker)),
         ("Pause on under min ISR", "yes" if record.pause_on_under_min else "no"),
         ("Drains", ids_text(record.drain) if record.drain else ""),
         ("Drains", ", ".join(f"{path} of broker {broker}" for broker, path in record.drain_log_dirs or ())),
+        *(("Bytes", line) for line in bytes_text((record.options.get("proposal") or {}).get("byte_shares", ()))),
     ]
     return [(label, text) for label, text in facts if text]
+
+
+def bytes_text(shares: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what a plan does to the bytes of the fullest broker of each rack, those with most bytes first."""
+    ordered = sorted(shares, key=lambda each: (-each["before"]["max"], each["rack"] or ""))
+    lines = [_share_text(each) for each in ordered[:RACKS_SHOWN]]
+    return lines if len(ordered) <= RACKS_SHOWN else [*lines, f"{len(ordered) - RACKS_SHOWN} more racks are not shown."]
+
+
+def _share_text(share: Mapping[str, Any]) -> str:
+    of_rack = f" of rack {share['rack']}" if share["rack"] else ""
+    before, after = share["before"]["max"], share["after"]["max"]
+    return (
+        f"The fullest broker{of_rack} would have {size(after)} instead of {size(before)}. "
+        f"No placement of the rack's replicas has less than {size(share['bound'])} (gap {size(share['gap'])})."
+    )
 
 
 def replicas_text(replicas: Sequence[int], log_dirs: Sequence[str]) -> str:
@@ -205,11 +232,6 @@ def rows_shown(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         for row in rows[:ROWS_SHOWN]
     ]
     return shown if len(rows) <= ROWS_SHOWN else [*shown, ("…", f"{len(rows) - ROWS_SHOWN} more partitions", "")]
-
-
-def wanted_replicas(rows: Sequence[Row]) -> dict[Partition, Sequence[int]]:
-    """Return the replicas of the plan by partition."""
-    return {row.key: row.proposed for row in rows}
 
 
 def draft_saved(request: Request, record: PlanRecord) -> Response:
@@ -232,7 +254,12 @@ def _row(stored: PlanPartition) -> PlanRow:
     )
 
 
-def _actions(record: PlanRecord) -> list[tuple[str, str]]:
+def cordon_texts(left: Sequence[LeftCordon]) -> list[tuple[str, str, str]]:
+    """Return (config, value now, value without the plan's cordon) of each broker."""
+    return [(f"cordoned.log.dirs of broker {each.broker_id}", each.now, each.after or "none") for each in left]
+
+
+def _actions(record: PlanRecord, is_cordoned: bool) -> list[tuple[str, str]]:
     """Return the changes that the plan's state allows, as (path, label)."""
     actions = {
         DRAFT: [("approve", "Approve…")],
@@ -242,15 +269,18 @@ def _actions(record: PlanRecord) -> list[tuple[str, str]]:
     }.get(record.state, [])
     if record.state not in FINAL_STATES:
         return [*actions, ("cancel", "Cancel…")]
-    return [("rollback", "Roll back…")] if (record.result or {}).get("partitions", {}).get(MOVED) else []
+    actions = [("uncordon", "Uncordon…")] if is_cordoned else []
+    return [*actions, ("rollback", "Roll back…")] if (record.result or {}).get("partitions", {}).get(MOVED) else actions
 
 
-async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
+async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits | None = None) -> PlanView:
     record = await known_plan(services, plan_id)
     counts: Counts = await services.actions.plans.progress(record)
     chosen = state if state in ROW_STATES else ""
     rows = await services.database.read(plan_store.partitions, plan_id, state=chosen or None, after=0, limit=ROWS_SHOWN)
     eta = plan_store.eta_seconds(record, counts)
+    events, told = await services.database.read(plan_events.events, record, EVENTS_SHOWN)
+    left = await services.actions.plans.left_cordons(record)
     total = counts.states.get(chosen, 0) if chosen else sum(counts.states.values())
     return PlanView(
         id=record.id,
@@ -270,17 +300,38 @@ async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
         reasons=record.reasons,
         rows=[_row(each) for each in rows],
         more=total - len(rows),
-        actions=_actions(record),
-        throttle=record.throttle,
-        moves_per_broker=record.moves_per_broker,
+        actions=_actions(record, bool(left)),
+        cordons=[f"{what}: {now}" for what, now, _ in cordon_texts(left)],
+        story=[StoryLine(each.at, sentence(each.kind, each.detail), each.actor or "") for each in events],
+        earlier=told - len(events),
+        limits=typed or _limits(record),
+        errors={} if typed is None else typed.errors,
+        units=list(UNITS),
+    )
+
+
+def _limits(record: PlanRecord) -> Limits:
+    throttle, unit = throttle_fields(record.throttle)
+    return Limits(
+        throttle=throttle,
+        unit=unit,
+        moves=str(record.moves_per_broker),
+        pause="yes" if record.pause_on_under_min else "no",
+        stuck=str(record.stuck_minutes),
     )
 
 
 @router.get("/plans/{plan_id}")
 async def plan(request: Request, _caller: Reader, plan_id: PlanId, state: str = "") -> Response:
     """Return one plan; `state` selects partitions."""
-    view = await _plan_view(services_of(request), plan_id, state)
-    return render(request, "plan.html", page=page_of(request, f"Plan {plan_id}", "/plans"), view=view)
+    return await plan_page(request, plan_id, state)
+
+
+async def plan_page(request: Request, plan_id: int, state: str, typed: Limits | None = None) -> Response:
+    """Return one plan; with the limits as `typed`, and what is wrong with them."""
+    view = await _plan_view(services_of(request), plan_id, state, typed)
+    status = FORM_REFUSED if view.errors else 200
+    return render(request, "plan.html", status, page=page_of(request, f"Plan {plan_id}", "/plans"), view=view)
 
 
 @router.get("/fragments/plans/{plan_id}")

@@ -12,16 +12,17 @@ from fastapi.responses import Response
 from app.error_responses import NATIVE
 from app.http.errors import ConflictError, FieldError, NotFoundError, UnprocessableError
 from app.reports import store
-from app.reports.executor import plan_store
+from app.reports.executor import plan_events, plan_store
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.drafts import rollback_rows, rows_of_plan
 from app.reports.executor.drains import check_drain
-from app.reports.executor.models import PlanPartition, PlanRecord
+from app.reports.executor.models import PlanEvent, PlanPartition, PlanRecord
 from app.reports.executor.plan import PENDING, Row
 from app.reports.executor.plan_store import Counts, NewPlan, PlanStateError
 from app.reports.executor.plan_text import PlanError, read_plan
 from app.reports.executor.proposing import drained, proposed
 from app.reports.executor.report_plans import report_rows
+from app.reports.executor.story import sentence
 from app.reports.proposals.options import InvalidOptionsError, Options
 from app.rest.paging import NowPageDep, Page
 from app.rest.responses import answer, checked, created, list_body, location_of
@@ -33,6 +34,7 @@ from app.rest.schemas.plans import (
     DrainBody,
     PlanData,
     PlanDataList,
+    PlanEventDataList,
     PlanOptionsBody,
     PlanPartitionDataList,
 )
@@ -43,6 +45,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "operations
 
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 PLANS_MAX = 1_000
+EVENTS_MAX = 1_000
 _CHANGED: dict[int | str, dict[str, Any]] = {
     200: {"model": PlanData},
     409: {"description": "the plan's state forbids it, or another plan is being executed"},
@@ -56,7 +59,13 @@ def _ms(moment: dt.datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp() * 1000)
 
 
-def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Counts | None) -> dict[str, Any]:
+def _plan(
+    view: View,
+    record: PlanRecord,
+    states: Mapping[str, int],
+    counts: Counts | None,
+    cordoned: list[int] | None = None,
+) -> dict[str, Any]:
     return view.resource(
         "KafkaPlan",
         ("plans", record.id),
@@ -80,6 +89,7 @@ def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Cou
         drain_broker_ids=record.drain,
         drain_log_dirs=[{"broker_id": broker, "path": path} for broker, path in record.drain_log_dirs or ()],
         unregister=record.unregister,
+        cordoned_broker_ids=cordoned,
         partition_states=dict(states),
         replicas_to_add=None if counts is None else counts.adding,
         replicas_added=None if counts is None else counts.caught_up,
@@ -92,12 +102,14 @@ def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Cou
         reasons=record.reasons,
         result=record.result,
         partitions=view.related("plans", record.id, "partitions"),
+        events=view.related("plans", record.id, "events"),
     )
 
 
 async def _whole(view: View, services: Services, record: PlanRecord) -> dict[str, Any]:
     counts = await services.actions.plans.progress(record)
-    return _plan(view, record, counts.states, counts)
+    left = await services.actions.plans.left_cordons(record)
+    return _plan(view, record, counts.states, counts, [each.broker_id for each in left])
 
 
 async def _known(view: View, services: Services, plan_id: int) -> PlanRecord:
@@ -178,7 +190,11 @@ def _planner_options(body: PlanOptionsBody) -> Options:
         drain_racks=frozenset(body.drain_racks),
         expand_brokers=frozenset(body.expand_broker_ids),
         replication_factor=body.replication_factor,
+        target_brokers=frozenset(body.target_broker_ids),
         topics=None if body.topic_names is None else frozenset(body.topic_names),
+        partitions=None
+        if body.partitions is None
+        else frozenset((each.topic_name, each.partition_id) for each in body.partitions),
         exclude_topics=frozenset(body.exclude_topic_names),
         exclude_brokers=frozenset(body.exclude_broker_ids),
         max_moves=body.max_moves,
@@ -259,6 +275,26 @@ def _partition_page(page: Page, found: Any) -> dict[str, Any]:
     return list_body("KafkaPlanPartitionList", page.url, [_partition(each) for each in shown], following)
 
 
+@router.get("/plans/{plan_id}/events", responses={200: {"model": PlanEventDataList}})
+async def list_plan_events(
+    plan_id: PlanId, view: NowViewDep, services: ServicesDep, page: NowPageDep, _caller: Reader
+) -> Response:
+    """List what happened to a plan, newest first, at most 1,000 events."""
+    record = await _known(view, services, plan_id)
+    found, _ = await services.database.read(plan_events.events, record, EVENTS_MAX)
+    numbered = list(enumerate(found))
+    return page.answer("KafkaPlanEventList", numbered, lambda item: item[0], lambda item: _event(item[1]))
+
+
+def _event(stored: PlanEvent) -> dict[str, Any]:
+    return {
+        "at": _ms(stored.at),
+        "event": stored.kind,
+        "actor": stored.actor,
+        "text": sentence(stored.kind, stored.detail),
+    }
+
+
 @router.patch("/plans/{plan_id}", responses=_CHANGED)
 async def change_plan(
     plan_id: PlanId,
@@ -273,6 +309,7 @@ async def change_plan(
         "throttle_bytes_per_second": "throttle",
         "moves_per_broker": "moves_per_broker",
         "pause_on_under_min_isr": "pause_on_under_min",
+        "stuck_minutes": "stuck_minutes",
     }
     given = body.model_dump(exclude_unset=True)
     values = {
@@ -351,4 +388,13 @@ async def cancel_plan(
 ) -> Response:
     """Cancel a plan. What has moved stays; what is moving is undone, or finished on wish."""
     done = services.actions.plans.cancel(caller, view.cluster_id, plan_id, body.begun, validate_only=validate_only)
+    return await _changed(view, services, plan_id, done, validate_only=validate_only)
+
+
+@router.post("/plans/{plan_id}:uncordon", responses=_CHANGED)
+async def uncordon_plan(
+    plan_id: PlanId, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Remove the cordons that a drain has left when it ended, so that its brokers take replicas again."""
+    done = services.actions.plans.uncordon(caller, view.cluster_id, plan_id, validate_only=validate_only)
     return await _changed(view, services, plan_id, done, validate_only=validate_only)
