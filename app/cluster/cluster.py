@@ -20,9 +20,11 @@ from app.cluster.groups import Groups
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.identity import ClusterIdentity
 from app.cluster.log_dirs import BrokerLogDirs, PastLogDirs
+from app.cluster.log_events.survey import LogEvents
 from app.cluster.log_store.archive import Archive, Past
 from app.cluster.log_store.recorder import Limits, Recorder
 from app.cluster.partition_offsets import PartitionOffsets
+from app.cluster.past_quorum import past_quorum
 from app.cluster.quorum import Quorum
 from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.records import Records
@@ -97,7 +99,9 @@ class Cluster:
         """The state that this view shows, None for the present one."""
         self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id), security=security)
         self.history = History(history_records_max)
+        self.epochs = self.history.epochs
         self.archive = Archive(self.history, history_records_max, lambda: self.observer.applied_offset)
+        self.log_events = LogEvents(self.history, self.archive)
         self._stored = stored
         self.observer.subscribe_log(self._on_change, self._on_snapshot)
         self.observer.subscribe_leader(self.history.epochs.lost, self.history.epochs.found)
@@ -158,6 +162,7 @@ class Cluster:
         await self._quorum.stop()
         await self._epoch_keeper.stop()
         await self.observer.stop()
+        await self.log_events.stop()
         await self.archive.stop()
         if self.archive.recorder is not None:
             await self.archive.recorder.stop()
@@ -239,6 +244,7 @@ class Cluster:
         return view
 
     def _become(self, past: Past) -> None:
+        self.epochs = self.history.epochs.until(past.offset, past.time_ms)
         self.past, self.history, self._topic_table = past, past.history, past.table
         self.static_configs = BrokerStaticConfigs(self._broker_requests)
         self.log_dirs = PastLogDirs(self._broker_requests)
@@ -270,7 +276,9 @@ class Cluster:
 
     @property
     def quorum(self) -> Quorum:
-        """The quorum as this process knows it now. No request is sent."""
+        """The quorum as this process knows it now, in a view of the past what the log says of it. Nothing is asked."""
+        if self.past is not None:
+            return past_quorum(self.past.image, self.past.offset, self.past.time_ms, self.epochs)
         return self._quorum.now
 
     @property

@@ -136,8 +136,13 @@ def test_every_table_on_every_page_can_be_downloaded(web: LiveWeb, topics: list[
         "/brokers/1/configs",
         "/topics",
         "/reassignments",
+        "/elections",
+        f"/moves/new?topics={topics[0]}",
+        "/moves/new?goal=drain&step=where",
     ]
     pages += [f"/topics/{topics[0]}", f"/topics/{topics[0]}/configs", "/features", "/plans", "/reports", "/rights"]
+    pages += ["/brokers/1/timeline", "/flaps", "/flaps/elections"]
+    assert web.call(web.services.cluster.log_events.survey(30)).is_whole
     pages += [f"/reports/{run_id}", "/audit", "/access", "/reports/schedules/nightly", "/fragments/brokers"]
     seen = set()
     for page in pages:
@@ -153,6 +158,7 @@ def test_every_table_on_every_page_can_be_downloaded(web: LiveWeb, topics: list[
     web.call(web.services.database.write(store.update_run, run_id, state="failed"))
     assert {"voters", "epochs", "brokers", "topics", "partitions", "replicas", "configs", "schedules"} <= seen
     assert {"report-runs", "report-brokers", "losses", "margins", "shared-partitions", "audit", "users"} <= seen
+    assert {"timeline", "level-history"} <= seen
 
 
 def test_a_download_that_cannot_be_made_is_refused_with_the_reason(web: LiveWeb) -> None:

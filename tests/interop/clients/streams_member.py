@@ -15,6 +15,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
 API_KEY = 88
+NOT_YET = (14, 15, 16)
+"""Codes of a coordinator that is not there yet."""
 
 
 class StreamsMember:
@@ -60,6 +62,8 @@ class StreamsMember:
             task_end_offsets=None,
         )
         answer = self._ask(message)
+        if int(answer.error_code) in NOT_YET:
+            return []
         assert int(answer.error_code) == 0, answer
         self._epoch = int(answer.member_epoch)
         if answer.active_tasks is not None:
