@@ -72,7 +72,7 @@ def main(gigabytes: float) -> int:
                 asyncio.run(write(node, records))
                 size = sum(each.stat().st_size for each in (folder / "node").rglob("*.log"))
                 print(f"{records:,} records, {size / 10**9:.1f} GB on disk")
-                browse(browser, process, records)
+                browse(ready_browser(port), process, records)
     return 0
 
 

@@ -30,7 +30,10 @@ PAGES = (
     "/reports",
     "/plans",
     "/reassignments",
-    "/plans",
+    "/elections",
+    "/moves/new",
+    "/moves/new?goal=drain&step=where",
+    "/moves/new?topics=*",
     "/features",
 )
 ADMIN_PAGES = ("/audit", "/access", "/account", "/rights")
