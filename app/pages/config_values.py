@@ -30,15 +30,15 @@ _MS: Final = Unit(1, _TIMES, "as 7 d or 12 h")
 _SECONDS: Final = Unit(1_000, _TIMES, "as 30 s or 2 h")
 _MINUTES: Final = Unit(60_000, _TIMES, "as 30 min or 7 d")
 _HOURS: Final = Unit(3_600_000, _TIMES, "as 12 h or 7 d")
-_BYTES: Final = Unit(1, _SIZES, "as 512 KiB or 1 GiB")
+BYTES: Final = Unit(1, _SIZES, "as 512 KiB or 1 GiB")
 _BY_ENDING: Final = (
     (".ms", _MS),
     (".seconds", _SECONDS),
     (".minutes", _MINUTES),
     (".hours", _HOURS),
-    (".bytes", _BYTES),
-    (".bytes.per.second", _BYTES),
-    (".buffer.size", _BYTES),
+    (".bytes", BYTES),
+    (".bytes.per.second", BYTES),
+    (".buffer.size", BYTES),
 )
 
 

@@ -176,7 +176,7 @@ async def reset(
         if confirmed:
             offsets = read_plan(plan)
             scenario: Scenario = ToOffsets(offsets)
-            named: Named | None = _by_topic(offsets)
+            named: Named | None = by_topic(offsets)
         else:
             scenario, named = read_scenario(way, value, int(time.time() * 1000)), read_topics(topics)
     except ValueError as wrong:
@@ -220,7 +220,8 @@ async def reset(
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
 
 
-def _by_topic(offsets: Mapping[TopicPartition, int]) -> Named:
+def by_topic(offsets: Mapping[TopicPartition, int]) -> Named:
+    """Return the partitions of a plan by topic."""
     found: dict[str, set[int] | None] = {}
     for topic, index in offsets:
         indexes = found.setdefault(topic, set())

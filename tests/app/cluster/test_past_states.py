@@ -25,6 +25,9 @@ PAGES = (
     "/changes",
     "/reassignments",
     "/rights",
+    "/rights/scram",
+    "/rights/quotas",
+    "/rights/tokens",
 )
 LISTS = (
     "topics",
