@@ -176,8 +176,8 @@ async def alter_configs(request: Request, caller: ConfigEditor, given: TickedDep
             Field("operation", "Change", given.fields.get("operation", "set"), choices=OPERATIONS),
             Field("value", "Value", given.fields.get("value", ""), hint='With its unit, as 7 d or 1 GiB; "" is empty.'),
         )
-        view = _input(given, names, "configs", "Change a config", *inputs, error=str(wrong))
-        return input_page(request, view, "/topics")
+        asked = _input(given, names, "configs", "Change a config", *inputs, error=str(wrong))
+        return input_page(request, asked, "/topics")
 
     def value_of(name: str) -> str:
         return next(shown(entry.value) for entry in cluster.topic_configs(name) if entry.name == change.name)

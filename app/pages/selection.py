@@ -177,7 +177,7 @@ async def each(items: Sequence[str], make: Callable[[str], Awaitable[Made]]) -> 
     return list(await asyncio.gather(*(one(item) for item in items)))
 
 
-def in_count(items: Sequence[str], noun: str) -> str:
+def in_count(items: Sequence[object], noun: str) -> str:
     """Return a count in words that can be typed: 12 topics."""
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
