@@ -29,7 +29,7 @@ from app.pages.selection import (
     preview_or_apply_each,
 )
 from app.pages.topic import delete_refused, known_topic
-from app.pages.topics import topics_view
+from app.pages.topics import topics_of
 from app.services import ConfigEditor, TopicEditor, services_of
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.clients.admin.partitions import ElectionType
@@ -48,7 +48,7 @@ def _chosen(cluster: Cluster, given: Ticked) -> list[str]:
     """Return the names of the selected topics. Raises UnprocessableError."""
     matching: Sequence[str] = ()
     if given.is_all:
-        found = topics_view(cluster, given.query, ITEMS_MAX + 1)
+        found = topics_of(cluster, given.query, ITEMS_MAX + 1)
         matching = [row.name for row in found.rows]
     return given.chosen("topic", matching)
 

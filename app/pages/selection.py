@@ -50,11 +50,11 @@ class Ticked:
         return f"{path}?{urlencode(self.query)}" if self.query else path
 
     def chosen(self, noun: str, matching: Sequence[str]) -> list[str]:
-        """Return the selected items, each once; `matching` are at most ITEMS_MAX + 1 items that match the filter.
+        """Return the selected items, sorted and each once; `matching` are at most ITEMS_MAX + 1 that match the filter.
 
         Raises UnprocessableError without any, and for more than ITEMS_MAX.
         """
-        found = list(dict.fromkeys(matching if self.is_all else self.items))
+        found = sorted(set(matching if self.is_all else self.items))
         if not found:
             raise UnprocessableError(f"Nothing is selected: tick at least one {noun}. Nothing has changed.")
         if len(found) > ITEMS_MAX:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -12,7 +12,7 @@ from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
 from app.cluster.log_dirs import LogDirs, topic_size
-from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow
+from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.http.errors import FORM_REFUSED, UNEXPECTED
 from app.http.locations import htmx_push
 from app.pages.confirm import cluster_curl
@@ -107,16 +107,42 @@ async def current_topics(request: Request) -> TopicsView:
     cluster = services_of(request).cluster
     log_dirs = await cluster.log_dirs.of(cluster.image.cluster.brokers.values(), SIZES_SECONDS)
     rows = rows_on_page(request, ROWS)
-    return topics_view(cluster, request.query_params, rows, log_dirs)
+    return topics_of(cluster, request.query_params, rows, log_dirs)
+
+
+def topics_of(
+    cluster: Cluster, query: Mapping[str, str], rows: int, log_dirs: Mapping[int, LogDirs] | None = None
+) -> TopicsView:
+    """Return the page of an address, with what the cluster knows of configs and changes."""
+    view = topics_view(
+        cluster.image,
+        cluster.topic_table,
+        query,
+        rows,
+        log_dirs,
+        nodes=cluster.topic_defaults(),
+        changed=cluster.topic_changes,
+    )
+    return replace(view, history_begins=cluster.history.oldest_offset)
 
 
 def topics_view(
-    cluster: Cluster, query: Mapping[str, str], rows: int = ROWS, log_dirs: Mapping[int, LogDirs] | None = None
+    image: MetadataImage,
+    table: TopicTable,
+    query: Mapping[str, str],
+    rows: int = ROWS,
+    log_dirs: Mapping[int, LogDirs] | None = None,
+    *,
+    nodes: NodeConfigs | None = None,
+    changed: Mapping[UUID, int] | None = None,
 ) -> TopicsView:
-    """Return the page of an address; parameters that are not valid are ignored."""
-    answers = log_dirs or {}
-    image, table, changed = cluster.image, cluster.topic_table, cluster.topic_changes
-    nodes = cluster.topic_defaults()
+    """Return the page of an address; parameters that are not valid are ignored.
+
+    `nodes` has the configs that topics inherit, `changed` the times of their last changes.
+    """
+    answers, times = log_dirs or {}, changed or {}
+    inherited = nodes or NodeConfigs.of(image.configs)
+    table.refresh(image)
     sort: SortKey = next((key for key in SORT_KEYS if key == query.get("sort")), "name")
     problem: Problem | None = next((each for each in PROBLEMS if each == query.get("problem")), None)
     search, descending, internal = query.get("q", "")[:249], bool(query.get("desc")), query.get("internal") != "no"
@@ -128,7 +154,7 @@ def topics_view(
         internal=internal,
         page=whole_number(query.get("page", "1"), 1, 10**9) or 1,
         page_size=rows,
-        changed=changed,
+        changed=times,
     )
     return TopicsView(
         search,
@@ -141,9 +167,8 @@ def topics_view(
         found.topics,
         found.page,
         found.pages,
-        {row.name: _details(row, image, nodes, changed, answers) for row in found.rows},
+        {row.name: _details(row, image, inherited, times, answers) for row in found.rows},
         _silent(image, answers),
-        cluster.history.oldest_offset,
     )
 
 

@@ -152,7 +152,7 @@ def test_selected_groups_are_reset_and_deleted(web: LiveWeb, node: CombinedNode)
         assert {each["current_offset"] for each in lags} == {5, 7}
         assert "2 groups: 0 done, 2 failed" in words(send(web, path, items[:2], confirmed="yes"), "[role=alert]")
         asked = send(web, "/selected-groups/delete", items)
-        assert hidden(asked) == items[:2]
+        assert sorted(hidden(asked)) == sorted(items[:2])
         assert "sel busy: " in words(asked, ".checks")
         done = send(web, "/selected-groups/delete", items, confirmed="yes", typed="3 groups")
         assert "3 groups: 2 done, 1 failed" in words(done, "[role=alert]")
